@@ -1,0 +1,1 @@
+"""Kafka change streams into Apache Paimon tables, exactly once."""

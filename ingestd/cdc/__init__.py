@@ -1,0 +1,1 @@
+"""Record chunks into change batches, one module per data format."""

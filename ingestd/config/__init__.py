@@ -1,0 +1,1 @@
+"""One YAML file and the environment, validated into frozen values."""

@@ -1,0 +1,1 @@
+"""The long-running service: the only threads and signals."""

@@ -1,0 +1,113 @@
+"""Every error ingestd raises on purpose; the class tells what the supervisor does.
+
+    IngestdError                    exit 1
+    ├── ConfigError                 exit 2   stop before anything starts
+    ├── RetryableError                       restart the query with backoff, within a budget
+    │   ├── SourceError             exit 3   Kafka did not answer as it should
+    │   ├── StorageError            exit 4   the warehouse did not answer as it should
+    │   ├── CommitConflictError     exit 4   other writers won every try; nothing of ours landed
+    │   └── CommitUnknownError      exit 4   may have landed: read back, delete nothing
+    └── FatalError                           a person has to look
+        ├── OffsetLostError         exit 3   a range is no longer in the log
+        ├── FormatError             exit 4   a file of the table is not what the specification says
+        ├── UnsupportedError        exit 4   the table uses what ingestd does not implement
+        ├── SchemaConflictError     exit 5   a schema change that the table cannot take
+        ├── OffsetGapError          exit 5   the batch starts after what the table has
+        ├── PolicyStopError         exit 5   a configured limit stopped the pipeline
+        └── FencedError             exit 6   another daemon of this pipeline has taken over
+
+Messages say what, where (table, file, topic, partition, offset) and the way out.
+"""
+
+
+class IngestdError(Exception):
+    """Base of all; carries one message, so that it survives pickling between processes."""
+
+    exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __reduce__(self) -> tuple[type["IngestdError"], tuple[str]]:
+        return type(self), (self.message,)
+
+
+class ConfigError(IngestdError):
+    """The configuration or the command line cannot be used as given."""
+
+    exit_code = 2
+
+
+class RetryableError(IngestdError):
+    """May go away by itself: the supervisor restarts the query within its budget."""
+
+
+class SourceError(RetryableError):
+    """Kafka did not answer as it should."""
+
+    exit_code = 3
+
+
+class StorageError(RetryableError):
+    """The warehouse did not answer as it should."""
+
+    exit_code = 4
+
+
+class CommitConflictError(RetryableError):
+    """Other writers won every try; nothing of this commit is visible."""
+
+    exit_code = 4
+
+
+class CommitUnknownError(RetryableError):
+    """The commit may have landed; its files must not be deleted."""
+
+    exit_code = 4
+
+
+class FatalError(IngestdError):
+    """Needs a person; the daemon stops."""
+
+
+class OffsetLostError(FatalError):
+    """A range of offsets is no longer in the log."""
+
+    exit_code = 3
+
+
+class FormatError(FatalError):
+    """A file of a table is not what the specification says; the message names the file."""
+
+    exit_code = 4
+
+
+class UnsupportedError(FatalError):
+    """The table uses an option or a type that is not implemented; the message names it."""
+
+    exit_code = 4
+
+
+class SchemaConflictError(FatalError):
+    """A schema change that the table cannot take."""
+
+    exit_code = 5
+
+
+class OffsetGapError(FatalError):
+    """A batch starts after the offsets that the table already has."""
+
+    exit_code = 5
+
+
+class PolicyStopError(FatalError):
+    """A configured limit stopped the pipeline."""
+
+    exit_code = 5
+
+
+class FencedError(FatalError):
+    """Another daemon of this pipeline has taken over."""
+
+    exit_code = 6

@@ -1,0 +1,1 @@
+"""What a batch means, free of any engine."""

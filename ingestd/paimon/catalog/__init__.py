@@ -1,0 +1,1 @@
+"""Catalogs (metastores), one module each."""

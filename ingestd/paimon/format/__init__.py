@@ -1,0 +1,1 @@
+"""File formats of data and changelog files, one module each."""

@@ -1,0 +1,1 @@
+"""Merge engines, one module each, on Arrow tables."""

@@ -1,0 +1,1 @@
+"""Pure specification: bytes and documents in, frozen values out; no I/O, no clock."""

@@ -1,0 +1,1 @@
+"""Operations on one table: scan, read, write, commit, verify."""
