@@ -1,0 +1,204 @@
+"""Paimon data types as Arrow types and back.
+
+Timestamps keep the unit of their declared precision: readers take the unit of a data file from
+the declared type and not from the file (specification: Data files).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    DataField,
+    DataType,
+)
+
+if TYPE_CHECKING:
+    # Generic to the type checker only.
+    Array = pa.Array[Any]
+    Column = pa.Array[Any] | pa.ChunkedArray[Any]
+    ArrowField = pa.Field[Any]
+else:
+    Array = pa.Array
+    Column = pa.Array | pa.ChunkedArray
+    ArrowField = pa.Field
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+NESTED_FIELD_ID_BASE = 536870911
+"""Ids of list elements and map entries count up (keys: down) from here."""
+_NESTED_FIELD_ID_STEP = 1024
+
+_FIXED: Mapping[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.date32(),
+    "TIME": pa.time32("ms"),
+    **dict.fromkeys(CHARACTER_ROOTS, pa.string()),
+    **dict.fromkeys(BINARY_ROOTS, pa.binary()),
+}
+_FROM_ARROW: Mapping[pa.DataType, DataType] = {
+    pa.bool_(): DataType("BOOLEAN"),
+    pa.int8(): DataType("TINYINT"),
+    pa.int16(): DataType("SMALLINT"),
+    pa.int32(): DataType("INT"),
+    pa.int64(): DataType("BIGINT"),
+    pa.float32(): DataType("FLOAT"),
+    pa.float64(): DataType("DOUBLE"),
+    pa.date32(): DataType("DATE"),
+    pa.time32("s"): DataType("TIME", precision=0),
+    pa.time32("ms"): DataType("TIME", precision=3),
+    pa.string(): DataType("STRING"),
+    pa.large_string(): DataType("STRING"),
+    pa.binary(): DataType("BYTES"),
+    pa.large_binary(): DataType("BYTES"),
+}
+_PRECISION_OF_UNIT = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+# The stubs know these constructors only with literal units and without field names.
+_timestamp: Callable[..., pa.DataType] = pa.timestamp
+_map: Callable[..., pa.DataType] = pa.map_
+
+_Identify = Callable[[int, bool], dict[bytes, bytes] | None]
+"""Field metadata of a nested value from its depth and whether it is a map key."""
+
+
+def timestamp_unit(precision: int) -> str:
+    """Arrow unit of TIMESTAMP(precision): ms up to 3 digits, us up to 6, ns above."""
+    if precision <= 3:
+        return "ms"
+    return "us" if precision <= 6 else "ns"
+
+
+def to_arrow_type(t: DataType) -> pa.DataType:
+    """The Arrow type of a column; UnsupportedError names a type that has none here."""
+    return _convert(t, _unidentified, 0)
+
+
+def _unidentified(depth: int, is_key: bool) -> None:
+    return None
+
+
+def _convert(t: DataType, identify: _Identify, depth: int) -> pa.DataType:
+    """`depth` counts the lists and maps around the value within one column."""
+    if t.root in _FIXED:
+        return _FIXED[t.root]
+    if t.root == "DECIMAL":
+        return pa.decimal128(t.precision or 0, t.scale or 0)
+    if t.root == "TIMESTAMP":
+        return _timestamp(timestamp_unit(t.precision or 0))
+    if t.root == "TIMESTAMP_LTZ":
+        return _timestamp(timestamp_unit(t.precision or 0), tz="UTC")
+    if t.root == "ROW":
+        with_ids = identify is not _unidentified
+        return pa.struct([_field(field, with_ids=with_ids) for field in t.fields])
+    return _convert_collection(t, identify, depth + 1)
+
+
+def _convert_collection(t: DataType, identify: _Identify, depth: int) -> pa.DataType:
+    def child(name: str, inner: DataType) -> ArrowField:
+        is_key = name == "key"
+        return pa.field(
+            name,
+            _convert(inner, identify, depth),
+            nullable=inner.nullable and not is_key,
+            metadata=identify(depth, is_key),
+        )
+
+    if t.root == "ARRAY" and t.element is not None:
+        return pa.list_(child("element", t.element))
+    if t.root == "MAP" and t.key is not None and t.value is not None:
+        return _map(child("key", t.key), child("value", t.value))
+    raise UnsupportedError(f"data type {t} is not supported: it has no Arrow form here")
+
+
+def _field(field: DataField, *, with_ids: bool) -> ArrowField:
+    def identify(depth: int, is_key: bool) -> dict[bytes, bytes]:
+        distance = field.id * _NESTED_FIELD_ID_STEP + depth
+        number = NESTED_FIELD_ID_BASE + (-distance if is_key else distance)
+        return {FIELD_ID_KEY: str(number).encode()}
+
+    arrow_type = _convert(field.type, identify if with_ids else _unidentified, 0)
+    metadata = {FIELD_ID_KEY: str(field.id).encode()} if with_ids else None
+    return pa.field(field.name, arrow_type, nullable=field.type.nullable, metadata=metadata)
+
+
+def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
+    """The Arrow schema of columns: names, nullability, and every field id as Parquet metadata.
+
+    Specification: Data files.
+    """
+    return pa.schema([_field(field, with_ids=True) for field in fields])
+
+
+def from_arrow_type(arrow_type: pa.DataType) -> DataType:
+    """The nullable Paimon type that holds an Arrow type's values.
+
+    Fields of structs get ids from 0 by position. UnsupportedError names a type without one.
+    """
+    known = _FROM_ARROW.get(arrow_type)
+    if known is not None:
+        return known
+    if pa.types.is_decimal128(arrow_type) and arrow_type.scale >= 0:
+        return DataType("DECIMAL", precision=arrow_type.precision, scale=arrow_type.scale)
+    if pa.types.is_timestamp(arrow_type):
+        root = "TIMESTAMP" if arrow_type.tz is None else "TIMESTAMP_LTZ"
+        return DataType(root, precision=_PRECISION_OF_UNIT[arrow_type.unit])
+    if pa.types.is_list(arrow_type):
+        return DataType("ARRAY", element=_from_arrow_field(arrow_type.value_field))
+    if pa.types.is_map(arrow_type):
+        key = _from_arrow_field(arrow_type.key_field)
+        return DataType("MAP", key=key, value=_from_arrow_field(arrow_type.item_field))
+    if pa.types.is_struct(arrow_type):
+        fields = (arrow_type.field(i) for i in range(arrow_type.num_fields))
+        typed = enumerate((field.name, _from_arrow_field(field)) for field in fields)
+        return DataType("ROW", fields=tuple(DataField(i, name, t) for i, (name, t) in typed))
+    raise UnsupportedError(f"Arrow type {arrow_type} has no Paimon type here")
+
+
+def column_values(column: Column) -> list[object]:
+    """Cells as BinaryRow takes them: dates, times and timestamps are whole numbers.
+
+    Never by way of `datetime`, which ends where tables do not (before year 1, after 9999).
+    """
+    physical: Any = column.cast(_physical(column.type))
+    return list(physical.to_pylist())
+
+
+def column_of(values: Sequence[object], t: DataType) -> Array:
+    """An Arrow column of a type from cells as `column_values` gives them."""
+    arrow_type = to_arrow_type(t)
+    return pa.array(values, _physical(arrow_type)).cast(arrow_type)
+
+
+def _physical(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(arrow_type):
+        return pa.int64()
+    if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
+        return pa.int32()
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_physical_field(arrow_type.value_field))
+    if pa.types.is_map(arrow_type):
+        key = _physical_field(arrow_type.key_field)
+        return _map(key, _physical_field(arrow_type.item_field))
+    if pa.types.is_struct(arrow_type):
+        fields = (arrow_type.field(i) for i in range(arrow_type.num_fields))
+        return pa.struct([_physical_field(field) for field in fields])
+    return arrow_type
+
+
+def _physical_field(field: ArrowField) -> ArrowField:
+    return field.with_type(_physical(field.type))
+
+
+def _from_arrow_field(field: ArrowField) -> DataType:
+    inner = from_arrow_type(field.type)
+    return inner if field.nullable else inner.not_null()

@@ -1,0 +1,62 @@
+"""What a manifest says about one data file, and the statistics of its columns.
+
+How statistics are taken from rows lives in `stats`.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ingestd.paimon.spec.binary_row import EMPTY_ROW
+
+
+class FileSource(IntEnum):
+    """Who made a data file; the values of `_FILE_SOURCE`."""
+
+    APPEND = 0
+    COMPACT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleStats:
+    """Smallest and largest value per column as serialized rows, and nulls per column.
+
+    A null in the rows means that the bound is not known. Specification: SimpleStats.
+    """
+
+    min_values: bytes
+    max_values: bytes
+    null_counts: tuple[int | None, ...]
+
+
+EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileMeta:
+    """One data file. Specification: Manifest, data file metadata.
+
+    `min_key` and `max_key` are serialized rows of the trimmed primary key (empty rows for
+    append tables); `row_count` includes the `delete_row_count` rows that delete; times are
+    milliseconds of the epoch; None is unknown.
+    """
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    key_stats: SimpleStats
+    value_stats: SimpleStats
+    min_sequence_number: int
+    max_sequence_number: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    creation_time_ms: int | None = None
+    delete_row_count: int | None = None
+    embedded_index: bytes | None = None
+    file_source: int | None = None
+    value_stats_cols: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None

@@ -1,0 +1,123 @@
+"""Tables of what is done with each table option: honoured, harmless, or refused.
+
+An option of which nothing is known is harmless to a reader that leaves it alone, but a writer
+has to know it: it may change what other writers and readers expect of the files.
+"""
+
+from collections.abc import Mapping
+
+SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
+    "type": frozenset({"table"}),
+    "branch": frozenset({"main"}),
+    "merge-engine": frozenset({"deduplicate"}),
+    "file.format": frozenset({"parquet"}),
+    "ignore-delete": frozenset({"false"}),
+    "deletion-vectors.enabled": frozenset({"false"}),
+    "data-file.thin-mode": frozenset({"false"}),
+    "data-evolution.enabled": frozenset({"false"}),
+    "pk-clustering-override": frozenset({"false"}),
+    "chain-table.enabled": frozenset({"false"}),
+    "query-auth.enabled": frozenset({"false"}),
+    "primary-key.nullable": frozenset({"false"}),
+    "sequence.snapshot-ordering": frozenset({"false"}),
+    "sequence.field": frozenset(),
+    "record-level.expire-time": frozenset(),
+    "data-file.external-paths": frozenset(),
+    "data-file.path-directory": frozenset(),
+    "scan.fallback-branch": frozenset(),
+    "scan.primary-branch": frozenset(),
+    "scan.fallback-snapshot-branch": frozenset(),
+    "scan.fallback-delta-branch": frozenset(),
+    "blob-field": frozenset(),
+    "blob-descriptor-field": frozenset(),
+    "vector-field": frozenset(),
+}
+"""Values with which a table can be read and written; none at all: the option must be absent."""
+
+WRITER_SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
+    "bucket-function.type": frozenset({"default", "mod"}),
+    "changelog-producer": frozenset({"none"}),
+    "file.compression": frozenset({"zstd", "snappy", "gzip", "lz4", "none"}),
+    "file.format.per.level": frozenset({""}),
+    "file.compression.per.level": frozenset({""}),
+    "file.suffix.include.compression": frozenset({"false"}),
+    "metadata.stats-mode.per.level": frozenset({""}),
+    "manifest.format": frozenset({"avro"}),
+    "manifest.compression": frozenset({"zstd"}),
+    "manifest.delete-file-drop-stats": frozenset({"false"}),
+    "ignore-update-before": frozenset({"false"}),
+    "row-tracking.enabled": frozenset({"false"}),
+    "index-file-in-data-file-dir": frozenset({"false"}),
+    "force-lookup": frozenset({"false"}),
+    "commit.force-compact": frozenset({"false"}),
+    "commit.force-create-snapshot": frozenset({"false"}),
+    "commit.discard-duplicate-files": frozenset({"false"}),
+    "commit.callbacks": frozenset({""}),
+    "snapshot.ignore-empty-commit": frozenset({"true"}),
+    "clustering.incremental": frozenset({"false"}),
+    "visibility-callback.enabled": frozenset({"false"}),
+    "metadata.iceberg.storage": frozenset({"disabled"}),
+}
+"""Values with which a table can be written; readers need not care."""
+
+HONOURED_OPTIONS = frozenset(
+    {"bucket", "bucket-key", "file.compression.zstd-level", "target-file-size",
+     "metadata.stats-mode", "metadata.stats-dense-store", "metadata.stats-keep-first-n-columns",
+     "dynamic-bucket.target-row-num", "dynamic-bucket.initial-buckets",
+     "dynamic-bucket.max-buckets", "dynamic-bucket.assigner-parallelism",
+     "partition.default-name", "partition.legacy-name", "data-file.prefix", "write-only",
+     "manifest.target-file-size", "manifest.merge-min-count",
+     "manifest.full-compaction-threshold-size",
+     "commit.max-retries", "commit.min-retry-wait", "commit.max-retry-wait",
+     "add-column-before-partition", "alter-column-null-to-not-null.disabled",
+     "disable-explicit-type-casting"}
+)  # fmt: skip
+"""Options that have an effect here, with any value that can be understood."""
+
+HARMLESS_OPTIONS = frozenset(
+    {
+        # How other engines read.
+        "auto-create", "batch-scan-mode", "bucket-append-ordered", "consumer-id",
+        "continuous.discovery-interval", "file-index.read.enabled", "file-reader-async-threshold",
+        "stream-scan-mode", "streaming-read-append-overwrite", "streaming-read-overwrite",
+        "table-read.sequence-number.enabled",
+        # Memory, threads and temporary files of other engines.
+        "async-file-write", "cache-page-size", "file-operation.thread-num",
+        "local-merge-buffer-size", "page-size", "sort-engine", "spill-compression",
+        "write-buffer-for-append", "write-buffer-size", "write-buffer-spillable",
+        "write-max-writers-to-spill",
+        # Compaction, which is the business of whoever compacts the table.
+        "full-compaction.delta-commits", "lookup-compact", "lookup-compact.max-interval",
+        "lookup-wait", "num-levels",
+        # Details of what is switched off or of what is not done here.
+        "clustering.columns", "clustering.strategy", "deletion-vector.index-file.target-size",
+        "delete.force-produce-changelog", "dynamic-partition-overwrite",
+        "end-input.check-partition-expire", "file-index.in-manifest-threshold",
+        "overwrite-upgrade", "sequence.field.sort-order",
+        # What people write down about a table.
+        "owner",
+    }
+)  # fmt: skip
+"""Options that other programs mind and that change no file written here."""
+
+HARMLESS_PREFIXES = (
+    # Reading and scheduling in other engines.
+    "consumer.", "flink.", "incremental-", "lookup.", "read.", "scan.", "sink.", "source.",
+    "spark.", "streaming.", "unaware-bucket.", "write.", "write-buffer-spill.",
+    "sort-spill-", "spill-compression.", "local-sort.",
+    # Maintenance: compaction, retention, tags, partition life cycle.
+    "changelog.", "compaction.", "num-sorted-run.", "partition.", "snapshot.", "tag.",
+    "sort-compaction.", "zorder.", "materialized-table.", "metastore.",
+    # Details of what is switched off.
+    "changelog-file.", "changelog-producer.", "clustering.history-partition.",
+    "cross-partition-upsert.", "deletion-vectors.", "orc.", "postpone.", "variant.",
+    # Marks that ingestd itself leaves on tables.
+    "ingestd.",
+)  # fmt: skip
+"""Beginnings of names that make an option harmless, unless a table above says otherwise."""
+
+MERGE_PREFIXES = ("aggregation.", "partial-update.")
+"""Options of merge engines that are not supported."""
+FIELDS_PREFIX = "fields."
+STATS_MODE_SUFFIX = ".stats-mode"
+"""The one option under `fields.<column>` that is honoured."""

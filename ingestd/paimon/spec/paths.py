@@ -1,0 +1,223 @@
+"""Where everything of a table lies: names of files and directories below its root.
+
+Paths are plain strings with `/`; nothing here looks at a disk. The values in a partition path
+are text as Java prints them, since every reader derives the directory anew from the partition
+row. Specification: Partition; Bucket; Snapshot.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.binary_row import unscaled
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
+
+DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
+POSTPONE_BUCKET = -2
+
+_ESCAPES = {
+    ord(char): f"%{ord(char):02X}" for char in [*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{}[]^"]
+}
+_NOT_BLANK_IN_JAVA = "\x85\xa0\u2007\u202f"
+_MILLIS_OF_DAY = 86_400_000
+_NANOS_OF_SECOND = 1_000_000_000
+_DAYS_TO_YEAR_0 = 719_468
+"""From March 1st of the year 0 to the epoch."""
+_DAYS_OF_ERA = 146_097
+"""Days of 400 years."""
+
+
+def escape(text: str) -> str:
+    """Text as part of a path: characters that a file system may mind become %XX."""
+    return text.translate(_ESCAPES)
+
+
+def partition_path(
+    keys: Sequence[str],
+    types: Sequence[DataType],
+    values: Sequence[object],
+    default_name: str,
+    legacy: bool,
+) -> str:
+    """The directories of a partition with a slash behind each ("dt=2024/hr=1/"), or "".
+
+    `legacy` is the option `partition.legacy-name`. UnsupportedError names a column whose
+    values have no text.
+    """
+    parts = []
+    for key, t, value in zip(keys, types, values, strict=True):
+        text = "" if value is None else _value_text(key, t, value, legacy)
+        named = default_name if _is_blank(text) else text
+        parts.append(f"{escape(key)}={escape(named)}/")
+    return "".join(parts)
+
+
+def _is_blank(text: str) -> bool:
+    return not text or (text.isspace() and not any(char in _NOT_BLANK_IN_JAVA for char in text))
+
+
+def _value_text(key: str, t: DataType, value: object, legacy: bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return _decimal_text(value, t.scale or 0)
+    if isinstance(value, float):
+        return _float_text(value, t.root == "FLOAT")
+    if isinstance(value, int):
+        return _number_text(t, value, legacy)
+    if isinstance(value, bytes) and t.root in BINARY_ROOTS and not legacy:
+        return value.decode(errors="replace")
+    if isinstance(value, str):
+        return value
+    raise UnsupportedError(
+        f"partition column '{key}' of type {t} has no directory name; partition by another column"
+    )
+
+
+def _number_text(t: DataType, value: int, legacy: bool) -> str:
+    if t.root in TIMESTAMP_ROOTS:
+        return _timestamp_text(t, value, legacy)
+    if legacy or t.root in INTEGER_ROOTS:
+        return str(value)
+    if t.root == "DATE":
+        return _date_text(value, legacy=False)
+    return _time_text(value, t.precision or 0)
+
+
+def _decimal_text(value: Decimal, scale: int) -> str:
+    number = unscaled(value, scale)
+    digits = str(abs(number)).rjust(scale + 1, "0")
+    text = digits if scale == 0 else f"{digits[:-scale]}.{digits[-scale:]}"
+    return f"-{text}" if number < 0 else text
+
+
+def _float_text(value: float, single: bool) -> str:
+    """Shortest decimal text, in Java's notation."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    number = np.float32(value) if single else np.float64(value)
+    if value == 0 or 1e-3 <= abs(float(number)) < 1e7:
+        return np.format_float_positional(number, unique=True, trim="0")
+    text = np.format_float_scientific(number, unique=True, trim="0", exp_digits=1)
+    return text.replace("e+", "E").replace("e", "E")
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a day of the epoch; any year, proleptic Gregorian calendar."""
+    era, day_of_era = divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
+    leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
+    year_of_era = (day_of_era - leaps) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month_from_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
+    month = (month_from_march + 2) % 12 + 1
+    return era * 400 + year_of_era + (month <= 2), month, day
+
+
+def _date_text(days: int, legacy: bool) -> str:
+    year, month, day = _civil(days)
+    if legacy:
+        sign = "-" if year < 0 else "+" if year > 9999 else ""
+        return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+    if not 0 <= year <= 9999:
+        raise UnsupportedError(f"a partition of the year {year} has no directory name")
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def _time_text(millis: int, precision: int) -> str:
+    seconds, rest = divmod(millis % _MILLIS_OF_DAY, 1000)
+    minutes, second = divmod(seconds, 60)
+    text = f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}"
+    if precision == 0:
+        return text
+    digits = f"{rest:03d}".rstrip("0") or "0"
+    return f"{text}.{digits[:precision]}"
+
+
+def _timestamp_text(t: DataType, value: int, legacy: bool) -> str:
+    precision = t.precision or 0
+    unit = 1_000_000 if precision <= 3 else 1000 if precision <= 6 else 1
+    seconds, nanos = divmod(value * unit, _NANOS_OF_SECOND)
+    days, second_of_day = divmod(seconds, 86_400)
+    minutes, second = divmod(second_of_day, 60)
+    date, clock = _date_text(days, legacy), f"{minutes // 60:02d}:{minutes % 60:02d}"
+    fraction = f"{nanos:09d}"
+    if not legacy:
+        kept = max(len(fraction.rstrip("0")), precision)
+        return f"{date} {clock}:{second:02d}" + (f".{fraction[:kept]}" if kept else "")
+    if nanos:
+        kept = 3 if nanos % 1_000_000 == 0 else 6 if nanos % 1000 == 0 else 9
+        return f"{date}T{clock}:{second:02d}.{fraction[:kept]}"
+    return f"{date}T{clock}:{second:02d}" if second else f"{date}T{clock}"
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """Paths of one table; `root` is its directory, without a slash at the end."""
+
+    root: str
+
+    @property
+    def schema_dir(self) -> str:
+        """Directory of the schema files."""
+        return f"{self.root}/schema"
+
+    @property
+    def snapshot_dir(self) -> str:
+        """Directory of the snapshot files and hints."""
+        return f"{self.root}/snapshot"
+
+    @property
+    def manifest_dir(self) -> str:
+        """Directory of manifests, manifest lists and index manifests."""
+        return f"{self.root}/manifest"
+
+    @property
+    def index_dir(self) -> str:
+        """Directory of the table index files."""
+        return f"{self.root}/index"
+
+    def schema(self, schema_id: int) -> str:
+        """A schema file; ids start at 0."""
+        return f"{self.schema_dir}/schema-{schema_id}"
+
+    def snapshot(self, snapshot_id: int) -> str:
+        """A snapshot file; ids start at 1."""
+        return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
+
+    @property
+    def latest_hint(self) -> str:
+        """File with the id of the newest snapshot, as far as it is right."""
+        return f"{self.snapshot_dir}/LATEST"
+
+    @property
+    def earliest_hint(self) -> str:
+        """File with the id of the oldest snapshot, as far as it is right."""
+        return f"{self.snapshot_dir}/EARLIEST"
+
+    def manifest(self, name: str) -> str:
+        """A manifest, manifest list or index manifest."""
+        return f"{self.manifest_dir}/{name}"
+
+    def index(self, name: str) -> str:
+        """A table index file."""
+        return f"{self.index_dir}/{name}"
+
+    def bucket_dir(self, partition_path: str, bucket: int) -> str:
+        """Directory of a bucket's data files; `partition_path` from the function of that name."""
+        name = "postpone" if bucket == POSTPONE_BUCKET else str(bucket)
+        return f"{self.root}/{partition_path}bucket-{name}"
+
+    def data_file(self, partition_path: str, bucket: int, name: str) -> str:
+        """A data file."""
+        return f"{self.bucket_dir(partition_path, bucket)}/{name}"

@@ -1,0 +1,144 @@
+"""Schema files, the schema of a new table, and the door to all else about schemas.
+
+Specification: Schema.
+"""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ingestd.errors import ConfigError, FormatError
+from ingestd.paimon.spec.data_types import (
+    DataField,
+    DataType,
+    encode_field,
+    max_field_id,
+    parse_field,
+)
+from ingestd.paimon.spec.schema_change import (
+    AddColumn,
+    DropColumn,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnType,
+    apply_changes,
+)
+from ingestd.paimon.spec.schema_rules import check_schema
+from ingestd.paimon.spec.table_schema import SCHEMA_VERSION, TableSchema, reassign_ids
+from ingestd.paimon.spec.type_casts import can_cast
+
+__all__ = [
+    "AddColumn",
+    "DropColumn",
+    "RemoveOption",
+    "RenameColumn",
+    "SchemaChange",
+    "SetOption",
+    "TableSchema",
+    "UpdateColumnType",
+    "apply_changes",
+    "can_cast",
+    "encode_schema",
+    "new_schema",
+    "parse_schema",
+]
+
+
+def parse_schema(data: bytes, source: str) -> TableSchema:
+    """The schema in the bytes of a schema file; FormatError names `source`."""
+    try:
+        document = json.loads(data)
+        return _from_document(document)
+    except FormatError as error:
+        raise FormatError(f"schema file {source}: {error.message}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(f"schema file {source} cannot be read: {error!r}") from error
+
+
+def _from_document(document: Mapping[str, Any]) -> TableSchema:
+    version = int(document.get("version", 1))
+    if version > SCHEMA_VERSION:
+        raise FormatError(f"version {version} is newer than {SCHEMA_VERSION}")
+    options = {str(key): str(value) for key, value in (document.get("options") or {}).items()}
+    if version <= 1:
+        options.setdefault("bucket", "1")
+    if version < SCHEMA_VERSION:
+        options.setdefault("file.format", "orc")
+    fields = tuple(map(parse_field, document["fields"]))
+    keys = {*document["partitionKeys"], *document["primaryKeys"]}
+    strangers = sorted(keys - {column.name for column in fields})
+    if strangers:
+        raise FormatError(f"keys {strangers} are not among its columns")
+    return TableSchema(
+        id=int(document["id"]),
+        fields=fields,
+        highest_field_id=int(document["highestFieldId"]),
+        partition_keys=tuple(document["partitionKeys"]),
+        primary_keys=tuple(document["primaryKeys"]),
+        options=options,
+        comment=document.get("comment"),
+        time_millis=int(document.get("timeMillis", 0)),
+    )
+
+
+def encode_schema(schema: TableSchema) -> bytes:
+    """The bytes of a schema file. Specification: Schema."""
+    document: dict[str, Any] = {
+        "version": schema.version,
+        "id": schema.id,
+        "fields": [encode_field(column) for column in schema.fields],
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": list(schema.partition_keys),
+        "primaryKeys": list(schema.primary_keys),
+        "options": dict(schema.options),
+    }
+    if schema.comment is not None:
+        document["comment"] = schema.comment
+    document["timeMillis"] = schema.time_millis
+    return json.dumps(document, indent=2, ensure_ascii=False).encode()
+
+
+def new_schema(
+    columns: Sequence[tuple[str, DataType]],
+    primary_keys: Sequence[str],
+    partition_keys: Sequence[str],
+    options: Mapping[str, str],
+    time_millis: int,
+    comment: str | None = None,
+) -> TableSchema:
+    """The first schema of a table: field ids depth first from 0, primary key columns NOT NULL.
+
+    The options `primary-key` and `partition` may stand in for the two key lists. Raises
+    SchemaConflictError for columns and keys, ConfigError for options that no table can have.
+    """
+    remaining = dict(options)
+    primary = _keys_from(remaining, "primary-key", primary_keys)
+    partition = _keys_from(remaining, "partition", partition_keys)
+    ids = itertools.count()
+    fields = tuple(
+        DataField(next(ids), name, reassign_ids(t.not_null() if name in primary else t, ids))
+        for name, t in columns
+    )
+    check_schema(fields, primary, partition, remaining)
+    return TableSchema(
+        id=0,
+        fields=fields,
+        highest_field_id=max_field_id(fields),
+        partition_keys=partition,
+        primary_keys=primary,
+        options=remaining,
+        comment=comment,
+        time_millis=time_millis,
+    )
+
+
+def _keys_from(options: dict[str, str], name: str, given: Sequence[str]) -> tuple[str, ...]:
+    text = options.pop(name, None)
+    if text is None:
+        return tuple(given)
+    if given:
+        raise ConfigError(f"option '{name}' is set to '{text}', but keys {list(given)} are given")
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,111 @@
+"""What a schema may not be, whoever makes it; checked for new and for changed schemas.
+
+What ingestd cannot write or read, although the specification allows it, lives in `options`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ingestd.errors import ConfigError, SchemaConflictError
+from ingestd.paimon.spec.data_types import (
+    KEY_PREFIX,
+    NESTED_ROOTS,
+    SYSTEM_COLUMN_NAMES,
+    DataField,
+)
+
+
+def check_schema(
+    fields: Sequence[DataField],
+    primary_keys: Sequence[str],
+    partition_keys: Sequence[str],
+    options: Mapping[str, str],
+) -> None:
+    """SchemaConflictError for columns and keys, ConfigError for bucket options that cannot be.
+
+    Specification: Schema; Bucket.
+    """
+    _check_names(fields)
+    for kind, keys in (("primary key", primary_keys), ("partition key", partition_keys)):
+        _check_keys(kind, keys, fields)
+    if primary_keys and set(primary_keys) <= set(partition_keys):
+        raise SchemaConflictError(
+            f"primary key {list(primary_keys)} holds partition keys only: a partition would have "
+            "one row; add a column that tells rows of a partition apart"
+        )
+    _check_buckets(fields, primary_keys, partition_keys, options)
+
+
+def _check_names(fields: Sequence[DataField]) -> None:
+    if not fields:
+        raise SchemaConflictError("a table needs at least one column")
+    seen: set[str] = set()
+    for column in fields:
+        if not column.name.strip():
+            raise SchemaConflictError("a column has an empty name")
+        if column.name in SYSTEM_COLUMN_NAMES or column.name.startswith(KEY_PREFIX):
+            raise SchemaConflictError(
+                f"column name '{column.name}' is reserved by the table format; rename the column"
+            )
+        if column.name in seen:
+            raise SchemaConflictError(f"column '{column.name}' appears twice")
+        seen.add(column.name)
+
+
+def _check_keys(kind: str, keys: Sequence[str], fields: Sequence[DataField]) -> None:
+    by_name = {column.name: column for column in fields}
+    if len(set(keys)) != len(keys):
+        raise SchemaConflictError(f"{kind} {list(keys)} names a column twice")
+    for key in keys:
+        if key not in by_name:
+            raise SchemaConflictError(
+                f"{kind} column '{key}' is not a column; there are {sorted(by_name)}"
+            )
+        if by_name[key].type.root in NESTED_ROOTS:
+            raise SchemaConflictError(
+                f"{kind} column '{key}' has type {by_name[key].type}, which cannot be a key"
+            )
+
+
+def bucket_number(options: Mapping[str, str]) -> int:
+    """The option `bucket`; -1 if it is not given, ConfigError if it is no bucket count."""
+    text = options.get("bucket", "-1")
+    try:
+        number = int(text)
+    except ValueError as error:
+        raise ConfigError(f"option 'bucket' = '{text}' is not a whole number") from error
+    if number < 1 and number not in (-1, -2):
+        raise ConfigError(f"option 'bucket' = '{text}': use a number above 0, or -1 for dynamic")
+    return number
+
+
+def bucket_key_names(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The option `bucket-key` as column names; () if it is not given."""
+    names = (name.strip() for name in options.get("bucket-key", "").split(","))
+    return tuple(name for name in names if name)
+
+
+def _check_buckets(
+    fields: Sequence[DataField],
+    primary_keys: Sequence[str],
+    partition_keys: Sequence[str],
+    options: Mapping[str, str],
+) -> None:
+    number, keys = bucket_number(options), bucket_key_names(options)
+    if number == -1 and keys:
+        raise ConfigError(
+            f"option 'bucket-key' = '{options['bucket-key']}' needs a fixed number of buckets; "
+            "set 'bucket' above 0 or remove 'bucket-key'"
+        )
+    if number == -2 and not primary_keys:
+        raise ConfigError("option 'bucket' = '-2' needs a primary key")
+    if number > 0 and not primary_keys and not keys:
+        raise ConfigError(f"option 'bucket' = '{number}' of a table without key needs 'bucket-key'")
+    _check_keys("bucket key", keys, fields)
+    if primary_keys and not set(keys) <= set(primary_keys):
+        raise SchemaConflictError(
+            f"bucket key {list(keys)} must be part of the primary key {list(primary_keys)}"
+        )
+    if set(keys) & set(partition_keys):
+        raise SchemaConflictError(
+            f"bucket key {list(keys)} must not hold partition keys {list(partition_keys)}"
+        )

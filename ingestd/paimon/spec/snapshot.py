@@ -1,0 +1,116 @@
+"""Snapshot files: what a commit published. Specification: Snapshot."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from ingestd.errors import FormatError
+
+SNAPSHOT_VERSION = 3
+BATCH_COMMIT_IDENTIFIER = 9223372036854775807
+"""Commit identifier of every batch job; only a streaming job may count its commits."""
+
+_Json = Any
+
+
+class CommitKind(StrEnum):
+    """What a commit did; the text in the file."""
+
+    APPEND = "APPEND"
+    COMPACT = "COMPACT"
+    OVERWRITE = "OVERWRITE"
+    ANALYZE = "ANALYZE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One published version of a table; fields as in the file, None where the file has none."""
+
+    id: int
+    schema_id: int
+    base_manifest_list: str
+    base_manifest_list_size: int | None = None
+    delta_manifest_list: str
+    delta_manifest_list_size: int | None = None
+    changelog_manifest_list: str | None = None
+    changelog_manifest_list_size: int | None = None
+    index_manifest: str | None = None
+    commit_user: str
+    commit_identifier: int
+    commit_kind: CommitKind
+    time_millis: int
+    total_record_count: int | None = None
+    delta_record_count: int | None = None
+    changelog_record_count: int | None = None
+    watermark: int | None = None
+    statistics: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    next_row_id: int | None = None
+    version: int = SNAPSHOT_VERSION
+
+
+def _json_name(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+_JSON_NAMES = {
+    "version": "version",
+    **{spec.name: _json_name(spec.name) for spec in fields(Snapshot)},
+}
+"""Python name to file name, in the order of the file."""
+_TEXTS = frozenset(
+    {"base_manifest_list", "delta_manifest_list", "changelog_manifest_list", "index_manifest",
+     "commit_user", "statistics"}
+)  # fmt: skip
+_REQUIRED = frozenset(
+    {"id", "schema_id", "base_manifest_list", "delta_manifest_list", "commit_user",
+     "commit_identifier", "commit_kind", "time_millis"}
+)  # fmt: skip
+
+
+def parse_snapshot(data: bytes, source: str) -> Snapshot:
+    """The snapshot in the bytes of a snapshot file; FormatError names `source`.
+
+    Keys that the specification does not know are ignored.
+    """
+    try:
+        document = json.loads(data)
+        version = document.get("version", SNAPSHOT_VERSION)
+        if not isinstance(version, int) or not 1 <= version <= SNAPSHOT_VERSION:
+            raise ValueError(f"version {version!r} is not between 1 and {SNAPSHOT_VERSION}")
+        values = {
+            name: _value(name, document[json_name])
+            for name, json_name in _JSON_NAMES.items()
+            if document.get(json_name) is not None
+        }
+        missing = sorted(_JSON_NAMES[name] for name in _REQUIRED - values.keys())
+        if missing:
+            raise ValueError(f"{', '.join(missing)} missing")
+        return Snapshot(**values)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(f"snapshot file {source} cannot be read: {error}") from error
+
+
+def _value(name: str, value: _Json) -> _Json:
+    if name == "commit_kind":
+        return CommitKind(value)
+    if name == "properties":
+        return {str(key): str(text) for key, text in value.items()}
+    expected = str if name in _TEXTS else int
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise ValueError(f"{_JSON_NAMES[name]} is not of type {expected.__name__}: {value!r}")
+    return value
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The bytes of a snapshot file; fields without a value are left out."""
+    document: dict[str, Any] = {}
+    for name, json_name in _JSON_NAMES.items():
+        value = getattr(snapshot, name)
+        if value is None or (name == "properties" and not value):
+            continue
+        document[json_name] = dict(value) if name == "properties" else value
+    return json.dumps(document, indent=2, ensure_ascii=False).encode()

@@ -1,0 +1,104 @@
+"""Statistics of columns as manifests keep them, taken from Arrow columns.
+
+A bound that is not sure is left out (null): a wrong bound loses rows in readers that skip files,
+an absent one only costs time. Specification: SimpleStats.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.spec.arrow import Column, column_values
+from ingestd.paimon.spec.binary_row import serialize_row
+from ingestd.paimon.spec.data_file import SimpleStats
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataField, DataType
+
+_BOUNDED_ROOTS = CHARACTER_ROOTS | {
+    "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE",
+    "TIME", "TIMESTAMP", "TIMESTAMP_LTZ",
+}  # fmt: skip
+_MAX_CODE_POINT = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+
+
+def collect_stats(
+    table: pa.Table,
+    fields: Sequence[DataField],
+    mode: Callable[[str], str],
+    *,
+    dense: bool = True,
+) -> tuple[SimpleStats, tuple[str, ...] | None]:
+    """Bounds and null counts of the columns, and which columns they are of.
+
+    `mode` gives none, counts, truncate(n) or full for a column name. With `dense` columns of
+    mode none are left out, and the second part names those that are left in; it is None if the
+    statistics are of all `fields`. Nested columns never have statistics.
+    """
+    modes = {field.name: _mode(field, mode) for field in fields}
+    kept = [field for field in fields if not dense or modes[field.name] != "none"]
+    bounds = [_bounds(table.column(field.name), field.type, modes[field.name]) for field in kept]
+    types = [field.type.as_nullable() for field in kept]
+    counts = (
+        None if modes[field.name] == "none" else table.column(field.name).null_count
+        for field in kept
+    )
+    stats = SimpleStats(
+        serialize_row(types, [least for least, _ in bounds]),
+        serialize_row(types, [most for _, most in bounds]),
+        tuple(counts),
+    )
+    return stats, None if len(kept) == len(fields) else tuple(field.name for field in kept)
+
+
+def _mode(field: DataField, mode: Callable[[str], str]) -> str:
+    return "none" if field.type.root in NESTED_ROOTS else mode(field.name)
+
+
+def _bounds(column: Column, t: DataType, mode: str) -> tuple[object, object]:
+    if mode in ("none", "counts") or t.root not in _BOUNDED_ROOTS:
+        return None, None
+    if t.root in ("FLOAT", "DOUBLE") and pc.any(pc.is_nan(column)).as_py():
+        return None, None
+    extremes = pc.min_max(column)
+    least, most = column_values(pa.array([extremes["min"], extremes["max"]], column.type))
+    if isinstance(least, float) and isinstance(most, float):
+        return _ordered_zeros(column, least, most)
+    if isinstance(least, str) and isinstance(most, str) and mode != "full":
+        upper = truncate_upper(most, _length(mode))
+        return (None, None) if upper is None else (least[: _length(mode)], upper)
+    return least, most
+
+
+def _ordered_zeros(column: Column, least: float, most: float) -> tuple[float, float]:
+    """Bounds in Java's order, where -0.0 is below 0.0; Arrow takes either for the other."""
+    if least != 0 and most != 0:
+        return least, most
+    numbers: npt.NDArray[np.float64] = np.asarray(column.drop_null())
+    signs = np.signbit(numbers[numbers == 0])
+    lower = -0.0 if least == 0 and signs.any() else least + 0.0
+    upper = -0.0 if most == 0 and signs.all() else most + 0.0
+    return lower, upper
+
+
+def _length(mode: str) -> int:
+    return int(mode.removeprefix("truncate(").removesuffix(")"))
+
+
+def truncate_upper(text: str, length: int) -> str | None:
+    """A text of at most `length` code points that no text beginning like `text` is above.
+
+    None if there is none.
+    """
+    if len(text) <= length:
+        return text
+    for i in range(length - 1, -1, -1):
+        following = ord(text[i]) + 1
+        if following in _SURROGATES:
+            # No text holds a lone surrogate; the next code point that can stand alone.
+            following = _SURROGATES.stop
+        if following <= _MAX_CODE_POINT:
+            return text[:i] + chr(following)
+    return None

@@ -1,0 +1,72 @@
+"""One version of a table's schema: columns, keys and options.
+
+Its file lives in `schema`, changing it in `schema_change`, what it may not be in `schema_rules`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ingestd.paimon.spec.data_types import DataField, DataType
+
+SCHEMA_VERSION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One version of a table's schema. Specification: Schema."""
+
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    time_millis: int = 0
+    version: int = SCHEMA_VERSION
+
+    @property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """Primary key columns that are no partition keys, in primary key order."""
+        return tuple(key for key in self.primary_keys if key not in self.partition_keys)
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(column.name for column in self.fields)
+
+    def field(self, name: str) -> DataField:
+        """The column of that name; KeyError if there is none."""
+        for column in self.fields:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def select(self, names: Sequence[str]) -> tuple[DataField, ...]:
+        """The columns of these names, in the order of the names."""
+        by_name = {column.name: column for column in self.fields}
+        return tuple(by_name[name] for name in names)
+
+    @property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """Types of the partition keys in their order."""
+        return tuple(column.type for column in self.select(self.partition_keys))
+
+    @property
+    def key_fields(self) -> tuple[DataField, ...]:
+        """Columns of the trimmed primary key in primary key order."""
+        return self.select(self.trimmed_primary_keys)
+
+
+def reassign_ids(t: DataType, ids: Iterator[int]) -> DataType:
+    """The type with new ids for all ROW fields inside it, parents before children."""
+    fields = tuple(
+        replace(inner, id=next(ids), type=reassign_ids(inner.type, ids)) for inner in t.fields
+    )
+    return replace(
+        t,
+        element=reassign_ids(t.element, ids) if t.element else None,
+        key=reassign_ids(t.key, ids) if t.key else None,
+        value=reassign_ids(t.value, ids) if t.value else None,
+        fields=fields,
+    )

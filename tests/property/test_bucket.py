@@ -1,0 +1,83 @@
+"""Hashes of columns are the hashes of their rows, and buckets stay in their bounds."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestd.paimon.spec.arrow import column_of
+from ingestd.paimon.spec.bucket import (
+    assigner_of,
+    fixed_buckets,
+    hash_columns,
+    hash_row,
+    mod_buckets,
+)
+from ingestd.paimon.spec.data_types import DataType
+from tests.support.typed_cells import cells, scalar_types
+
+INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+
+
+@st.composite
+def key_columns(draw: st.DrawFn) -> tuple[list[DataType], list[list[object]]]:
+    types = draw(st.lists(scalar_types(), min_size=1, max_size=4))
+    count = draw(st.integers(0, 8))
+    columns = (st.lists(cells(t), min_size=count, max_size=count) for t in types)
+    return types, [draw(column) for column in columns]
+
+
+@given(key_columns())
+def test_hashes_of_columns_are_hashes_of_rows(
+    table: tuple[list[DataType], list[list[object]]],
+) -> None:
+    types, columns = table
+    arrays = [column_of(column, t) for column, t in zip(columns, types, strict=True)]
+    expected = [hash_row(types, row) for row in zip(*columns, strict=True)]
+    assert hash_columns(arrays, types).tolist() == expected
+
+
+@given(key_columns(), st.integers(0, 5), st.integers(0, 5))
+def test_slices_and_chunks_hash_like_the_rows_in_them(
+    table: tuple[list[DataType], list[list[object]]], start: int, cut: int
+) -> None:
+    types, columns = table
+    arrays = [column_of(column, t) for column, t in zip(columns, types, strict=True)]
+    whole = hash_columns(arrays, types).tolist()
+    sliced = [array.slice(start) for array in arrays]
+    assert hash_columns(sliced, types).tolist() == whole[start:]
+    chunked = [pa.chunked_array([array[:cut], array[cut:]]) for array in arrays]
+    assert hash_columns(chunked, types).tolist() == whole
+
+
+@given(st.lists(st.text(max_size=200) | st.none(), min_size=1, max_size=20))
+def test_texts_of_very_different_lengths_hash_like_their_rows(texts: list[str | None]) -> None:
+    types = [DataType("STRING"), DataType("INT")]
+    columns = [column_of(texts, types[0]), column_of([7] * len(texts), types[1])]
+    assert hash_columns(columns, types).tolist() == [hash_row(types, (t, 7)) for t in texts]
+
+
+@given(st.lists(INT32), st.integers(1, 1000))
+def test_fixed_buckets_are_the_size_of_a_truncated_remainder(hashes: list[int], n: int) -> None:
+    buckets = fixed_buckets(np.array(hashes, np.int32), n)
+    assert buckets.dtype == np.int32
+    assert buckets.tolist() == [abs(h) % n for h in hashes]
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.none()), st.integers(1, 1000))
+def test_mod_buckets_are_never_negative(keys: list[int | None], n: int) -> None:
+    buckets = mod_buckets(pa.array(keys, pa.int64()), n)
+    assert buckets.tolist() == [(key or 0) % n for key in keys]
+
+
+@given(INT32, st.lists(INT32), st.integers(1, 64), st.integers(1, 64))
+def test_assigners_are_channels_and_one_key_has_one(
+    partition: int, keys: list[int], channels: int, assigners: int
+) -> None:
+    hashes = np.array(keys, np.int32)
+    chosen = assigner_of(partition, hashes, channels, assigners)
+    assert ((chosen >= 0) & (chosen < channels)).all()
+    assert assigner_of(partition, hashes[::-1], channels, assigners)[::-1].tolist() == (
+        chosen.tolist()
+    )
+    assert len(set(chosen.tolist())) <= assigners

@@ -1,0 +1,244 @@
+import pytest
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec import option_rules
+from ingestd.paimon.spec.data_types import DataType, parse_type
+from ingestd.paimon.spec.options import (
+    BucketMode,
+    bucket_mode,
+    core_options,
+    refuse_unsupported,
+)
+from ingestd.paimon.spec.schema import TableSchema, new_schema
+
+INT, STRING = parse_type("INT"), parse_type("STRING")
+COLUMNS = [("dt", STRING), ("k", INT), ("v", STRING)]
+
+
+def table(
+    options: dict[str, str] | None = None,
+    *,
+    primary: tuple[str, ...] = ("dt", "k"),
+    partition: tuple[str, ...] = ("dt",),
+    extra: tuple[tuple[str, DataType], ...] = (),
+) -> TableSchema:
+    return new_schema([*COLUMNS, *extra], primary, partition, options or {}, 0)
+
+
+def test_defaults_are_those_of_the_specification() -> None:
+    options = core_options(table())
+    assert (options.bucket, options.bucket_keys, options.bucket_function) == (-1, ("k",), "default")
+    assert (options.merge_engine, options.changelog_producer) == ("deduplicate", "none")
+    assert (options.file_format, options.file_compression, options.zstd_level) == (
+        "parquet", "zstd", 1,
+    )  # fmt: skip
+    assert options.target_file_size == 128 << 20
+    assert core_options(table(primary=())).target_file_size == 256 << 20
+    assert options.dynamic_bucket_target_row_num == 2_000_000
+    assert options.dynamic_bucket_initial_buckets is None
+    assert options.dynamic_bucket_max_buckets == -1
+    assert options.dynamic_bucket_assigner_parallelism is None
+    assert (options.partition_default_name, options.partition_legacy_name) == (
+        "__DEFAULT_PARTITION__", True,
+    )  # fmt: skip
+    assert options.manifest_target_file_size == 8 << 20
+    assert options.manifest_merge_min_count == 30
+    assert options.manifest_full_compaction_threshold == 16 << 20
+    assert options.commit_max_retries == 10
+    assert (options.commit_min_retry_wait_ms, options.commit_max_retry_wait_ms) == (10, 10_000)
+    assert (options.data_file_prefix, options.write_only) == ("data-", False)
+    assert options.stats_dense_store is True
+
+
+def test_given_options_are_read() -> None:
+    options = core_options(
+        table({
+            "bucket": "4", "bucket-key": "k", "target-file-size": "1 kb",
+            "commit.max-retry-wait": "1 s", "dynamic-bucket.assigner-parallelism": "3",
+            "partition.legacy-name": "false", "data-file.prefix": "d-",
+        })
+    )  # fmt: skip
+    assert (options.bucket, options.target_file_size) == (4, 1024)
+    assert (options.commit_max_retry_wait_ms, options.dynamic_bucket_assigner_parallelism) == (
+        1000, 3,
+    )  # fmt: skip
+    assert (options.partition_legacy_name, options.data_file_prefix) == (False, "d-")
+
+
+def test_stats_mode_of_a_column_goes_before_that_of_the_table() -> None:
+    options = core_options(
+        table({"metadata.stats-mode": "counts", "fields.v.stats-mode": "TRUNCATE(3)"})
+    )
+    assert [options.stats_mode(name) for name in ("dt", "k", "v")] == [
+        "counts", "counts", "truncate(3)",
+    ]  # fmt: skip
+    assert options.stats_mode("_KEY_k") == options.stats_mode("_VALUE_KIND") == "truncate(128)"
+
+
+def test_stats_are_kept_for_the_first_columns_only() -> None:
+    options = core_options(
+        table({"metadata.stats-keep-first-n-columns": "1", "fields.v.stats-mode": "full"})
+    )
+    assert [options.stats_mode(name) for name in ("dt", "k", "v")] == [
+        "truncate(16)", "none", "full",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("metadata.stats-mode", "truncate(0)"), ("fields.k.stats-mode", "all"),
+     ("target-file-size", "big"), ("write-only", "maybe"), ("commit.max-retries", "x")],
+)  # fmt: skip
+def test_values_that_mean_nothing_are_named(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"option '{name}' = '"):
+        core_options(table({name: value}))
+
+
+@pytest.mark.parametrize(
+    ("options", "primary", "mode"),
+    [
+        ({"bucket": "3"}, ("dt", "k"), BucketMode.HASH_FIXED),
+        ({"bucket": "3", "bucket-key": "k"}, (), BucketMode.HASH_FIXED),
+        ({}, ("dt", "k"), BucketMode.HASH_DYNAMIC),
+        ({"bucket": "-1"}, ("k",), BucketMode.KEY_DYNAMIC),
+        ({}, (), BucketMode.BUCKET_UNAWARE),
+        ({"bucket": "-2"}, ("dt", "k"), BucketMode.POSTPONE),
+    ],
+)
+def test_bucket_mode_follows_from_bucket_and_keys(
+    options: dict[str, str], primary: tuple[str, ...], mode: BucketMode
+) -> None:
+    assert bucket_mode(table(options, primary=primary)) is mode
+
+
+def refused(schema: TableSchema, *, for_write: bool) -> str | None:
+    try:
+        refuse_unsupported(schema, for_write=for_write)
+    except UnsupportedError as error:
+        return error.message
+    return None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"bucket": "2"}, {"merge-engine": "DEDUPLICATE"}, {"file.compression": "snappy"},
+        {"bucket": "2", "bucket-function.type": "mod"}, {"snapshot.num-retained.max": "3"},
+        {"scan.mode": "latest"}, {"consumer.expiration-time": "1 d"}, {"write-only": "true"},
+        {"tag.automatic-creation": "process-time"}, {"fields.v.stats-mode": "none"},
+        {"num-sorted-run.compaction-trigger": "3"}, {"write-buffer-size": "1 gb"},
+        {"partition.expiration-time": "7 d"}, {"deletion-vectors.enabled": "false"},
+        {"changelog-producer": "none"}, {"ingestd.pipeline": "x"}, {"type": "table"},
+        {"dynamic-bucket.max-buckets": "8"}, {"compaction.max-size-amplification-percent": "1"},
+    ],
+)  # fmt: skip
+def test_tables_that_are_kept_right_are_taken(options: dict[str, str]) -> None:
+    assert refused(table(options), for_write=True) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("merge-engine", "partial-update"), ("merge-engine", "first-row"), ("file.format", "orc"),
+        ("sequence.field", "v"), ("ignore-delete", "true"), ("deletion-vectors.enabled", "true"),
+        ("data-file.thin-mode", "true"), ("branch", "dev"), ("record-level.expire-time", "1 d"),
+        ("data-file.path-directory", "d"), ("scan.fallback-branch", "b"), ("type", "format-table"),
+        ("fields.v.aggregate-function", "sum"), ("partial-update.remove-record-on-delete", "true"),
+        ("data-evolution.enabled", "true"), ("blob-field", "v"),
+        ("fields.default-aggregate-function", "max"),
+    ],
+)  # fmt: skip
+def test_options_that_change_what_readers_see_are_refused_by_name(name: str, value: str) -> None:
+    for for_write in (False, True):
+        message = refused(table({name: value}), for_write=for_write)
+        assert message is not None
+        assert f"option '{name}' = '{value}'" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("changelog-producer", "input"), ("rowkind.field", "v"), ("ignore-update-before", "true"),
+        ("bucket-function.type", "hive"), ("file.compression", "lzo"), ("file.block-size", "1 mb"),
+        ("file.format.per.level", "0:avro"), ("file-index.bloom-filter.columns", "v"),
+        ("row-tracking.enabled", "true"), ("index-file-in-data-file-dir", "true"),
+        ("manifest.compression", "null"), ("manifest.format", "parquet"),
+        ("metadata.iceberg.storage", "table-location"), ("commit.callbacks", "X"),
+        ("upsert-key", "v"), ("pk-vector.index.columns", "v"), ("some.new-option", "1"),
+        ("parquet.enable.dictionary", "false"), ("commit.force-compact", "true"),
+        ("commit.timeout", "1 s"), ("path", "/x"),
+    ],
+)  # fmt: skip
+def test_options_that_ask_something_of_a_writer_are_refused_for_writing_only(
+    name: str, value: str
+) -> None:
+    schema = table({"bucket": "2", name: value})
+    message = refused(schema, for_write=True)
+    assert message is not None
+    assert f"option '{name}' = '{value}'" in message
+    assert refused(schema, for_write=False) is None
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        ("VARIANT", "VARIANT"), ("BLOB", "BLOB"),
+        ({"type": "MULTISET", "element": "INT"}, "MULTISET"),
+        ({"type": "VECTOR", "element": "FLOAT", "length": 2}, "VECTOR"),
+        ("TIMESTAMP(7)", r"TIMESTAMP\(7\)"), ("TIMESTAMP_LTZ(9)", r"TIMESTAMP\(9\) WITH LOCAL"),
+        ({"type": "ARRAY", "element": "TIMESTAMP(9)"}, r"TIMESTAMP\(9\)"),
+    ],
+)  # fmt: skip
+def test_types_that_files_do_not_carry_right_are_refused_by_column(
+    document: str, name: str
+) -> None:
+    schema = table(extra=(("odd", parse_type(document)),))
+    for for_write in (False, True):
+        with pytest.raises(UnsupportedError, match=f"column 'odd'.*{name}"):
+            refuse_unsupported(schema, for_write=for_write)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(38, 18)",
+        "CHAR(3)", "VARCHAR(3)", "STRING", "BINARY(3)", "VARBINARY(3)", "BYTES", "DATE", "TIME(3)",
+        "TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP_LTZ(6)",
+        {"type": "ARRAY", "element": {"type": "MAP", "key": "STRING", "value": "INT"}},
+        {"type": "ROW", "fields": [{"id": 0, "name": "x", "type": "INT"}]},
+    ],
+)  # fmt: skip
+def test_all_types_that_files_carry_right_are_taken(document: str) -> None:
+    assert refused(table(extra=(("c", parse_type(document)),)), for_write=True) is None
+
+
+def test_bucket_modes_that_are_not_implemented_are_refused() -> None:
+    postponed = refused(table({"bucket": "-2"}), for_write=False)
+    assert postponed is not None
+    assert "option 'bucket' = '-2'" in postponed
+    across = table({}, primary=("k",))
+    assert refused(across, for_write=False) is None
+    with pytest.raises(UnsupportedError, match=r"without partition keys \['dt'\]"):
+        refuse_unsupported(across, for_write=True)
+
+
+def test_mod_buckets_need_a_single_number() -> None:
+    schema = table({"bucket": "2", "bucket-function.type": "mod"}, primary=("dt", "v"))
+    with pytest.raises(UnsupportedError, match=r"'bucket-function\.type' = 'mod' needs one INT"):
+        refuse_unsupported(schema, for_write=True)
+
+
+def test_binary_partitions_are_refused() -> None:
+    schema = table(extra=(("b", parse_type("BYTES")),), partition=("b",), primary=("b", "k"))
+    with pytest.raises(UnsupportedError, match="partition column 'b'"):
+        refuse_unsupported(schema, for_write=False)
+
+
+def test_no_option_is_in_two_tables() -> None:
+    tables = [
+        set(option_rules.SUPPORTED_VALUES),
+        set(option_rules.WRITER_SUPPORTED_VALUES),
+        set(option_rules.HONOURED_OPTIONS),
+        set(option_rules.HARMLESS_OPTIONS),
+    ]
+    assert sum(map(len, tables)) == len(set().union(*tables))
