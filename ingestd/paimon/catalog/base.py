@@ -1,0 +1,147 @@
+"""What a catalog is: names of databases and tables, and how a name becomes a table.
+
+One metastore is one module with a function `open_catalog(warehouse)`, named in `METASTORES`.
+"""
+
+import difflib
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.schema import SchemaChange, TableSchema
+from ingestd.paimon.table.file_store_table import FileStoreTable
+
+METASTORES: Mapping[str, str] = {"filesystem": "ingestd.paimon.catalog.filesystem"}
+
+_NAME_BYTES = 250
+_SEPARATORS = frozenset("/\\:")
+
+
+class TableNotFoundError(ConfigError):
+    """A table (or its database) that the catalog does not have."""
+
+
+class TableExistsError(ConfigError):
+    """A table that was to be created is there already."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identifier:
+    """Name of a table in a catalog; ConfigError if a part cannot be the name of a directory."""
+
+    database: str
+    table: str
+
+    def __post_init__(self) -> None:
+        check_database_name(self.database)
+        _check_name("table", self.table)
+        if "$" in self.table:
+            raise ConfigError(f"table name '{self.table}': '$' is kept for system tables")
+
+    @classmethod
+    def parse(cls, text: str) -> "Identifier":
+        """`database.table`; the table may hold further dots."""
+        database, dot, table = text.partition(".")
+        if not dot:
+            raise ConfigError(f"table name '{text}' has no database; write database.table")
+        return cls(database, table)
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+class Catalog(Protocol):
+    """Databases and tables of one warehouse."""
+
+    def list_databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+        ...
+
+    def create_database(self, name: str) -> None:
+        """Create a database; one that exists is fine."""
+        ...
+
+    def list_tables(self, database: str) -> list[str]:
+        """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
+        ...
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Whether the table is there."""
+        ...
+
+    def get_table(self, identifier: Identifier) -> FileStoreTable:
+        """The table as of its newest schema; TableNotFoundError with the nearest name."""
+        ...
+
+    def create_table(
+        self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
+    ) -> FileStoreTable:
+        """Create a table, and its database if need be.
+
+        Of several processes that create it one succeeds. The others get TableExistsError, or,
+        with `ignore_if_exists`, the table as it is, whatever its schema.
+        """
+        ...
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
+    ) -> FileStoreTable:
+        """Publish one new schema with the changes, on top of whatever others published."""
+        ...
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Delete a table with all its files; TableNotFoundError if it isn't there."""
+        ...
+
+
+class _Metastore(Protocol):
+    def open_catalog(self, warehouse: str) -> Catalog: ...
+
+
+def load_catalog(metastore: str, warehouse: str) -> Catalog:
+    """The catalog of a warehouse; ConfigError for an unknown metastore."""
+    module = METASTORES.get(metastore)
+    if module is None:
+        known = ", ".join(sorted(METASTORES))
+        raise ConfigError(f"metastore '{metastore}' is not known; there is: {known}")
+    return cast("_Metastore", importlib.import_module(module)).open_catalog(warehouse)
+
+
+def check_database_name(name: str) -> None:
+    """ConfigError if a database cannot have this name."""
+    _check_name("database", name)
+    if "." in name:
+        raise ConfigError(f"database name '{name}': a dot separates database and table")
+
+
+def nearest_name_hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a missing name: what may have been meant, or what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    if not names:
+        return "; there is none yet"
+    more = ", ..." if len(names) > 10 else ""
+    return f"; there is: {', '.join(names[:10])}{more}"
+
+
+def _check_name(what: str, name: str) -> None:
+    problem = _name_problem(name)
+    if problem:
+        raise ConfigError(f"{what} name '{name}' {problem}")
+
+
+def _name_problem(name: str) -> str | None:
+    """Why a name cannot be one directory below its parent, readable by all implementations."""
+    if not name or name != name.strip():
+        return "is empty, or begins or ends with a blank"
+    if name.startswith("."):
+        return "begins with a dot"
+    if any(char in _SEPARATORS or char < " " or char == "\x7f" for char in name):
+        return "holds a slash, a backslash, a colon or a control character"
+    if len(name.encode("utf-8", "surrogatepass")) > _NAME_BYTES:
+        return f"is longer than {_NAME_BYTES} bytes"
+    return None

@@ -1,0 +1,186 @@
+"""Local disks: files appear whole or not at all, and are on the disk before they are named.
+
+Publishing is `link(2)` of a synced temporary file: unlike a rename it never replaces what
+another process has published, and unlike exclusive creation it never shows half a file.
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from ingestd.errors import StorageError
+
+_LOG = logging.getLogger(__name__)
+
+
+def local_path(uri: str) -> str:
+    """The path that a `file:` URI or a plain path names; nothing is unescaped, as in Paimon."""
+    if not uri.startswith("file:"):
+        return uri
+    rest = uri[len("file:") :]
+    return "/" + rest.lstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileIO:
+    """`FileIO` on a local (or POSIX network) file system.
+
+    `sync=False` leaves out every fsync: for tests and for warehouses that may be lost.
+    """
+
+    sync: bool = True
+
+    def read_bytes(self, path: str) -> bytes:
+        """All bytes of a file; FileNotFoundError passes as is, the rest is StorageError."""
+        with _storage_errors("read", path, missing_passes=True):
+            return Path(local_path(path)).read_bytes()
+
+    def write_new(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist yet, durably."""
+        target = Path(local_path(path))
+        with _storage_errors("write", path):
+            self._make_directories(target.parent)
+            self._write_exclusive(target, data)
+            self._sync_directory(target.parent)
+
+    def try_write_atomic(self, path: str, data: bytes) -> bool:
+        """Publish a file if the name is free; False, and nothing changed, if it is taken."""
+        target = Path(local_path(path))
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+        with _storage_errors("publish", path):
+            self._make_directories(target.parent)
+            try:
+                self._write_exclusive(temporary, data)
+                os.link(temporary, target)
+            except FileExistsError:
+                return False
+            finally:
+                temporary.unlink(missing_ok=True)
+            self._sync_directory(target.parent)
+            return True
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace a file atomically, or create it."""
+        target = Path(local_path(path))
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+        with _storage_errors("overwrite", path):
+            self._make_directories(target.parent)
+            try:
+                self._write_exclusive(temporary, data)
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+            self._sync_directory(target.parent)
+
+    def list_names(self, directory: str) -> list[str]:
+        """Sorted names of the files and directories in it; [] if there is no such directory."""
+        with _storage_errors("list", directory):
+            try:
+                return sorted(entry.name for entry in Path(local_path(directory)).iterdir())
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory of that name is there."""
+        with _storage_errors("look at", path):
+            try:
+                Path(local_path(path)).stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
+
+    def size(self, path: str) -> int:
+        """Bytes of a file; FileNotFoundError passes as is."""
+        with _storage_errors("look at", path, missing_passes=True):
+            return Path(local_path(path)).stat().st_size
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory and its parents; one that exists is fine."""
+        with _storage_errors("create", path):
+            self._make_directories(Path(local_path(path)))
+
+    def delete_quietly(self, path: str) -> None:
+        """Delete a file if it is there; a failure is logged, never raised."""
+        try:
+            Path(local_path(path)).unlink(missing_ok=True)
+        except OSError as error:
+            _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": str(error)}})
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a directory with all it holds; an absent one is fine."""
+        with _storage_errors("delete", path), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(local_path(path))
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """A stream to a file that must not exist yet; gone again if the body raises."""
+        target = Path(local_path(path))
+        with _storage_errors("write", path):
+            self._make_directories(target.parent)
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+            try:
+                with pa.OSFile(str(target), "wb") as stream:
+                    yield stream
+                self._sync_file(target)
+            except BaseException:
+                self.delete_quietly(path)
+                raise
+            self._sync_directory(target.parent)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable stream of a file; FileNotFoundError passes as is."""
+        with _storage_errors("open", path, missing_passes=True):
+            return pa.OSFile(local_path(path), "rb")
+
+    def _write_exclusive(self, target: Path, data: bytes) -> None:
+        with target.open("xb") as stream:
+            try:
+                stream.write(data)
+                stream.flush()
+                if self.sync:
+                    os.fsync(stream.fileno())
+            except OSError:
+                target.unlink(missing_ok=True)
+                raise
+
+    def _make_directories(self, directory: Path) -> None:
+        missing = []
+        while not directory.is_dir():
+            missing.append(directory)
+            directory = directory.parent
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)
+            self._sync_directory(path.parent)
+
+    def _sync_file(self, path: Path) -> None:
+        self._sync(path, os.O_RDONLY)
+
+    def _sync_directory(self, path: Path) -> None:
+        self._sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def _sync(self, path: Path, flags: int) -> None:
+        if not self.sync:
+            return
+        descriptor = os.open(path, flags)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if missing_passes and isinstance(error, FileNotFoundError):
+            raise
+        message = f"cannot {what} {path}: {error.strerror or error}"
+        raise StorageError(message) from error

@@ -1,0 +1,112 @@
+"""A warehouse in memory, with the same rules as the real ones; what unit tests run on."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ingestd.errors import StorageError
+
+
+def _key(path: str) -> str:
+    return path.removeprefix("memory:").rstrip("/")
+
+
+@dataclass
+class MemoryFileIO:
+    """`FileIO` on a dictionary; threads may share it, a pickled one is a copy."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    directories: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> tuple[dict[str, bytes], set[str]]:
+        with self._lock:
+            return dict(self.files), set(self.directories)
+
+    def __setstate__(self, state: tuple[dict[str, bytes], set[str]]) -> None:
+        self.files, self.directories = state
+        self._lock = threading.Lock()
+
+    def read_bytes(self, path: str) -> bytes:
+        """All bytes of a file; FileNotFoundError if it isn't there."""
+        with self._lock:
+            try:
+                return self.files[_key(path)]
+            except KeyError:
+                raise FileNotFoundError(path) from None
+
+    def write_new(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist yet."""
+        if not self.try_write_atomic(path, data):
+            raise StorageError(f"cannot write {path}: File exists")
+
+    def try_write_atomic(self, path: str, data: bytes) -> bool:
+        """Publish a file if the name is free; False, and nothing changed, if it is taken."""
+        with self._lock:
+            if _key(path) in self.files:
+                return False
+            self.files[_key(path)] = bytes(data)
+            return True
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace a file, or create it."""
+        with self._lock:
+            self.files[_key(path)] = bytes(data)
+
+    def list_names(self, directory: str) -> list[str]:
+        """Sorted names of the files and directories in it; [] if there is no such directory."""
+        prefix = _key(directory) + "/"
+        with self._lock:
+            paths = [*self.files, *self.directories]
+        return sorted({p[len(prefix) :].split("/")[0] for p in paths if p.startswith(prefix)})
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory of that name is there."""
+        key = _key(path)
+        with self._lock:
+            if key in self.files or key in self.directories:
+                return True
+            return any(p.startswith(key + "/") for p in (*self.files, *self.directories))
+
+    def size(self, path: str) -> int:
+        """Bytes of a file; FileNotFoundError if it isn't there."""
+        return len(self.read_bytes(path))
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory; one that exists is fine."""
+        with self._lock:
+            self.directories.add(_key(path))
+
+    def delete_quietly(self, path: str) -> None:
+        """Delete a file if it is there."""
+        with self._lock:
+            self.files.pop(_key(path), None)
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a directory with all it holds; an absent one is fine."""
+        key = _key(path)
+        with self._lock:
+            for name in [p for p in self.files if p == key or p.startswith(key + "/")]:
+                del self.files[name]
+            kept = {d for d in self.directories if d != key and not d.startswith(key + "/")}
+            self.directories.clear()
+            self.directories.update(kept)
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """A stream to a file that must not exist yet; no file if the body raises."""
+        with pa.BufferOutputStream() as stream:
+            yield stream
+            if not stream.closed:
+                stream.flush()
+            data = stream.getvalue()
+        self.write_new(path, data.to_pybytes())
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable stream of a file; FileNotFoundError if it isn't there."""
+        return pa.BufferReader(self.read_bytes(path))

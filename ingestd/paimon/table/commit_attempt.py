@@ -1,0 +1,215 @@
+"""One try to make one snapshot: its manifests, the snapshot itself, the table's state after it.
+
+Specification: Snapshot, Manifest. Nothing here is visible to readers yet.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ingestd.errors import CommitConflictError
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
+from ingestd.paimon.table.commit_changes import SnapshotChange
+from ingestd.paimon.table.commit_message import ManifestCommittable
+from ingestd.paimon.table.conflict import check_files
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.manifest_merge import merge_manifests
+from ingestd.paimon.table.manifest_store import (
+    write_index_manifest,
+    write_manifest_list,
+    write_manifests,
+)
+from ingestd.paimon.table.scan import live_entries
+from ingestd.paimon.table.table_state import (
+    IndexKey,
+    TableState,
+    committed_after,
+    index_key,
+    max_sequence_of,
+    split_index_entries,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who commits, what and when: the same for every try."""
+
+    user: str
+    committable: ManifestCommittable
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Written manifests of a change; they serve every try that has the same entries."""
+
+    entries: tuple[ManifestEntry, ...]
+    manifests: tuple[ManifestFileMeta, ...]
+    list_name: str
+    list_size: int
+    changelog_manifests: tuple[ManifestFileMeta, ...] = ()
+    changelog_list_name: str | None = None
+    changelog_list_size: int | None = None
+    changelog_record_count: int | None = None
+
+    @property
+    def written(self) -> list[str]:
+        """Names of everything that was written for it."""
+        names = [meta.file_name for meta in (*self.manifests, *self.changelog_manifests)]
+        lists = (self.list_name, self.changelog_list_name)
+        return [*names, *(name for name in lists if name is not None)]
+
+    @property
+    def record_count(self) -> int:
+        """Rows of added files less rows of deleted files."""
+        signs = {FileKind.ADD: 1, FileKind.DELETE: -1}
+        return sum(signs[entry.kind] * entry.file.row_count for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A snapshot that is ready to be published, and the state that the table has then."""
+
+    snapshot: Snapshot
+    state: TableState
+    written: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What a snapshot refers to besides its delta."""
+
+    list_name: str
+    list_size: int
+    index_manifest: str | None
+    schema_id: int
+
+
+def checked_entries(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[ManifestEntry, ...]:
+    """All entries of the change on top of `state`; CommitConflictError if they don't fit.
+
+    An OVERWRITE first deletes every live file. A plain append is not checked, so it reads
+    nothing.
+    """
+    if change.kind == CommitKind.APPEND:
+        return change.entries
+    if change.kind == CommitKind.OVERWRITE:
+        live = live_entries(table, state.manifests)
+        entries = (*(replace(entry, kind=FileKind.DELETE) for entry in live), *change.entries)
+        check_files(table, live, entries, same_buckets=False)
+        return entries
+    live = live_entries(table, state.manifests, partition_filter=change.partitions)
+    check_files(table, live, change.entries)
+    return change.entries
+
+
+def write_delta(
+    table: FileStoreTable, entries: tuple[ManifestEntry, ...], changelog: Sequence[ManifestEntry]
+) -> Delta:
+    """Write the delta manifests and, if there are changelog files, theirs."""
+    manifests = write_manifests(table, entries)
+    name, size = write_manifest_list(table, manifests)
+    if not changelog:
+        return Delta(entries, manifests, name, size)
+    changelog_manifests = write_manifests(table, changelog)
+    changelog_name, changelog_size = write_manifest_list(table, changelog_manifests)
+    return Delta(
+        entries=entries,
+        manifests=manifests,
+        list_name=name,
+        list_size=size,
+        changelog_manifests=changelog_manifests,
+        changelog_list_name=changelog_name,
+        changelog_list_size=changelog_size,
+        changelog_record_count=sum(entry.file.row_count for entry in changelog),
+    )
+
+
+def prepare(
+    table: FileStoreTable,
+    change: SnapshotChange,
+    delta: Delta,
+    state: TableState,
+    origin: Origin,
+    schema_id: int,
+) -> Attempt:
+    """Write the base manifest list and the index manifest; the snapshot on top of `state`."""
+    merged = merge_manifests(table, state.manifests)
+    list_name, list_size = write_manifest_list(table, merged.manifests)
+    written = [*(meta.file_name for meta in merged.written), list_name]
+    index_entries, repeated = _index_after(table, change, state)
+    index_manifest = state.snapshot.index_manifest if state.snapshot else None
+    if change.index or change.kind == CommitKind.OVERWRITE:
+        index_manifest = None
+        if index_entries:
+            index_manifest = write_index_manifest(table, [*index_entries.values(), *repeated])
+            written.append(index_manifest)
+    base = _Base(list_name, list_size, index_manifest, schema_id)
+    snapshot = _snapshot(change.kind, delta, base, state.snapshot, origin)
+    after = TableState(
+        snapshot=snapshot,
+        manifests=(*merged.manifests, *delta.manifests),
+        index_entries=index_entries,
+        max_sequence_number=max_sequence_of(delta.entries, state.max_sequence_number),
+        repeated_index_entries=repeated,
+        committed=committed_after(state, snapshot),
+    )
+    return Attempt(snapshot, after, tuple(written))
+
+
+def _index_after(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[Mapping[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
+    if change.kind == CommitKind.OVERWRITE:
+        return split_index_entries(change.index)
+    if not change.index:
+        # The same object, so that the next commit sees at once that nothing changed.
+        return state.index_entries, state.repeated_index_entries
+    entries = dict(state.index_entries)
+    repeated_keys = {index_key(entry) for entry in state.repeated_index_entries}
+    for entry in change.index:
+        if index_key(entry) in repeated_keys:
+            raise CommitConflictError(
+                f"table {table.name}: bucket {entry.bucket} has several {entry.index_type} index "
+                f"files, so {entry.file_name} cannot take the place of one"
+            )
+        entries[index_key(entry)] = entry
+    return entries, state.repeated_index_entries
+
+
+def _snapshot(
+    kind: CommitKind, delta: Delta, base: _Base, previous: Snapshot | None, origin: Origin
+) -> Snapshot:
+    committable = origin.committable
+    total = (previous.total_record_count if previous else None) or 0
+    same_schema = previous is not None and previous.schema_id == base.schema_id
+    return Snapshot(
+        id=previous.id + 1 if previous else 1,
+        schema_id=base.schema_id,
+        base_manifest_list=base.list_name,
+        base_manifest_list_size=base.list_size,
+        delta_manifest_list=delta.list_name,
+        delta_manifest_list_size=delta.list_size,
+        changelog_manifest_list=delta.changelog_list_name,
+        changelog_manifest_list_size=delta.changelog_list_size,
+        index_manifest=base.index_manifest,
+        commit_user=origin.user,
+        commit_identifier=committable.identifier,
+        commit_kind=kind,
+        time_millis=origin.now_ms,
+        total_record_count=total + delta.record_count,
+        delta_record_count=delta.record_count,
+        changelog_record_count=delta.changelog_record_count,
+        watermark=_later(committable.watermark, previous.watermark if previous else None),
+        statistics=previous.statistics if previous and same_schema else None,
+        properties=dict(committable.properties),
+        next_row_id=(previous.next_row_id if previous else None) or 0,
+    )
+
+
+def _later(left: int | None, right: int | None) -> int | None:
+    known = [watermark for watermark in (left, right) if watermark is not None]
+    return max(known, default=None)

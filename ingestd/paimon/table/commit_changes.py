@@ -1,0 +1,101 @@
+"""What a committable means as snapshots: which kind, which manifest entries, which index files.
+
+Specification: Snapshot. Appended files and compaction results of one committable become two
+snapshots, APPEND before COMPACT, under one commit identifier.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.snapshot import CommitKind
+from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChange:
+    """The content of one snapshot to be made; of an OVERWRITE only what it adds."""
+
+    kind: CommitKind
+    entries: tuple[ManifestEntry, ...] = ()
+    changelog: tuple[ManifestEntry, ...] = ()
+    index: tuple[IndexManifestEntry, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it would leave the table as it is."""
+        return not (
+            self.entries or self.changelog or self.index or self.kind == CommitKind.OVERWRITE
+        )
+
+    @property
+    def partitions(self) -> frozenset[bytes]:
+        """Partitions it touches."""
+        files = (entry.partition for entry in self.entries)
+        return frozenset((*files, *(entry.partition for entry in self.index)))
+
+
+def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list[SnapshotChange]:
+    """The snapshots that a committable asks for, in order; [] if it holds nothing.
+
+    UnsupportedError for index files other than the hash index of dynamic buckets.
+    """
+    messages = committable.messages
+    for message in messages:
+        _check_index_types(message)
+    if committable.overwrite:
+        return [_overwrite(messages)]
+    compact = _compact(messages)
+    append_index = tuple(e for m in messages if _appends(m) for e in m.new_index_files)
+    append = SnapshotChange(
+        CommitKind.APPEND,
+        tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.new_files)),
+        tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.changelog_files)),
+        append_index,
+    )
+    changes = [change for change in (append, compact) if not change.is_empty]
+    return changes or ([append] if allow_empty else [])
+
+
+def _appends(message: CommitMessage) -> bool:
+    return bool(message.new_files or message.changelog_files) or not _compacts(message)
+
+
+def _compacts(message: CommitMessage) -> bool:
+    return bool(message.compact_before or message.compact_after)
+
+
+def _compact(messages: Sequence[CommitMessage]) -> SnapshotChange:
+    deleted = (e for m in messages for e in _entries(m, FileKind.DELETE, m.compact_before))
+    added = (e for m in messages for e in _entries(m, FileKind.ADD, m.compact_after))
+    index = tuple(e for m in messages if not _appends(m) for e in m.new_index_files)
+    return SnapshotChange(CommitKind.COMPACT, (*deleted, *added), (), index)
+
+
+def _overwrite(messages: Sequence[CommitMessage]) -> SnapshotChange:
+    if any(_compacts(message) for message in messages):
+        raise ValueError("an overwrite of the whole table cannot carry compaction results")
+    added = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.new_files))
+    index = tuple(e for m in messages for e in m.new_index_files)
+    return SnapshotChange(CommitKind.OVERWRITE, added, (), index)
+
+
+def _entries(
+    message: CommitMessage, kind: FileKind, files: Sequence[DataFileMeta]
+) -> list[ManifestEntry]:
+    return [
+        ManifestEntry(kind, message.partition, message.bucket, message.total_buckets, file)
+        for file in files
+    ]
+
+
+def _check_index_types(message: CommitMessage) -> None:
+    for entry in message.new_index_files:
+        if entry.index_type != HASH_INDEX:
+            raise UnsupportedError(
+                f"index file {entry.file_name} of bucket {message.bucket}: committing index type "
+                f"{entry.index_type} is not supported"
+            )

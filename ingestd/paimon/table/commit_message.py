@@ -1,0 +1,53 @@
+"""What a writer hands to the committer: files that exist and wait to become visible."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMessage:
+    """Changes of one bucket.
+
+    `partition` is the serialized partition row. `new_files` and `changelog_files` land in an
+    APPEND snapshot, together with `new_index_files`; `compact_before` and `compact_after` in a
+    COMPACT snapshot behind it (with the index files if there is nothing to append). A name that
+    was deleted from a level once must not be added there again: readers take it for deleted.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    new_files: tuple[DataFileMeta, ...] = ()
+    changelog_files: tuple[DataFileMeta, ...] = ()
+    compact_before: tuple[DataFileMeta, ...] = ()
+    compact_after: tuple[DataFileMeta, ...] = ()
+    new_index_files: tuple[IndexManifestEntry, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing."""
+        return not (
+            self.new_files
+            or self.changelog_files
+            or self.compact_before
+            or self.compact_after
+            or self.new_index_files
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCommittable:
+    """All changes of one commit.
+
+    `identifier` grows with every commit of a user. `overwrite` empties the whole table before
+    the new files, in the same OVERWRITE snapshot. `properties` go into the snapshot as they are.
+    """
+
+    identifier: int
+    messages: tuple[CommitMessage, ...]
+    watermark: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    overwrite: bool = False

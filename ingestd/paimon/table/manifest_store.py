@@ -1,0 +1,158 @@
+"""Reading and writing of manifest lists, manifests and index manifests through a FileIO.
+
+Specification: Manifest. All of these files are immutable and named by a UUID.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+from ingestd.errors import FormatError
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
+from ingestd.paimon.spec.data_file import EMPTY_STATS, SimpleStats
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.index_manifest import (
+    IndexManifestEntry,
+    decode_index_manifest,
+    encode_index_manifest,
+)
+from ingestd.paimon.spec.manifest import (
+    FileKind,
+    ManifestEntry,
+    ManifestFileMeta,
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
+from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.table.file_store_table import FileStoreTable
+
+# Their minimum and maximum say nothing that a reader could prune by, so they stay unknown.
+_NO_BOUNDS = frozenset({"BINARY", "VARBINARY", "BYTES", "FLOAT", "DOUBLE"})
+
+
+def read_manifest_list(io: FileIO, paths: TablePaths, name: str) -> list[ManifestFileMeta]:
+    """Manifests that a manifest list names, in order."""
+    path = paths.manifest(name)
+    return decode_manifest_list(_read(io, path), path)
+
+
+def write_manifest_list(
+    table: FileStoreTable, metas: Sequence[ManifestFileMeta]
+) -> tuple[str, int]:
+    """Write a manifest list, possibly an empty one; its name and size in bytes."""
+    name = f"manifest-list-{uuid.uuid4()}-0"
+    data = encode_manifest_list(metas)
+    table.io.write_new(table.paths.manifest(name), data)
+    return name, len(data)
+
+
+def read_manifest(io: FileIO, paths: TablePaths, name: str) -> list[ManifestEntry]:
+    """Entries of a manifest, in order."""
+    path = paths.manifest(name)
+    return decode_manifest(_read(io, path), path)
+
+
+def write_manifests(
+    table: FileStoreTable, entries: Sequence[ManifestEntry]
+) -> tuple[ManifestFileMeta, ...]:
+    """Write entries to manifests of about `manifest.target-file-size`; none for no entries."""
+    if not entries:
+        return ()
+    target = table.options.manifest_target_file_size
+    return tuple(_write_manifest(table, part, data) for part, data in _rolled(entries, target))
+
+
+def read_index_manifest(io: FileIO, paths: TablePaths, name: str) -> list[IndexManifestEntry]:
+    """All index files of a snapshot."""
+    path = paths.manifest(name)
+    return decode_index_manifest(_read(io, path), path)
+
+
+def write_index_manifest(table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> str:
+    """Write the complete list of index files; its name."""
+    name = f"index-manifest-{uuid.uuid4()}-0"
+    table.io.write_new(table.paths.manifest(name), encode_index_manifest(entries))
+    return name
+
+
+def partition_stats(types: Sequence[DataType], partitions: Iterable[bytes]) -> SimpleStats:
+    """Full (never truncated) bounds and null counts of serialized partition rows."""
+    if not types:
+        return EMPTY_STATS
+    counts: dict[bytes, int] = {}
+    for partition in partitions:
+        counts[partition] = counts.get(partition, 0) + 1
+    rows = [(deserialize_row(types, partition), count) for partition, count in counts.items()]
+    minima: list[object] = []
+    maxima: list[object] = []
+    nulls: list[int | None] = []
+    for column, data_type in enumerate(types):
+        low, high = _bounds([row[column] for row, _ in rows], data_type)
+        minima.append(low)
+        maxima.append(high)
+        nulls.append(sum(count for row, count in rows if row[column] is None))
+    return SimpleStats(serialize_row(types, minima), serialize_row(types, maxima), tuple(nulls))
+
+
+def _rolled(
+    entries: Sequence[ManifestEntry], target: int
+) -> Iterator[tuple[Sequence[ManifestEntry], bytes]]:
+    """Neighbours whose bytes reach the target size, then the rest.
+
+    Only the last may stay below the target: smaller ones would be merged again and again.
+    """
+    data = encode_manifest(entries)
+    if len(data) <= target + target // 2:
+        yield entries, data
+        return
+    count = -(-len(entries) * target * 11 // (10 * len(data)))
+    start = 0
+    while start < len(entries):
+        part = entries[start : start + count]
+        data = encode_manifest(part)
+        if len(data) < target and start + count < len(entries):
+            count += count // 5 + 1
+            continue
+        yield part, data
+        start += count
+
+
+def _bounds(values: Iterable[object], data_type: DataType) -> tuple[object, object]:
+    known = [value for value in values if value is not None]
+    if not known or data_type.root in _NO_BOUNDS:
+        return None, None
+    return min(known), max(known)  # type: ignore[type-var]  # one column, one comparable type
+
+
+def _write_manifest(
+    table: FileStoreTable, entries: Sequence[ManifestEntry], data: bytes
+) -> ManifestFileMeta:
+    name = f"manifest-{uuid.uuid4()}-0"
+    table.io.write_new(table.paths.manifest(name), data)
+    deleted = sum(1 for entry in entries if entry.kind == FileKind.DELETE)
+    buckets = [entry.bucket for entry in entries]
+    levels = [entry.file.level for entry in entries]
+    return ManifestFileMeta(
+        file_name=name,
+        file_size=len(data),
+        num_added_files=len(entries) - deleted,
+        num_deleted_files=deleted,
+        partition_stats=partition_stats(table.partition_types, (e.partition for e in entries)),
+        schema_id=max(entry.file.schema_id for entry in entries),
+        min_bucket=min(buckets),
+        max_bucket=max(buckets),
+        min_level=min(levels),
+        max_level=max(levels),
+        min_row_id=None,
+        max_row_id=None,
+    )
+
+
+def _read(io: FileIO, path: str) -> bytes:
+    try:
+        return io.read_bytes(path)
+    except FileNotFoundError as error:
+        message = f"{path} is missing: its snapshot was expired meanwhile, or the table is damaged"
+        raise FormatError(message) from error

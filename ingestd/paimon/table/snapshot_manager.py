@@ -1,0 +1,119 @@
+"""Snapshot files of a table: the newest, the oldest, one by id, and walks between them.
+
+Specification: Snapshot. Ids are consecutive from 1; old ones vanish from the low end only.
+The LATEST and EARLIEST files are hints: they spare a listing and are never believed unchecked.
+"""
+
+import logging
+from collections.abc import Iterator
+
+from ingestd.errors import FormatError, StorageError
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
+
+_LOG = logging.getLogger(__name__)
+_PREFIX = "snapshot-"
+_LOOKS = 3
+
+
+def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
+    """Id of the newest snapshot, None if the table has none.
+
+    The hint counts only if its snapshot is there and the next one is not.
+    """
+    hint = _read_hint(io, paths.latest_hint)
+    if (
+        hint is not None
+        and not io.exists(paths.snapshot(hint + 1))
+        and io.exists(paths.snapshot(hint))
+    ):
+        return hint
+    return max(snapshot_ids(io, paths), default=None)
+
+
+def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
+    """Id of the oldest snapshot that is still there, None if the table has none."""
+    hint = _read_hint(io, paths.earliest_hint)
+    if hint is not None and io.exists(paths.snapshot(hint)):
+        return hint
+    return min(snapshot_ids(io, paths), default=None)
+
+
+def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
+    """Ids of all snapshot files, ascending, from a listing."""
+    names = io.list_names(f"{paths.root}/snapshot")
+    tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
+
+
+def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
+    """One snapshot, or None if there is no such file."""
+    path = paths.snapshot(snapshot_id)
+    try:
+        data = io.read_bytes(path)
+    except FileNotFoundError:
+        return None
+    return parse_snapshot(data, path)
+
+
+def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
+    """One snapshot; FormatError, with the ids that exist, if there is no such file."""
+    found = find_snapshot(io, paths, snapshot_id)
+    if found is not None:
+        return found
+    ids = snapshot_ids(io, paths)
+    there = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "the table has no snapshots"
+    raise FormatError(f"{paths.snapshot(snapshot_id)} does not exist; {there}")
+
+
+def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
+    """The newest snapshot, None if the table has none.
+
+    A snapshot that vanishes between look and read (a rollback) is looked for again: it must
+    not make a table with content appear empty.
+    """
+    for _ in range(_LOOKS):
+        snapshot_id = latest_snapshot_id(io, paths)
+        if snapshot_id is None:
+            return None
+        snapshot = find_snapshot(io, paths, snapshot_id)
+        if snapshot is not None:
+            return snapshot
+    raise StorageError(f"{paths.root}: its newest snapshot file cannot be found; try again")
+
+
+def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
+    """Snapshots from the newest back to the first that is missing."""
+    snapshot = latest_snapshot(io, paths)
+    while snapshot is not None:
+        yield snapshot
+        snapshot = find_snapshot(io, paths, snapshot.id - 1)
+
+
+def latest_of_user(io: FileIO, paths: TablePaths, user: str) -> Snapshot | None:
+    """The newest snapshot that a commit user made, None if none is retained."""
+    return next((s for s in snapshots_from_latest(io, paths) if s.commit_user == user), None)
+
+
+def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
+    """Point LATEST (and, at the first snapshot, EARLIEST) to a snapshot that exists.
+
+    Hints only save work, so a failure is logged and not raised.
+    """
+    hints = [paths.latest_hint]
+    if snapshot_id == 1:
+        hints.append(paths.earliest_hint)
+    for hint in hints:
+        try:
+            io.overwrite(hint, str(snapshot_id).encode())
+        except (StorageError, FileNotFoundError) as error:
+            _LOG.warning("hint_not_written", extra={"ctx": {"path": hint, "error": str(error)}})
+
+
+def _read_hint(io: FileIO, path: str) -> int | None:
+    try:
+        text = io.read_bytes(path).strip()
+    except FileNotFoundError:
+        return None
+    return int(text) if text.isdigit() else None
