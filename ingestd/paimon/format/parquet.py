@@ -1,0 +1,150 @@
+"""Parquet data files as other Paimon readers expect them. Specification: Data files, Parquet.
+
+A reader takes the unit of a timestamp from the table's schema and not from the file, so the
+unit of the Arrow column is written as it is. Nanoseconds have no other common form than INT96,
+and one such column turns all timestamps of its file into INT96.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.options import CoreOptions
+
+_COMPRESSIONS: Mapping[str, str] = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "none": "none",
+    "uncompressed": "none",
+}
+_ROW_GROUP_ROWS = 1 << 20
+_SAMPLE_ROWS = 4096
+_ROWS_PER_VALUE = 4
+"""A dictionary pays when a value repeats this often on the average of a sample."""
+
+
+def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
+    """Write a new Parquet file with the table's own nullability and field ids; its size."""
+    with io.open_output(path) as stream:
+        _write(stream, table, options)
+        return int(stream.tell())
+
+
+def encoded_size(table: pa.Table, options: CoreOptions) -> int:
+    """Bytes of the file that `write_file` would write."""
+    sink = pa.BufferOutputStream()
+    _write(sink, table, options)
+    return int(sink.tell())
+
+
+def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
+    """Rows in file order with those of `columns` (None: all) that the file has.
+
+    INT96 timestamps come in nanoseconds, and in microseconds if one of the column's values has
+    no nanosecond form. FormatError names a file that is not Parquet or is damaged.
+    """
+    source = io.open_input(path)
+    try:
+        file = pq.ParquetFile(source)
+        present = file.schema_arrow.names
+        wanted = present if columns is None else [name for name in columns if name in present]
+        rows = file.read(columns=wanted).select(wanted)
+        wide = [name for name in wanted if name in _int96_columns(file)]
+        return _without_overflow(rows, source, wide) if wide else rows
+    except pa.ArrowException as error:
+        raise FormatError(f"data file {path} cannot be read as Parquet: {error}") from error
+    except OSError as error:
+        # What the decoder finds wrong carries no errno; what the disk finds wrong does.
+        if error.errno is not None:
+            raise StorageError(f"cannot read {path}: {error}") from error
+        raise FormatError(f"data file {path} is damaged: {error}") from error
+    finally:
+        source.close()
+
+
+def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
+    compression = _compression(options)
+    open_writer: Any = pq.ParquetWriter
+    writer = open_writer(
+        sink,
+        table.schema,
+        compression=compression,
+        compression_level=options.zstd_level if compression == "zstd" else None,
+        use_dictionary=_dictionary_columns(table),
+        use_deprecated_int96_timestamps=_has_nanoseconds(table.schema),
+        store_schema=False,
+        store_decimal_as_integer=True,
+        write_time_adjusted_to_utc=True,
+    )
+    with writer:
+        writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
+
+
+def _compression(options: CoreOptions) -> str:
+    name = options.file_compression.lower()
+    if name not in _COMPRESSIONS:
+        raise UnsupportedError(
+            f"'file.compression' = '{options.file_compression}' is not supported for Parquet; "
+            f"use one of {sorted(_COMPRESSIONS)}"
+        )
+    return _COMPRESSIONS[name]
+
+
+def _dictionary_columns(table: pa.Table) -> list[str]:
+    """Text columns whose values repeat; numbers are left to the compression, which costs less."""
+    if table.num_rows == 0:
+        return []
+    sample = table.slice(0, _SAMPLE_ROWS)
+    texts = (i for i, field in enumerate(table.schema) if _is_text(field.type))
+    return [
+        table.schema.names[i]
+        for i in texts
+        if pc.count_distinct(sample.column(i)).as_py() * _ROWS_PER_VALUE <= sample.num_rows
+    ]
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type))
+
+
+def _has_nanoseconds(schema: pa.Schema) -> bool:
+    return any(_is_nanoseconds(inner) for field in schema for inner in _leaves(field.type))
+
+
+def _is_nanoseconds(arrow_type: pa.DataType) -> bool:
+    return arrow_type in (pa.timestamp("ns"), pa.timestamp("ns", tz="UTC"))
+
+
+def _leaves(arrow_type: pa.DataType) -> Iterator[pa.DataType]:
+    if arrow_type.num_fields == 0:
+        yield arrow_type
+    for i in range(arrow_type.num_fields):
+        yield from _leaves(arrow_type.field(i).type)
+
+
+def _int96_columns(file: pq.ParquetFile) -> set[str]:
+    """Top-level columns that hold INT96 values somewhere."""
+    schema = file.schema
+    columns = (schema.column(i) for i in range(len(file.metadata.schema)))
+    return {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
+
+
+def _without_overflow(rows: pa.Table, source: pa.NativeFile, names: list[str]) -> pa.Table:
+    """Nanoseconds reach from 1677 to 2262 only and wrap around in silence: use a wider unit."""
+    source.seek(0)
+    wider = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(columns=names)
+    for name in names:
+        position = rows.schema.get_field_index(name)
+        column = wider.column(name)
+        try:
+            column.cast(rows.schema.field(position).type)
+        except pa.ArrowInvalid:
+            rows = rows.set_column(position, wider.schema.field(name), column)
+    return rows

@@ -1,0 +1,176 @@
+"""The order of keys, and which merge engines there are.
+
+A merge engine gets the rows of some keys in any order and makes one row of each key. Keys
+compare as numbers, and strings and binaries by their bytes. Specification: Merge engines.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.arrow import Array, Column
+
+MERGE_ENGINES: Mapping[str, str] = {
+    "deduplicate": "ingestd.paimon.merge.deduplicate",
+}
+"""Merge engine name -> module with the functions of `MergeEngine`."""
+
+Ranks = npt.NDArray[Any]
+"""Numbers that compare as the values of a column do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortedKeys:
+    """Rows by key: `order` has row positions by key, and within a key from oldest to newest;
+    `first` marks the positions of `order` at which a key begins."""
+
+    order: npt.NDArray[np.int64]
+    first: npt.NDArray[np.bool_]
+
+    @property
+    def last(self) -> npt.NDArray[np.bool_]:
+        """Marks the positions of `order` at which a key ends."""
+        if not len(self.first):
+            return self.first
+        return np.append(self.first[1:], True)
+
+
+class MergeEngine(Protocol):
+    """A module of this package. Specification: Merge engines."""
+
+    def merge(
+        self, rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys | None = None
+    ) -> pa.Table:
+        """One row of each key, ordered by key.
+
+        `rows` stand from oldest to newest within a key unless `keys` says their order.
+        """
+        ...
+
+
+def load_merge_engine(name: str) -> MergeEngine:
+    """The merge engine of that name; UnsupportedError if there is none."""
+    module = MERGE_ENGINES.get(name)
+    if module is None:
+        raise UnsupportedError(
+            f"'merge-engine' = '{name}' is not supported; only {sorted(MERGE_ENGINES)} are"
+        )
+    return cast("MergeEngine", import_module(module))
+
+
+def key_order(table: pa.Table, key_columns: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Row positions ordered by key; rows of one key keep their order."""
+    return sort_keys(table, key_columns).order
+
+
+def sort_keys(
+    table: pa.Table,
+    key_columns: Sequence[str],
+    sequence: npt.NDArray[np.int64] | None = None,
+) -> SortedKeys:
+    """The rows of a table by key (no nulls), then by sequence number, then as they stand.
+
+    ValueError if there is no key column or one has a type that cannot be a key.
+    """
+    ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
+    if not ranks:
+        raise ValueError("rows cannot be sorted without key columns")
+    if sequence is not None and np.any(sequence[1:] < sequence[:-1]):
+        order = np.lexsort([sequence, *reversed(ranks)])
+    elif len(ranks) == 1:
+        order = np.argsort(ranks[0], kind="stable")
+    else:
+        order = np.lexsort(ranks[::-1])
+    return SortedKeys(order, _starts([rank[order] for rank in ranks]))
+
+
+def is_key_sorted(table: pa.Table, key_columns: Sequence[str]) -> bool:
+    """Whether each row's key is greater than the key before it."""
+    ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
+    greater = np.zeros(max(table.num_rows - 1, 0), bool)
+    equal = ~greater
+    for rank in ranks:
+        greater |= equal & (rank[1:] > rank[:-1])
+        equal &= rank[1:] == rank[:-1]
+    return bool(greater.all())
+
+
+def _starts(ranks: Sequence[Ranks]) -> npt.NDArray[np.bool_]:
+    first = np.zeros(len(ranks[0]), bool)
+    first[:1] = True
+    for rank in ranks:
+        first[1:] |= rank[1:] != rank[:-1]
+    return first
+
+
+def column_ranks(column: Column) -> list[Ranks]:
+    """Arrays that order a column, the most significant one first.
+
+    ValueError if it has nulls or a type that cannot be a key.
+    """
+    array = _whole(column)
+    if array.null_count:
+        raise ValueError("a key column has nulls")
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return [_text_ranks(array)]
+    if pa.types.is_decimal128(kind):
+        return _decimal_ranks(array)
+    if pa.types.is_floating(kind):
+        return [_float_ranks(array)]
+    if pa.types.is_boolean(kind):
+        return [array.cast(pa.uint8()).to_numpy()]
+    if pa.types.is_integer(kind):
+        return [array.to_numpy()]
+    if pa.types.is_temporal(kind):
+        return [array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_numpy()]
+    raise ValueError(f"a column of type {kind} cannot be a key")
+
+
+def _whole(column: Column) -> Array:
+    if isinstance(column, pa.Array):
+        return column
+    # Text of more than 2 GiB does not fit into one array and stays in chunks.
+    whole: Any = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        raise ValueError("a key column has more text than one array can hold")
+    array: Array = whole
+    return array
+
+
+def _text_ranks(array: Array) -> Ranks:
+    """Sorting the distinct values only, as bytes, and numbering the rows by them."""
+    encoded: Any = array.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    numbers = np.empty(len(order), np.int32)
+    numbers[order] = np.arange(len(order), dtype=np.int32)
+    ranks: Ranks = numbers[encoded.indices.to_numpy()]
+    return ranks
+
+
+def _decimal_ranks(array: Array) -> list[Ranks]:
+    """The two halves of the 128-bit numbers; the lower one alone if it holds every value."""
+    kind: Any = array.type
+    data: Any = array.buffers()[1]
+    words = np.frombuffer(data, np.int64)
+    words = words[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
+    low = np.ascontiguousarray(words[:, 0])
+    if kind.precision <= 18:
+        return [low]
+    return [np.ascontiguousarray(words[:, 1]), low.view(np.uint64)]
+
+
+def _float_ranks(array: Array) -> Ranks:
+    """As numbers, with NaN behind everything; -0.0 and 0.0 are one key to Java, too."""
+    values: Ranks = array.to_numpy()
+    whole = np.int32 if values.dtype == np.float32 else np.int64
+    canonical = np.where(np.isnan(values), values.dtype.type("nan"), values + 0)
+    bits: Ranks = canonical.view(whole)
+    return np.where(bits < 0, bits ^ np.iinfo(whole).max, bits)

@@ -1,0 +1,133 @@
+"""The rows of one bucket as they are now: its files merged, deletions dropped.
+
+Specification: Read path. Files of a primary-key table whose key ranges overlap make up a
+section; sections are independent of each other, so one section is what memory has to hold.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.merge.base import load_merge_engine, sort_keys
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, DataField, DataType
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.table.data_files import RETRACTS, SYSTEM_FIELDS, read_data_file
+from ingestd.paimon.table.evolution import evolve
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.key_filter import KeyFilter
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFiles:
+    """The live data files of one bucket, in commit order."""
+
+    partition: bytes
+    bucket: int
+    files: tuple[DataFileMeta, ...]
+
+
+def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
+    """Live files by partition and bucket, buckets in the order in which they first appear."""
+    groups: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        groups.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return [
+        BucketFiles(partition, bucket, tuple(files))
+        for (partition, bucket), files in groups.items()
+    ]
+
+
+def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
+    """A serialized key as a tuple that compares as keys do: strings by their bytes."""
+    return tuple(map(_comparable, deserialize_row(types, key)))
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, float):
+        return math.isnan(value), 0.0 if math.isnan(value) else value
+    return value
+
+
+def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
+    """Files grouped so that keys of one group are in no other, groups in key order.
+
+    Within a group files stand from the oldest to the newest.
+    """
+    ranges = [
+        (comparable_key(types, file.min_key), comparable_key(types, file.max_key), age)
+        for age, file in sorted(enumerate(files), key=lambda pair: pair[1].max_sequence_number)
+    ]
+    ages = {age: place for place, (_, _, age) in enumerate(ranges)}
+    groups: list[list[int]] = []
+    reached: Key | None = None
+    for low, high, age in sorted(ranges, key=lambda item: item[0]):
+        if reached is None or low > reached:
+            groups.append([])
+        groups[-1].append(age)
+        reached = high if reached is None else max(reached, high)
+    return [[files[age] for age in sorted(group, key=ages.__getitem__)] for group in groups]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketReader:
+    """Reads buckets of a table with the columns `fields`, of the keys of `keys` (None: all)."""
+
+    table: FileStoreTable
+    fields: tuple[DataField, ...]
+    keys: KeyFilter | None = None
+
+    def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
+        """The bucket's rows in parts that fit into memory one by one."""
+        if not self.table.schema.primary_keys:
+            for file in bucket.files:
+                yield self._read(bucket, file, self.fields)
+            return
+        key_types = [field.type for field in self._key_fields]
+        for section in sections(key_types, bucket.files):
+            rows = self._merged(bucket, section)
+            if rows.num_rows:
+                yield rows.select([field.name for field in self.fields])
+
+    @property
+    def _key_fields(self) -> tuple[DataField, ...]:
+        return self.table.schema.select(self.table.schema.trimmed_primary_keys)
+
+    def _merged(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
+        """Specification: Merge engines. Keys are unique within a file."""
+        rows = pa.concat_tables(self._file_rows(bucket, file) for file in section)
+        if len(section) > 1:
+            names = self.table.schema.trimmed_primary_keys
+            rows = rows.combine_chunks()
+            keys = sort_keys(rows, names, rows.column(SEQUENCE_NUMBER).to_numpy())
+            rows = load_merge_engine(self.table.options.merge_engine).merge(rows, names, keys)
+        if any(file.delete_row_count != 0 for file in section):
+            kinds = rows.column(VALUE_KIND).to_numpy()
+            rows = rows.filter(pa.array(~np.isin(kinds, RETRACTS)))
+        return rows
+
+    def _file_rows(self, bucket: BucketFiles, file: DataFileMeta) -> pa.Table:
+        key_fields = self._key_fields
+        fields = [*key_fields, *(f for f in self.fields if f not in key_fields), *SYSTEM_FIELDS]
+        if self.keys is None:
+            return self._read(bucket, file, fields)
+        # The keys first: a file without any of them is not read further.
+        names = self.table.schema.trimmed_primary_keys
+        mask = self.keys.mask(bucket.partition, self._read(bucket, file, key_fields), names)
+        if not pc.any(mask).as_py():
+            return evolve(pa.table({}), (), fields)
+        return self._read(bucket, file, fields).filter(mask)
+
+    def _read(
+        self, bucket: BucketFiles, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
+        return read_data_file(self.table, bucket.partition, bucket.bucket, file, fields)

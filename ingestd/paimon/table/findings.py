@@ -1,0 +1,48 @@
+"""What checking a table found, as values."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ingestd.errors import FormatError, StorageError, UnsupportedError
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a table that is not as it should be.
+
+    `code` is a short constant word, `where` the file (or snapshot) that it is about.
+    """
+
+    severity: Severity
+    code: str
+    where: str
+    message: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """The findings of one check, in the order of their discovery, each once."""
+
+    found: dict[Finding, None] = field(default_factory=dict)
+
+    def error(self, code: str, where: str, message: str) -> None:
+        """Note that the table is wrong."""
+        self.found.setdefault(Finding("error", code, where, message))
+
+    def warning(self, code: str, where: str, message: str) -> None:
+        """Note that the table is unusual."""
+        self.found.setdefault(Finding("warning", code, where, message))
+
+    @contextlib.contextmanager
+    def reading(self, where: str, code: str = "unreadable") -> Iterator[None]:
+        """What cannot be read becomes an error, and the rest of the body is left out."""
+        try:
+            yield
+        except (FormatError, StorageError, UnsupportedError) as error:
+            self.error(code, where, error.message)
+        except FileNotFoundError as error:
+            self.error("missing-file", where, f"{error.filename or error} does not exist")

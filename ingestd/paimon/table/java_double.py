@@ -1,0 +1,154 @@
+"""Doubles as text, digit for digit as Java up to version 18 prints them.
+
+Those versions do not always find the shortest text that reads back as the same number (newer
+ones do), and readers are compared by their text. So the digits are made as they are made there:
+one decimal digit after the other, until what is left is less than half the distance to the next
+double, in whole numbers of 32, of 64 or of any number of bits, whichever suffices. The width
+matters: it decides ties and what overflows.
+"""
+
+import math
+from dataclasses import dataclass
+
+_EXPONENT_OF_SMALLEST = -1074
+_LARGEST_LONG_EXPONENT = 62
+_PLAIN_EXPONENTS = range(-3, 8)
+"""Decimal exponents for which a digit may be the last one at once."""
+
+
+def java_double(value: float) -> str:
+    """The text of a double; NaN and Infinity have one, too."""
+    if math.isnan(value):
+        return "NaN"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if math.isinf(value):
+        return f"{sign}Infinity"
+    if value == 0:
+        return f"{sign}0.0"
+    return sign + _notation(*_digits(abs(value)))
+
+
+def _notation(digits: str, point: int) -> str:
+    """Digits as text; `point` of them stand before the decimal point."""
+    if 0 < point < 8:
+        whole = digits[:point].ljust(point, "0")
+        return f"{whole}.{digits[point:] or '0'}"
+    if -3 < point <= 0:
+        return f"0.{'0' * -point}{digits}"
+    return f"{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def _digits(value: float) -> tuple[str, int]:
+    """Digits of a positive double without leading zeros, and how many are before the point."""
+    fraction, exponent = math.frexp(value)
+    exponent -= 1
+    mantissa = int(fraction * (1 << 53))
+    mantissa //= mantissa & -mantissa
+    tiny = max(0, mantissa.bit_length() - exponent - 1)
+    if tiny == 0 and exponent <= _LARGEST_LONG_EXPONENT:
+        return _integer_digits(int(value), exponent)
+    return _Remainder.of(mantissa, exponent, tiny).digits()
+
+
+def _integer_digits(number: int, exponent: int) -> tuple[str, int]:
+    """Digits past those that tell a double from its neighbours are rounded away."""
+    dropped = len(str(1 << max(exponent - 54, 0))) - 1
+    unit: int = 10**dropped
+    rounded = (number + (unit >> 1)) // unit if dropped else number
+    return str(rounded).rstrip("0"), len(str(rounded)) + dropped
+
+
+def _bits_of_power(exponent: int) -> int:
+    """Bits that Java reckons with for a power of five."""
+    if exponent == 0:
+        return 0
+    return (5**exponent).bit_length() if exponent < 27 else 3 * exponent
+
+
+@dataclass(slots=True)
+class _Remainder:
+    """What is left to print is `rest / unit`, to be told apart by `margin / unit`.
+
+    `point` is the decimal exponent of the digit to come, `width` the bits of the numbers (0:
+    as many as it takes).
+    """
+
+    rest: int
+    unit: int
+    margin: int
+    point: int
+    width: int
+
+    @classmethod
+    def of(cls, mantissa: int, exponent: int, tiny: int) -> "_Remainder":
+        """A double by its odd mantissa, its binary exponent and its bits behind the point."""
+        length = mantissa.bit_length()
+        normalized = mantissa / (1 << length - 1)
+        point = math.floor(
+            (normalized - 1.5) * 0.289529654 + 0.176091259 + exponent * 0.301029995663981
+        )
+        fives = max(0, -point)
+        rest = fives + tiny + exponent
+        unit = max(0, point) + tiny
+        margin = rest - min(53, exponent - _EXPONENT_OF_SMALLEST + 1)
+        rest -= length - 1
+        common = min(rest, unit)
+        rest, unit, margin = rest - common, unit - common, margin - common
+        if length == 1:
+            margin -= 1
+        lift = max(0, -margin)
+        rest, unit, margin = rest + lift, unit + lift, margin + lift
+        unit_fives = max(0, point)
+        widest = max(
+            length + rest + _bits_of_power(fives), unit + 1 + _bits_of_power(unit_fives + 1)
+        )
+        return cls(
+            rest=(mantissa * 5**fives) << rest,
+            unit=5**unit_fives << unit,
+            margin=5**fives << margin,
+            point=point,
+            width=32 if widest < 32 else 64 if widest < 64 else 0,
+        )
+
+    def digits(self) -> tuple[str, int]:
+        digit, low, high = self._next()
+        digits: list[int] = []
+        if digit == 0 and not high:
+            self.point -= 1
+        else:
+            digits.append(digit)
+        if self.point not in _PLAIN_EXPONENTS:
+            low = high = False
+        while not (low or high):
+            digit, low, high = self._next()
+            digits.append(digit)
+        text = "".join(map(str, digits))
+        if not self._rounds_up(digits[-1], low, high):
+            return text, self.point + 1
+        rounded = str(int(text) + 1).rjust(len(text), "0")
+        if len(rounded) > len(text):
+            return rounded[: len(text)], self.point + 2
+        return rounded, self.point + 1
+
+    def _next(self) -> tuple[int, bool, bool]:
+        """The next digit, and whether it may be the last one as it is or rounded up."""
+        digit, rest = divmod(self.rest, self.unit)
+        self.rest = 10 * rest
+        self.margin = self._wrapped(10 * self.margin)
+        if self.margin <= 0:
+            return digit, True, True
+        reached, full = self._wrapped(self.rest + self.margin), 10 * self.unit
+        high = reached > full if self.width else reached >= full
+        return digit, self.rest < self.margin, high
+
+    def _wrapped(self, number: int) -> int:
+        if not self.width:
+            return number
+        half = 1 << self.width - 1
+        return (number + half) % (2 * half) - half
+
+    def _rounds_up(self, last: int, low: bool, high: bool) -> bool:
+        if not (high and low):
+            return high
+        difference = 2 * self.rest - 10 * self.unit
+        return difference > 0 or (difference == 0 and last % 2 == 1)

@@ -1,0 +1,97 @@
+"""Values as text the way Java prints them: numbers, dates, timestamps.
+
+Whole columns at a time; years before 1 and after 9999 are as good as any other.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.arrow import Array
+
+_DAYS_TO_YEAR_0 = 719_468
+"""From March 1st of the year 0 to the epoch."""
+_DAYS_OF_ERA = 146_097
+"""Days of 400 years."""
+_MILLIS_OF_DAY = 86_400_000
+_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+_Longs = npt.NDArray[np.int64]
+
+
+def decimal_texts(array: Array) -> Array:
+    """Decimals with their full scale and never with an exponent."""
+    return pa.array([None if v is None else _plain(v) for v in array.to_pylist()], pa.string())
+
+
+def _plain(value: Decimal) -> str:
+    return format(value, "f")
+
+
+def date_texts(array: Array) -> Array:
+    """Dates as ISO 8601 with at least four digits of the year; `+` from the year 10000 on."""
+    dates = _dates(_numbers(array))
+    return pa.array(dates, pa.string(), mask=_nulls(array))
+
+
+def time_texts(array: Array) -> Array:
+    """Times (ms) with three digits of the second's fraction."""
+    millis = _numbers(array) % _MILLIS_OF_DAY
+    texts = [f"{clock}.{rest:03d}" for clock, rest in _clocks(millis, 1000)]
+    return pa.array(texts, pa.string(), mask=_nulls(array))
+
+
+def timestamp_texts(array: Array, precision: int, suffix: str) -> Array:
+    """Timestamps as ISO 8601 with exactly `precision` digits of the fraction, then `suffix`."""
+    kind: Any = array.type
+    ticks = _TICKS[kind.unit]
+    width = len(str(ticks)) - 1
+    days, within = np.divmod(_numbers(array), ticks * 86_400)
+    texts = []
+    for date, (clock, rest) in zip(_dates(days), _clocks(within, ticks), strict=True):
+        digits = f"{rest:0{width}d}"[:precision].ljust(precision, "0") if precision else ""
+        texts.append(f"{date}T{clock}{'.' if digits else ''}{digits}{suffix}")
+    return pa.array(texts, pa.string(), mask=_nulls(array))
+
+
+def _numbers(array: Array) -> _Longs:
+    whole: Any = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    numbers: _Longs = whole.fill_null(0).to_numpy().astype(np.int64)
+    return numbers
+
+
+def _nulls(array: Array) -> npt.NDArray[np.bool_]:
+    nulls: npt.NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+    return nulls
+
+
+def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
+    """Hours, minutes and seconds of a time of day, and the ticks that remain."""
+    seconds, rest = np.divmod(within, ticks)
+    minutes, second = np.divmod(seconds, 60)
+    hour, minute = np.divmod(minutes, 60)
+    parts = zip(hour.tolist(), minute.tolist(), second.tolist(), rest.tolist(), strict=True)
+    return [(f"{h:02d}:{m:02d}:{s:02d}", r) for h, m, s, r in parts]
+
+
+def _dates(days: _Longs) -> list[str]:
+    """Days of the epoch as dates of the proleptic Gregorian calendar."""
+    era, day_of_era = np.divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
+    leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
+    year_of_era = (day_of_era - leaps) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    march_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * march_month + 2) // 5 + 1
+    month = (march_month + 2) % 12 + 1
+    year = era * 400 + year_of_era + (month <= 2)
+    parts = zip(year.tolist(), month.tolist(), day.tolist(), strict=True)
+    return [f"{_year(y)}-{m:02d}-{d:02d}" for y, m, d in parts]
+
+
+def _year(year: int) -> str:
+    if 0 <= year <= 9999:
+        return f"{year:04d}"
+    return f"+{year}" if year > 0 else f"-{-year:04d}"

@@ -1,0 +1,94 @@
+"""Checking the hash index of dynamic buckets. Specification: Hash index.
+
+Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
+from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.findings import Findings
+from ingestd.paimon.table.hash_index import HASH_INDEX, Hashes, index_path, is_among
+from ingestd.paimon.table.manifest_store import read_index_manifest
+from ingestd.paimon.table.verify_content import BucketContent, all_hashes
+
+_Bucket = tuple[bytes, int]
+
+
+def check_index(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    contents: Mapping[_Bucket, BucketContent],
+    findings: Findings,
+) -> None:
+    """Check the index files of a snapshot, and that they cover the keys of its data files."""
+    indexed: dict[_Bucket, Hashes] = {}
+    if snapshot.index_manifest is not None:
+        with findings.reading(snapshot.index_manifest):
+            entries = read_index_manifest(table.io, table.paths, snapshot.index_manifest)
+            for entry in entries:
+                _check_entry(table, entry, indexed, findings)
+    _check_owners(indexed, findings)
+    if bucket_mode(table.schema) is BucketMode.HASH_DYNAMIC:
+        for (partition, bucket), content in contents.items():
+            known = indexed.get((partition, bucket), np.empty(0, np.int32))
+            hashes = all_hashes(content)
+            missing = int((~is_among(hashes, known)).sum())
+            if missing:
+                findings.error(
+                    "hash-index",
+                    content.entries[0].file.file_name,
+                    f"{missing} key hashes of bucket {bucket} are not in its index",
+                )
+
+
+def _check_entry(
+    table: FileStoreTable,
+    entry: IndexManifestEntry,
+    indexed: dict[_Bucket, Hashes],
+    findings: Findings,
+) -> None:
+    name = entry.file_name
+    if entry.kind != FileKind.ADD:
+        findings.error("index-entry", name, "is deleted in an index manifest")
+    if entry.index_type != HASH_INDEX:
+        findings.warning("index-entry", name, f"index type {entry.index_type} is not checked")
+        return
+    with findings.reading(name, "hash-index"):
+        path = index_path(table.paths, entry)
+        data = table.io.read_bytes(path)
+        if len(data) != entry.file_size or len(data) != 4 * entry.row_count:
+            findings.error(
+                "hash-index",
+                name,
+                f"has {len(data)} bytes; {entry.file_size} bytes and {entry.row_count} hashes "
+                "are promised",
+            )
+        hashes = np.sort(decode_hash_index(data, path))
+        if np.any(hashes[1:] == hashes[:-1]):
+            findings.error("hash-index", name, "holds a hash twice")
+        place = (entry.partition, entry.bucket)
+        if place in indexed:
+            findings.error("hash-index", name, f"is the second index of bucket {entry.bucket}")
+        indexed[place] = hashes
+
+
+def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: Findings) -> None:
+    by_partition: dict[bytes, list[tuple[int, Hashes]]] = {}
+    for (partition, bucket), hashes in indexed.items():
+        by_partition.setdefault(partition, []).append((bucket, np.unique(hashes)))
+    for owners in by_partition.values():
+        merged = np.sort(np.concatenate([hashes for _, hashes in owners]))
+        twice = int((merged[1:] == merged[:-1]).sum())
+        if twice:
+            buckets = sorted(bucket for bucket, _ in owners)
+            findings.error(
+                "hash-index",
+                f"buckets {buckets}",
+                f"{twice} hashes of one partition are in the index of more than one bucket",
+            )

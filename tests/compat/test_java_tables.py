@@ -1,0 +1,73 @@
+"""Tables that Java Paimon wrote, read and verified here."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read import at_snapshot, read_table
+from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
+from ingestd.paimon.table.verify import verify
+from tests.support.java_fixtures import NAMES, JavaFixture, unpack
+from tests.support.oracle import Oracle
+
+pytestmark = pytest.mark.compat
+
+Unpack = Callable[[str], JavaFixture]
+
+
+@pytest.fixture(scope="module")
+def fixture(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
+    known: dict[str, JavaFixture] = {}
+
+    def get(name: str) -> JavaFixture:
+        if name not in known:
+            known[name] = unpack(name, tmp_path_factory.mktemp("java"))
+        return known[name]
+
+    return get
+
+
+def test_there_are_fixtures() -> None:
+    assert len(NAMES) > 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_newest_rows_are_what_java_reads(name: str, fixture: Unpack) -> None:
+    table = fixture(name).table
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert [json.loads(line) for line in lines] == fixture(name).rows
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_older_snapshot_is_what_java_reads(name: str, fixture: Unpack) -> None:
+    for snapshot_id, expected in fixture(name).snapshots.items():
+        table = at_snapshot(fixture(name).table, snapshot_id)
+        rows = read_table(table, snapshot_id=snapshot_id)
+        lines = sorted_json_lines(rows, table.schema.fields)
+        assert [json.loads(line) for line in lines] == expected, snapshot_id
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("changelog_")])
+def test_changelog_is_what_a_java_streaming_reader_is_given(name: str, fixture: Unpack) -> None:
+    table = fixture(name).table
+    lines = [
+        line for part in iter_changelog(table) for line in json_lines(part, change_fields(table))
+    ]
+    assert [json.loads(line) for line in lines] == fixture(name).changelog != []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_found_wrong_with_it(name: str, fixture: Unpack) -> None:
+    assert verify(fixture(name).table) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_printed_rows_are_those_of_java_byte_for_byte(
+    name: str, fixture: Unpack, oracle: Oracle, tmp_path: Path
+) -> None:
+    table = fixture(name).table
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert lines == oracle.read_lines(fixture(name).warehouse, "db", "t")

@@ -1,0 +1,55 @@
+"""Whole tables that Java Paimon wrote, with the rows that Java reads (`tests/golden/fixtures`)."""
+
+import json
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from tests.support.native_tables import open_native
+
+ROOT = Path(__file__).resolve().parent.parent / "golden" / "fixtures"
+NAMES = sorted(path.name.removesuffix(".tar.xz") for path in ROOT.glob("*.tar.xz"))
+
+
+@dataclass(frozen=True)
+class JavaFixture:
+    """An unpacked fixture; `warehouse` holds the table ``db.t``."""
+
+    folder: Path
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "warehouse"
+
+    @property
+    def table(self) -> FileStoreTable:
+        return open_native(self.warehouse)
+
+    @property
+    def rows(self) -> list[Any]:
+        """Rows of the newest snapshot in canonical order."""
+        return self._lines("expected.jsonl")
+
+    @property
+    def snapshots(self) -> dict[int, list[Any]]:
+        """Rows of older snapshots."""
+        found = self._lines("snapshots.jsonl")
+        return {one["snapshot"]: one["rows"] for one in found if "snapshot" in one}
+
+    @property
+    def changelog(self) -> list[Any]:
+        """Changes in order, with ``_snapshot`` and ``_kind``."""
+        return self._lines("changelog.jsonl")
+
+    def _lines(self, name: str) -> list[Any]:
+        path = self.folder / name
+        return [json.loads(line) for line in path.open(encoding="utf-8")] if path.exists() else []
+
+
+def unpack(name: str, folder: Path) -> JavaFixture:
+    """Unpack a fixture into a folder of its own."""
+    with tarfile.open(ROOT / f"{name}.tar.xz") as archive:
+        archive.extractall(folder / name, filter="data")
+    return JavaFixture(folder / name)

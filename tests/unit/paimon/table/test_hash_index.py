@@ -1,0 +1,109 @@
+"""The hash index of a partition, and what is kept of it in the process."""
+
+import uuid
+
+import numpy as np
+import pytest
+
+from ingestd.errors import FormatError
+from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.binary_row import EMPTY_ROW
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
+from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.table.hash_index import CACHE, HashCache, PartitionIndex, is_among
+
+PATHS = TablePaths("/w/db.db/t")
+
+
+def _file(
+    io: MemoryFileIO, bucket: int, hashes: list[int], count: int | None = None
+) -> IndexManifestEntry:
+    name, data = f"index-{uuid.uuid4()}-0", encode_hash_index(np.array(hashes, np.int32))
+    io.write_new(PATHS.index(name), data)
+    rows = len(hashes) if count is None else count
+    return IndexManifestEntry(FileKind.ADD, EMPTY_ROW, bucket, "HASH", name, len(data), rows)
+
+
+def test_every_hash_is_found_in_its_bucket() -> None:
+    io = MemoryFileIO()
+    entries = [_file(io, 3, [7, -5]), _file(io, 0, [2**31 - 1, -(2**31), 0])]
+    index = PartitionIndex.load(io, PATHS, entries)
+    asked = np.array([0, 7, 8, -5, -(2**31), 7, 2**31 - 1], np.int32)
+    assert index.lookup(asked).tolist() == [0, 3, -1, 3, 0, 3, 0]
+
+
+def test_an_empty_index_knows_nothing() -> None:
+    index = PartitionIndex.load(MemoryFileIO(), PATHS, [])
+    assert index.lookup(np.array([1, 1], np.int32)).tolist() == [-1, -1]
+
+
+def test_an_index_file_is_read_once_in_a_process() -> None:
+    io = MemoryFileIO()
+    entry = _file(io, 0, [1])
+    PartitionIndex.load(io, PATHS, [entry])
+    io.delete_quietly(PATHS.index(entry.file_name))
+    again = PartitionIndex.load(io, PATHS, [entry])
+    assert again.lookup(np.array([1], np.int32)).tolist() == [0]
+
+
+def test_missing_index_file_is_a_format_error_that_names_it() -> None:
+    io = MemoryFileIO()
+    entry = _file(io, 0, [1])
+    io.delete_quietly(PATHS.index(entry.file_name))
+    with pytest.raises(FormatError, match=entry.file_name):
+        PartitionIndex.load(io, PATHS, [entry])
+
+
+def test_an_index_with_another_number_of_hashes_than_promised_is_refused() -> None:
+    io = MemoryFileIO()
+    with pytest.raises(FormatError, match="2 hashes, 3 are promised"):
+        PartitionIndex.load(io, PATHS, [_file(io, 0, [1, 2], count=3)])
+
+
+def test_two_indexes_of_one_bucket_are_refused() -> None:
+    io = MemoryFileIO()
+    with pytest.raises(FormatError, match="bucket 0 has another one"):
+        PartitionIndex.load(io, PATHS, [_file(io, 0, [1]), _file(io, 0, [2])])
+
+
+def test_cache_gives_up_what_was_not_used_for_longest() -> None:
+    cache, hashes = HashCache(24), np.zeros(2, np.int32)
+    for path in "abc":
+        cache.put(path, hashes)
+    assert cache.get("a") is not None
+    cache.put("d", hashes)
+    assert [cache.get(path) is not None for path in "abcd"] == [True, False, True, True]
+    assert cache.nbytes == 24
+
+
+def test_cache_never_holds_more_than_its_limit() -> None:
+    cache = HashCache(8)
+    cache.put("large", np.zeros(3, np.int32))
+    assert (cache.get("large"), cache.nbytes) == (None, 0)
+
+
+def test_cache_counts_a_path_once() -> None:
+    cache = HashCache(100)
+    cache.put("a", np.zeros(2, np.int32))
+    cache.put("a", np.zeros(2, np.int32))
+    assert cache.nbytes == 8
+
+
+def test_cache_forgets_what_it_is_told_to() -> None:
+    cache = HashCache(100)
+    cache.put("a", np.zeros(2, np.int32))
+    cache.discard("a")
+    cache.discard("b")
+    assert (cache.get("a"), cache.nbytes) == (None, 0)
+
+
+def test_the_cache_of_the_process_has_a_limit() -> None:
+    assert CACHE.nbytes <= 512 << 20
+
+
+def test_membership_at_the_ends_of_a_sorted_array() -> None:
+    known = np.array([2, 4], np.int32)
+    asked = np.array([1, 2, 3, 4, 5], np.int32)
+    assert is_among(asked, known).tolist() == [False, True, False, True, False]
+    assert is_among(asked, known[:0]).tolist() == [False] * 5
