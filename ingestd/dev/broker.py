@@ -1,0 +1,280 @@
+"""A real Kafka broker on this machine for demos and tests: one process, loopback, free ports.
+
+    with DevBroker() as broker:
+        broker.create_topic("orders", partitions=4)
+        ...  # clients connect to broker.bootstrap
+
+The broker ends with the process that started it, however that ends, and leaves no file behind.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
+from ingestd.errors import IngestdError
+
+_PINS = Path(__file__).with_name("kafka_jars.txt")
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_LOG_LINES = 20
+_PORT_TRIES = 5
+_FLAGS = (
+    "-Xms64m",
+    "-Xmx512m",
+    "-Xss512k",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+# Runs the broker; when the pipe on standard input closes, however the owner ended, it stops the
+# broker and removes the scratch folder.
+_GUARD = """
+scratch=$1; shift
+exec 3<&0
+"$@" </dev/null 3<&- & broker=$!
+{
+  read -r _ <&3
+  kill -KILL $broker
+  while kill -0 $broker; do sleep 0.02; done
+  rm -rf "$scratch"
+} >/dev/null 2>&1 &
+exec 3<&-
+wait $broker
+"""
+_LOCAL: Mapping[str, object] = {
+    "process.roles": "broker,controller",
+    "node.id": 1,
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "num.partitions": 4,
+    "offsets.topic.replication.factor": 1,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 1,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "num.network.threads": 2,
+    "num.io.threads": 2,
+    "message.max.bytes": 64 << 20,
+    "log.retention.ms": -1,
+    "log.message.timestamp.after.max.ms": 2**63 - 1,
+    "log.cleaner.dedupe.buffer.size": 4 << 20,
+    "log.cleaner.io.buffer.size": 128 << 10,
+    "log.cleaner.backoff.ms": 200,
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3000,
+}
+
+
+class BrokerError(IngestdError):
+    """The development broker does not run as it should; the message ends with its log."""
+
+
+class DevBroker:
+    """A KRaft broker and controller in one process; started by `start` or by entering the block.
+
+    `settings` are broker properties over the defaults. `log` receives what the broker says
+    (default: a file among its data, which goes with it).
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None, log: Path | None = None) -> None:
+        self._settings = dict(settings or {})
+        self._folder: Path | None = None
+        self._given_log = log
+        self._ports = (0, 0)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients, `127.0.0.1:PORT`; the same after a restart."""
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def log(self) -> Path:
+        """The file with the broker's own messages."""
+        if self._given_log is not None:
+            return self._given_log
+        if self._folder is None:
+            raise BrokerError("the broker is not started, so it has no log")
+        return self._folder / "broker.log"
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start and wait until topics can be created. Raises ConfigError without Java."""
+        if self.running:
+            return
+        java = java_command()
+        pins = read_pins(_PINS)
+        jars = fetch(list(pins), cache_folder() / "kafka", pins=pins)
+        command = [java, *_FLAGS, "-cp", ":".join(map(str, jars)), "kafka.Kafka"]
+        fresh = self._folder is None
+        for attempt in range(_PORT_TRIES):
+            folder = self._prepare(new_ports=fresh)
+            self._launch([*command, str(folder / "server.properties")], folder)
+            try:
+                self._wait_until_ready()
+            except BrokerError as error:
+                self._end()
+                taken = "Address already in use" in error.message
+                if not (fresh and taken and attempt + 1 < _PORT_TRIES):
+                    self.stop()
+                    raise
+            else:
+                return
+
+    def stop(self) -> None:
+        """End the broker and remove its data; nothing to do when it never started."""
+        self._end()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def kill(self) -> None:
+        """End the broker as a power cut would; its data stays for `restart`."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._reap()
+
+    def restart(self) -> None:
+        """Start again after `kill`, or kill first: same address, same data."""
+        self.kill()
+        self.start()
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic; raises BrokerError when the broker refuses."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        topic = NewTopic(name, partitions, 1, config=dict(config or {}))
+        try:
+            admin.create_topics([topic])[name].result(_START_SECONDS)
+        except KafkaException as error:
+            raise BrokerError(f"topic {name} was not created: {error}") from error
+
+    def _prepare(self, *, new_ports: bool) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="ingestd-broker-"))
+            data = self._folder / "data"
+            data.mkdir()
+            meta = {"version": 1, "cluster.id": _random_id(), "node.id": 1}
+            _write_properties(data / "meta.properties", {**meta, "directory.id": _random_id()})
+        if new_ports:
+            self._ports = _free_ports()
+        client, controller = self._ports
+        places = {
+            "log.dirs": self._folder / "data",
+            "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{client}",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        }
+        properties = {**_LOCAL, **places, **self._settings}
+        _write_properties(self._folder / "server.properties", properties)
+        return self._folder
+
+    def _launch(self, command: list[str], folder: Path) -> None:
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, "ingestd-broker", str(folder), *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    def _wait_until_ready(self) -> None:
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end:
+            if not self.running:
+                raise BrokerError(f"the broker ended while starting\n{self._tail()}")
+            if _answers(self.bootstrap):
+                return
+            time.sleep(0.02)
+        raise BrokerError(f"the broker is not ready after {_START_SECONDS:.0f} s\n{self._tail()}")
+
+    def _end(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()  # the guard takes it from here
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._reap()
+
+    def _reap(self) -> None:
+        if self._process is not None:
+            self._process.wait(_STOP_SECONDS)
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process = None
+
+    def _tail(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_LINES:])
+
+
+def _answers(address: str) -> bool:
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), 0.5).close()
+    except OSError:
+        return False
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    try:
+        return bool(admin.list_topics(timeout=5).brokers)
+    except KafkaException:
+        return False
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def _random_id() -> str:
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _write_properties(path: Path, properties: Mapping[str, object]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))

@@ -1,0 +1,89 @@
+"""Consumers that live as long as their process and are lent out, one range at a time.
+
+Connecting costs many times what a small range costs, so a worker keeps its consumers. A process
+made by fork finds those of its parent here and leaves them alone: their threads are not there.
+"""
+
+import json
+import logging
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from ingestd.errors import ConfigError, SourceError
+from ingestd.kafka.properties import KafkaSource, consumer_properties
+
+LOG = logging.getLogger(__name__)
+_KEPT_ERRORS = 8
+_FAIL_AT_ONCE = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError._FATAL,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+    }
+)
+
+
+@dataclass(slots=True)
+class Lent:
+    """One consumer and what its client last said; `failure` is set when waiting is of no use."""
+
+    consumer: Consumer
+    errors: deque[KafkaError]
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """An error that will not go away by itself."""
+        return next((one for one in self.errors if one.code() in _FAIL_AT_ONCE), None)
+
+    def last_words(self) -> str:
+        """The newest error as a clause for a message, empty when there was none."""
+        return f"; the client says: {self.errors[-1].str()}" if self.errors else ""
+
+
+_idle: dict[tuple[int, str], list[Lent]] = {}
+
+
+@contextmanager
+def lend_consumer(source: KafkaSource) -> Iterator[Lent]:
+    """A consumer of the source's cluster without an assignment; kept for the next one.
+
+    After an error it is closed instead, so that the next range starts from a clean one.
+    """
+    key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True))
+    kept = _idle.setdefault(key, [])
+    lent = kept.pop() if kept else _connect(source, consumer_properties(source))
+    lent.errors.clear()
+    try:
+        yield lent
+    except BaseException:
+        lent.consumer.close()
+        raise
+    lent.consumer.unassign()
+    kept.append(lent)
+
+
+def close_consumers() -> None:
+    """Close the idle consumers of this process."""
+    for key in [key for key in _idle if key[0] == os.getpid()]:
+        for lent in _idle.pop(key):
+            lent.consumer.close()
+
+
+def _connect(source: KafkaSource, properties: Mapping[str, str]) -> Lent:
+    errors: deque[KafkaError] = deque(maxlen=_KEPT_ERRORS)
+    try:
+        consumer = Consumer({**properties, "error_cb": errors.append}, logger=LOG)
+    except KafkaException as error:
+        reason = error.args[0].str()
+        raise ConfigError(f"sources.{source.name}.kafka: {reason}") from error
+    except (TypeError, ValueError) as error:
+        raise SourceError(f"sources.{source.name}.kafka: {error}") from error
+    return Lent(consumer, errors)

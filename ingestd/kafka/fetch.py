@@ -1,0 +1,203 @@
+"""The records of exact ranges of offsets, as columns.
+
+Offsets without a record (compacted, transaction markers, aborted) are nothing to be worried
+about: a range is done when the client stands at its end. An offset that the log no longer has is
+an OffsetLostError, or what the source's policy says.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.cimpl import Message
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.errors import OffsetLostError, SourceError
+from ingestd.kafka.columns import Columns
+from ingestd.kafka.consumers import Lent, lend_consumer
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+
+_LOG = logging.getLogger(__name__)
+_POLL_SECONDS = 0.02
+_POLL_RECORDS = 2_000
+_ASK_SECONDS = 10.0
+_STALL_SECONDS = 30.0
+_GONE = frozenset(
+    {
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+    }
+)
+_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+def fetch(
+    source: KafkaSource,
+    wanted: OffsetRange,
+    *,
+    max_records: int,
+    max_bytes: int,
+    headers: bool = False,
+    stall_seconds: float = _STALL_SECONDS,
+) -> Iterator[RecordChunk]:
+    """The committed records of `wanted` in order of offset, in chunks.
+
+    A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but always
+    one record. `headers` of records are only taken out when asked for.
+
+    Raises OffsetLostError when the log does not have the range any more and the source's policy
+    is to fail; SourceError when nothing came for `stall_seconds`.
+    """
+    with lend_consumer(source) as lent:
+        reading = _Reading(source, wanted, lent, stall_seconds)
+        columns = Columns(wanted.topic, wanted.partition, headers)
+        for messages in reading.batches():
+            columns.add(messages)
+            while columns.full(max_records, max_bytes):
+                yield columns.take(max_records, max_bytes)
+                reading.touch()
+        while columns:
+            yield columns.take(max_records, max_bytes)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far one range has been read with a lent consumer."""
+
+    source: KafkaSource
+    wanted: OffsetRange
+    lent: Lent
+    stall_seconds: float
+    position: int = field(init=False)
+    deadline: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.position = self.wanted.start
+        self.touch()
+
+    @property
+    def where(self) -> str:
+        """The place for messages."""
+        return f"{self.wanted.topic}/{self.wanted.partition} of source {self.source.name}"
+
+    def touch(self) -> None:
+        """Time spent by the caller between chunks is not the broker's."""
+        self.deadline = time.monotonic() + self.stall_seconds
+
+    def batches(self) -> Iterator[list[Message]]:
+        """Lists of records of the range, none empty, in order."""
+        self._assign(self.position)
+        while self.position < self.wanted.until:
+            want = min(_POLL_RECORDS, self.wanted.until - self.position)
+            messages = self._consume(want)
+            if messages:
+                yield messages
+
+    def _consume(self, count: int) -> list[Message]:
+        try:
+            messages = self.lent.consumer.consume(count, _POLL_SECONDS)
+        except KafkaException as error:
+            raise SourceError(f"cannot read {self.where}: {error}") from error
+        if not messages:
+            self._check_stalled()
+            return messages
+        events: list[Message] = []
+        if any(map(Message.error, messages)):
+            events = [one for one in messages if one.error() is not None]
+            messages = [one for one in messages if one.error() is None]
+        if messages:
+            messages = self._within(messages)
+            self.touch()
+        for event in events:
+            self._on_event(event)
+        return messages
+
+    def _within(self, messages: list[Message]) -> list[Message]:
+        """Those before the end of the range; moves the position behind the last one."""
+        last = _offset(messages[-1])
+        self.position = last + 1
+        if last >= self.wanted.until:
+            messages = [one for one in messages if _offset(one) < self.wanted.until]
+        return messages
+
+    def _on_event(self, event: Message) -> None:
+        error = event.error()
+        if error is None:
+            return
+        if error.code() == KafkaError._PARTITION_EOF:
+            # Stands behind markers and aborted records too; later data gives another one.
+            self.position = max(self.position, _offset(event))
+        elif error.code() in _OUT_OF_RANGE:
+            self._on_lost(error)
+        else:
+            self.lent.errors.append(error)
+            self._check_stalled()
+
+    def _on_lost(self, error: KafkaError) -> None:
+        consumer, wanted = self.lent.consumer, self.wanted
+        place = TopicPartition(wanted.topic, wanted.partition)
+        try:
+            marks: tuple[int, int] | None = consumer.get_watermark_offsets(place, _ASK_SECONDS)
+        except KafkaException as problem:
+            raise SourceError(f"cannot ask for the offsets of {self.where}: {problem}") from problem
+        low, high = marks or (-1, -1)  # the client returns None when it waited too long
+        policy = self.source.on_offset_out_of_range
+        what = (
+            f"offsets {self.position} to {wanted.until} of {self.where} are not in the log any "
+            f"more, it has {low} to {high} ({error.str()})"
+        )
+        if policy == "fail":
+            raise OffsetLostError(
+                f"{what}: read the table anew, or accept the loss with on-offset-out-of-range: "
+                "earliest"
+            )
+        _LOG.warning("offsets_lost", extra={"ctx": {"what": what, "policy": policy}})
+        if policy == "earliest" and self.position < low < wanted.until:
+            self._assign(low)
+        else:
+            self.position = wanted.until
+
+    def _assign(self, offset: int) -> None:
+        self.position = offset
+        place = TopicPartition(self.wanted.topic, self.wanted.partition, offset)
+        try:
+            self.lent.consumer.assign([place])
+        except KafkaException as error:
+            raise SourceError(f"cannot read {self.where}: {error}") from error
+
+    def _check_stalled(self) -> None:
+        failure = self.lent.failure
+        if failure is not None:
+            raise SourceError(f"cannot read {self.where}: {failure.str()}")
+        if any(one.code() in _GONE for one in self.lent.errors):
+            self._check_gone()
+        if time.monotonic() > self.deadline:
+            raise SourceError(
+                f"{self.where} gave nothing for {self.stall_seconds:.0f} s at offset "
+                f"{self.position}, wanted is up to {self.wanted.until}, from "
+                f"{self.source.bootstrap}{self.lent.last_words()}"
+            )
+
+    def _check_gone(self) -> None:
+        """The client says "unknown" of a deleted topic, but also while brokers change roles."""
+        self.lent.errors.clear()
+        try:
+            topics = self.lent.consumer.list_topics(timeout=_ASK_SECONDS).topics
+        except KafkaException as problem:
+            raise SourceError(f"cannot ask for the topic of {self.where}: {problem}") from problem
+        topic = topics.get(self.wanted.topic)
+        if topic is None or self.wanted.partition not in topic.partitions:
+            raise OffsetLostError(
+                f"{self.where} exists no more, offsets {self.position} to {self.wanted.until} "
+                "were to be read: was the topic deleted? If so, take it out of the source"
+            )
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    return -1 if offset is None else offset

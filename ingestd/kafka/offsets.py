@@ -1,0 +1,137 @@
+"""What the brokers know about topics: partitions, offsets, ids; and group offsets for lag tools."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # OffsetSpec is public
+    AdminClient,
+    OffsetSpec,
+)
+
+from ingestd.errors import ConfigError, SourceError
+from ingestd.kafka.consumers import LOG
+from ingestd.kafka.properties import KafkaSource, admin_properties
+from ingestd.kafka.ranges import TopicOffsets
+
+_REQUEST_SECONDS = 30.0
+_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
+
+_T = TypeVar("_T")
+_R = TypeVar("_R", covariant=True)
+TopicPartitions = Mapping[str, tuple[int, ...]]
+
+
+class _Future(Protocol[_R]):
+    def result(self, timeout: float) -> _R: ...
+
+
+class OffsetClient:
+    """Questions to the cluster of one source; every answer is fresh.
+
+    Each question raises SourceError when the brokers do not answer within `request_seconds`.
+    """
+
+    def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
+        self.source = source
+        self._seconds = request_seconds
+        try:
+            self._admin = AdminClient({**admin_properties(source)}, logger=LOG)
+        except (KafkaException, ValueError, TypeError) as error:
+            raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
+
+    def list_topic_partitions(self) -> TopicPartitions:
+        """Partitions of the topics that the source selects and that exist."""
+        metadata = self._asked("topics", lambda: self._admin.list_topics(timeout=self._seconds))
+        return {
+            topic: tuple(sorted(metadata.topics[topic].partitions))
+            for topic in self.source.selected(metadata.topics)
+            if metadata.topics[topic].partitions
+        }
+
+    def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
+        """The first offset that the log still has, by topic and partition."""
+        return self._offsets(partitions, _EARLIEST)
+
+    def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
+        """The last stable offset (before it everything is committed or aborted)."""
+        return self._offsets(partitions, _LATEST)
+
+    def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """The ids of those topics that exist: one created anew under an old name has another."""
+        names = sorted(topics)
+        if not names:
+            return {}
+        found = self._admin.describe_topics(TopicCollection(names), request_timeout=self._seconds)
+        ids: dict[str, str] = {}
+        for topic, future in found.items():
+            try:
+                ids[topic] = str(future.result(self._seconds).topic_id)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self._unanswered(f"topic {topic}", error) from error
+            except TimeoutError as error:
+                raise self._unanswered(f"topic {topic}", error) from error
+        return ids
+
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        future = self._admin.describe_cluster(request_timeout=self._seconds)
+        cluster_id: str = self._result("the cluster", future).cluster_id
+        return cluster_id
+
+    def commit_group_offsets(self, group: str, offsets: TopicOffsets) -> None:
+        """Write offsets of a consumer group: a hint for lag tools, never read by this project."""
+        places = [
+            TopicPartition(topic, partition, offset)
+            for topic, partitions in offsets.items()
+            for partition, offset in partitions.items()
+        ]
+        if places:
+            request = [ConsumerGroupTopicPartitions(group, places)]
+            futures = self._admin.alter_consumer_group_offsets(
+                request, request_timeout=self._seconds
+            )
+            for future in futures.values():
+                self._result(f"group {group}", future)
+
+    def _offsets(self, partitions: TopicPartitions, spec: OffsetSpec) -> TopicOffsets:
+        places = {
+            TopicPartition(topic, one): spec for topic in partitions for one in partitions[topic]
+        }
+        if not places:
+            return {topic: {} for topic in partitions}
+        futures = self._admin.list_offsets(
+            places,
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=self._seconds,
+        )
+        offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
+        for place, future in futures.items():
+            result = self._result(f"offsets of {place.topic}/{place.partition}", future)
+            offsets[place.topic][place.partition] = result.offset
+        return offsets
+
+    def _result(self, what: str, future: _Future[_T]) -> _T:
+        return self._asked(what, lambda: future.result(self._seconds))
+
+    def _asked(self, what: str, ask: Callable[[], _T]) -> _T:
+        try:
+            return ask()
+        except (KafkaException, TimeoutError) as error:
+            raise self._unanswered(what, error) from error
+
+    def _unanswered(self, what: str, error: Exception) -> SourceError:
+        reason = str(error.args[0].str()) if isinstance(error, KafkaException) else "no answer"
+        return SourceError(
+            f"source {self.source.name}: {self.source.bootstrap} did not tell about {what}: "
+            f"{reason}; is it the right address, and is the broker up?"
+        )

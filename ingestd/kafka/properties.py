@@ -1,0 +1,126 @@
+"""One Kafka source as frozen values, and the client properties made of it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from ingestd.errors import ConfigError
+
+StartupMode = Literal["earliest-offset", "latest-offset"]
+OutOfRangePolicy = Literal["fail", "earliest", "latest"]
+
+_OURS = {
+    "auto.offset.reset": "scan.startup.mode and on-offset-out-of-range",
+    "enable.auto.commit": "the offsets kept in the tables",
+    "enable.auto.offset.store": "the offsets kept in the tables",
+    "enable.partition.eof": "the way ranges are read",
+    "isolation.level": "read_committed, which exactly-once needs",
+    "key.deserializer": "the format of the source",
+    "value.deserializer": "the format of the source",
+}
+_BOOTSTRAP = "bootstrap.servers"
+
+# With the default back-off of 1000 ms a fetch that found its queue full sleeps for a second.
+# Larger fetches bring no more records a second, but more that lie behind the range in vain.
+_TUNED: Mapping[str, str] = {
+    "fetch.queue.backoff.ms": "2",
+    "fetch.wait.max.ms": "10",
+    "fetch.message.max.bytes": str(2 << 20),
+    "queued.max.messages.kbytes": str(16 << 10),
+    "reconnect.backoff.max.ms": "2000",
+    "log_level": "2",  # what matters comes as an error too
+    "topic.metadata.propagation.max.ms": "5000",
+}
+_FIXED: Mapping[str, str] = {
+    "auto.offset.reset": "error",
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    "isolation.level": "read_committed",
+    "allow.auto.create.topics": "false",
+}
+_CONSUMER_ONLY = (
+    "fetch.",
+    "queued.",
+    "group.",
+    "session.",
+    "heartbeat.",
+    "max.poll.",
+    "check.crcs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """Topics of one cluster that are read in one way.
+
+    `topics` are names; `topic_pattern` a regular expression that a whole name must match, less
+    the names in `topic_exclude`. One of the two is set. `properties` are Kafka's own, verbatim.
+    """
+
+    name: str
+    topics: tuple[str, ...]
+    topic_pattern: str | None = None
+    topic_exclude: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    startup_mode: StartupMode = "earliest-offset"
+    on_offset_out_of_range: OutOfRangePolicy = "fail"
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses of the brokers as configured."""
+        return self.properties.get(_BOOTSTRAP, "")
+
+    def selects(self, topic: str) -> bool:
+        """Whether the source reads this topic."""
+        if topic in self.topic_exclude:
+            return False
+        if self.topic_pattern is None:
+            return topic in self.topics
+        return re.fullmatch(self.topic_pattern, topic) is not None
+
+    def selected(self, topics: Iterable[str]) -> list[str]:
+        """Those of `topics` that the source reads, ordered."""
+        return sorted(topic for topic in topics if self.selects(topic))
+
+    def to_document(self) -> dict[str, Any]:
+        """A JSON document of all fields."""
+        return {**asdict(self), "properties": dict(self.properties)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "KafkaSource":
+        """The source that `to_document` was made of."""
+        lists = {name: tuple(document[name]) for name in ("topics", "topic_exclude")}
+        return cls(**{**document, **lists})
+
+
+def consumer_properties(source: KafkaSource) -> dict[str, str]:
+    """Properties of a consumer that reads exact ranges: the user's over ours where they may be.
+
+    Raises ConfigError for a property that the product itself has to set.
+    """
+    check_properties(source)
+    group = {"group.id": f"ingestd-{source.name}"}
+    return {**_TUNED, **group, **source.properties, **_FIXED}
+
+
+def admin_properties(source: KafkaSource) -> dict[str, str]:
+    """Properties of an admin client: the user's without those that only consumers know."""
+    check_properties(source)
+    kept = {
+        name: value
+        for name, value in source.properties.items()
+        if not name.startswith(_CONSUMER_ONLY)
+    }
+    return {"reconnect.backoff.max.ms": "2000", "log_level": "2", **kept}
+
+
+def check_properties(source: KafkaSource) -> None:
+    """Raise ConfigError for properties that are missing or that the product itself has to set."""
+    where = f"sources.{source.name}.kafka"
+    if not source.bootstrap:
+        raise ConfigError(f"{where} has no {_BOOTSTRAP}: set it to HOST:PORT,...")
+    for name, instead in _OURS.items():
+        if name in source.properties:
+            raise ConfigError(f"{where}: {name} cannot be set, it follows from {instead}")

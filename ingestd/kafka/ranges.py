@@ -1,0 +1,206 @@
+"""Offsets, ranges of offsets and how a micro-batch is cut from them; pure, no broker asked.
+
+`Offsets` hold the next offset of each topic partition, by source, topic and partition.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias, TypeVar
+
+TopicOffsets: TypeAlias = Mapping[str, Mapping[int, int]]
+Offsets: TypeAlias = Mapping[str, TopicOffsets]
+
+_VERSION = 1
+_OFFSET_LOG_HEADER = "v1"
+_NO_OFFSET = "-"
+_CRUMBS = 10  # a tenth of a group is not worth a fetch of its own
+
+_K = TypeVar("_K")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """Records of one topic partition with offsets in [start, until); some may not exist."""
+
+    source: str
+    topic: str
+    partition: int
+    start: int
+    until: int
+
+    @property
+    def rows(self) -> int:
+        """Count of offsets, an upper bound of the records."""
+        return self.until - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOffsets:
+    """What one micro-batch covers: from `start` (inclusive) to `until` (exclusive)."""
+
+    start: Offsets
+    until: Offsets
+
+    def ranges(self) -> list[OffsetRange]:
+        """The non-empty ranges, ordered by source, topic and partition."""
+        return ranges_between(self.start, self.until)
+
+
+def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
+    """Non-empty ranges from `start` to `end`, ordered by source, topic and partition.
+
+    A partition that `start` lacks, or whose end lies before its start, is a ValueError: offsets
+    are only made by this package, and a silent jump would lose records.
+    """
+    found: list[OffsetRange] = []
+    for source, topic, partition, until in _flat(end):
+        try:
+            first = start[source][topic][partition]
+        except KeyError:
+            raise ValueError(f"no start offset of {source}/{topic}/{partition}") from None
+        if until < first:
+            raise ValueError(f"{source}/{topic}/{partition} ends at {until}, before {first}")
+        if until > first:
+            found.append(OffsetRange(source, topic, partition, first, until))
+    return sorted(found)
+
+
+def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
+    """The end of a batch of at most `limit_rows` offsets (None: all), never beyond `end`.
+
+    Fair: topics share the limit evenly, what a short topic leaves over goes to the longer ones,
+    and the partitions of a topic share its part in the same way. A limit of at least 1 always
+    makes progress when there is any.
+    """
+    if limit_rows is None:
+        return end
+    if limit_rows < 1:
+        raise ValueError(f"a limit of {limit_rows} rows makes no progress")
+    topics: dict[tuple[str, str], dict[int, int]] = {}
+    for one in ranges_between(start, end):
+        topics.setdefault((one.source, one.topic), {})[one.partition] = one.rows
+    shares = _share({topic: sum(rows.values()) for topic, rows in topics.items()}, limit_rows)
+    taken = {topic: _share(topics[topic], rows) for topic, rows in shares.items()}
+    return {
+        source: {
+            topic: {
+                partition: start[source][topic][partition]
+                + taken.get((source, topic), {}).get(partition, 0)
+                for partition in partitions
+            }
+            for topic, partitions in by_topic.items()
+        }
+        for source, by_topic in end.items()
+    }
+
+
+def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
+    """Group ranges into at most `parts` groups of about the same number of rows, none empty.
+
+    A range is cut where a group is full; the border of a range that lies near that place is taken
+    instead, so that no crumbs are made. All rows are covered exactly once, in order.
+    """
+    if parts < 1:
+        raise ValueError(f"cannot split into {parts} parts")
+    borders = [0, *accumulate(one.rows for one in ranges)]
+    total = borders[-1]
+    slack = total // (parts * _CRUMBS)
+    wanted = (number * total // parts for number in range(1, parts))
+    edges = sorted({0, total, *(_snap(place, borders, slack) for place in wanted)})
+    groups = [
+        [
+            replace(
+                one,
+                start=one.start + max(0, first - before),
+                until=one.until - max(0, after - last),
+            )
+            for one, before, after in zip(ranges, borders, borders[1:], strict=False)
+            if max(first, before) < min(last, after)
+        ]
+        for first, last in pairwise(edges)
+    ]
+    return [group for group in groups if group]
+
+
+def encode(offsets: BatchOffsets) -> dict[str, Any]:
+    """The JSON document that Spark keeps for a batch; the same offsets give the same text."""
+    return {
+        "v": _VERSION,
+        "start": encode_offsets(offsets.start),
+        "until": encode_offsets(offsets.until),
+    }
+
+
+def decode(document: Mapping[str, Any]) -> BatchOffsets:
+    """Parse what `encode` made; ValueError says what is wrong with it."""
+    try:
+        if document["v"] != _VERSION:
+            raise ValueError(f"offsets of version {document['v']!r}, known is {_VERSION}")
+        return BatchOffsets(decode_offsets(document["start"]), decode_offsets(document["until"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a document of offsets: {error!r}") from error
+
+
+def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
+    """Offsets as a JSON document with text keys, ordered."""
+    return {
+        source: {
+            topic: {str(partition): partitions[partition] for partition in sorted(partitions)}
+            for topic, partitions in sorted(topics.items())
+        }
+        for source, topics in sorted(offsets.items())
+    }
+
+
+def decode_offsets(document: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
+    """Parse what `encode_offsets` made."""
+    return {
+        source: {
+            topic: {int(partition): int(offset) for partition, offset in partitions.items()}
+            for topic, partitions in topics.items()
+        }
+        for source, topics in document.items()
+    }
+
+
+def parse_offset_log(text: str) -> BatchOffsets:
+    """Offsets of a batch from the text of Spark's `offsets/<batch id>` file with one source.
+
+    Raises ValueError when the text is cut short or of another version.
+    """
+    lines = text.splitlines()
+    if not lines or lines[0] != _OFFSET_LOG_HEADER:
+        raise ValueError(f"begins with {text[:20]!r}, not with {_OFFSET_LOG_HEADER!r}")
+    if len(lines) != 3:  # header, metadata, the offsets of the one source
+        raise ValueError(f"has {len(lines)} lines instead of 3")
+    if lines[2] == _NO_OFFSET:
+        return BatchOffsets({}, {})
+    return decode(json.loads(lines[2]))
+
+
+def _flat(offsets: Offsets) -> Iterator[tuple[str, str, int, int]]:
+    for source, topics in offsets.items():
+        for topic, partitions in topics.items():
+            for partition, offset in partitions.items():
+                yield source, topic, partition, offset
+
+
+def _snap(place: int, borders: Sequence[int], slack: int) -> int:
+    nearest = min(borders, key=lambda border: abs(border - place))
+    return nearest if abs(nearest - place) <= slack else place
+
+
+def _share(sizes: Mapping[_K, int], limit: int) -> dict[_K, int]:
+    """Even parts of `limit`, none above its size; what the small leave goes to the large.
+
+    The remainder goes to the largest, so that none is passed over for ever.
+    """
+    parts: dict[_K, int] = {}
+    left = limit
+    ascending = sorted(sizes, key=lambda key: sizes[key])
+    for position, key in enumerate(ascending):
+        parts[key] = min(sizes[key], left // (len(ascending) - position))
+        left -= parts[key]
+    return parts

@@ -1,0 +1,90 @@
+"""The development broker as a process: what it leaves behind, and what it keeps."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from ingestd.dev.broker import BrokerError, DevBroker
+from ingestd.kafka.fetch import fetch
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.ranges import OffsetRange
+from tests.support.kafka_broker import fresh_topic, produce, source_of
+
+pytestmark = pytest.mark.integration
+
+OWNER = """
+import sys, time
+from ingestd.dev.broker import DevBroker
+broker = DevBroker()
+broker.start()
+print(broker.bootstrap, broker.log, flush=True)
+time.sleep(600)
+"""
+
+
+def wait_until_gone(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not path.exists()
+
+
+def test_a_killed_broker_comes_back_with_its_data_and_address() -> None:
+    with DevBroker() as broker:
+        topic = fresh_topic(broker)
+        produce(broker, topic, [(None, b"kept")])
+        address = broker.bootstrap
+        broker.kill()
+        assert not broker.running
+        broker.restart()
+        assert broker.bootstrap == address
+        wanted = OffsetRange("src", topic, 0, 0, 1)
+        (chunk,) = fetch(source_of(broker, topic), wanted, max_records=10, max_bytes=1000)
+        assert chunk.values == [b"kept"]
+        folder = broker.log.parent
+    assert not folder.exists()
+
+
+def test_a_broker_ends_with_the_process_that_owns_it() -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout
+    address, log = owner.stdout.readline().split()
+    os.kill(owner.pid, signal.SIGKILL)
+    owner.wait(30)
+    owner.stdout.close()
+    wait_until_gone(Path(log).parent)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", int(address.split(":")[1])), 1)
+
+
+def test_a_broker_that_does_not_start_shows_its_log() -> None:
+    with pytest.raises(BrokerError, match=r"(?s)ended while starting.*log\.cleaner\.threads"):
+        DevBroker({"log.cleaner.threads": "-5"}).start()
+
+
+def test_ids_and_group_offsets_are_what_the_broker_says() -> None:
+    with DevBroker() as broker:
+        topic = fresh_topic(broker, 2)
+        client = OffsetClient(source_of(broker, topic, "absent"))
+        assert client.list_topic_partitions() == {topic: (0, 1)}
+        assert len(client.cluster_id()) == 22
+        ids = client.topic_ids([topic, "absent"])
+        assert ids.keys() == {topic}
+        assert len(ids[topic]) == 22
+        client.commit_group_offsets("ingestd-src", {topic: {0: 5, 1: 7}})
+        assert committed(broker, topic) == [5, 7]
+
+
+def committed(broker: DevBroker, topic: str) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "ingestd-src"})
+    places = [TopicPartition(topic, one) for one in (0, 1)]
+    found = [one.offset for one in consumer.committed(places, 20)]
+    consumer.close()
+    return found

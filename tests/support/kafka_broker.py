@@ -1,0 +1,95 @@
+"""One real broker for a test run, and putting records into it."""
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ingestd.dev.broker import DevBroker
+from ingestd.kafka.properties import KafkaSource
+
+WAIT_SECONDS = 30
+Record = tuple[bytes | None, bytes | None]
+
+
+@contextmanager
+def running_broker() -> Iterator[DevBroker]:
+    """A broker for the block; its cleaner compacts at once."""
+    with DevBroker({"log.cleaner.min.compaction.lag.ms": "0"}) as broker:
+        yield broker
+
+
+def fresh_topic(
+    broker: DevBroker, partitions: int = 1, config: Mapping[str, str] | None = None
+) -> str:
+    """Create a topic with a name that nobody has used."""
+    name = f"t-{uuid.uuid4().hex[:10]}"
+    broker.create_topic(name, partitions, config)
+    return name
+
+
+def delete_topic(broker: DevBroker, topic: str) -> None:
+    """Delete a topic and wait until the broker has done it."""
+    client = admin(broker)  # has to live until the answer is there
+    client.delete_topics([topic], operation_timeout=WAIT_SECONDS)[topic].result(WAIT_SECONDS)
+
+
+def delete_records(broker: DevBroker, topic: str, before: int, partition: int = 0) -> None:
+    """Delete the records before an offset, as retention does."""
+    client = admin(broker)
+    place = TopicPartition(topic, partition, before)
+    for future in client.delete_records([place]).values():
+        future.result(WAIT_SECONDS)
+
+
+def admin(broker: DevBroker) -> AdminClient:
+    """An admin client."""
+    return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+
+
+def produce(
+    broker: DevBroker,
+    topic: str,
+    records: Iterable[Record],
+    partition: int = 0,
+    *,
+    config: Mapping[str, str] | None = None,
+) -> None:
+    """Append (key, value) records to one partition and wait until the broker has them."""
+    client = Producer(
+        {"bootstrap.servers": broker.bootstrap, "log_level": 0, "linger.ms": 5, **(config or {})}
+    )
+    for key, value in records:
+        client.produce(topic, value, key, partition)
+        client.poll(0)
+    assert client.flush(WAIT_SECONDS) == 0
+
+
+def produce_transaction(
+    broker: DevBroker, topic: str, records: Iterable[Record], partition: int = 0, *, commit: bool
+) -> None:
+    """Append records in a transaction of its own; it leaves a marker behind."""
+    client = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "log_level": 0,
+            "transactional.id": uuid.uuid4().hex,
+        }
+    )
+    client.init_transactions(WAIT_SECONDS)
+    client.begin_transaction()
+    for key, value in records:
+        client.produce(topic, value, key, partition)
+    client.flush(WAIT_SECONDS)
+    if commit:
+        client.commit_transaction(WAIT_SECONDS)
+    else:
+        client.abort_transaction(WAIT_SECONDS)
+
+
+def source_of(broker: DevBroker, *topics: str, name: str = "src", **fields: object) -> KafkaSource:
+    """A source that reads these topics of the broker; fields as `KafkaSource` has them."""
+    properties = {"bootstrap.servers": broker.bootstrap, "log_level": "0"}
+    return KafkaSource(name, topics, properties=properties, **fields)  # type: ignore[arg-type]

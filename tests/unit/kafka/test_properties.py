@@ -1,0 +1,58 @@
+"""Sources and the client properties made of them."""
+
+import json
+
+import pytest
+
+from ingestd.errors import ConfigError
+from ingestd.kafka.properties import KafkaSource, admin_properties, consumer_properties
+
+SERVERS = {"bootstrap.servers": "a:9092"}
+
+
+def test_explicit_topics_are_taken_by_name_and_patterns_match_whole_names() -> None:
+    names = ["shop.orders", "shop.orders_old", "shop.items", "x.shop.items"]
+    explicit = KafkaSource("s", ("shop.items", "later"), properties=SERVERS)
+    assert explicit.selected(names) == ["shop.items"]
+    pattern = KafkaSource("s", (), r"shop\..*", ("shop.orders_old",), SERVERS)
+    assert pattern.selected(names) == ["shop.items", "shop.orders"]
+
+
+def test_a_source_survives_a_json_document() -> None:
+    source = KafkaSource("s", ("a", "b"), None, ("c",), SERVERS, "latest-offset", "earliest")
+    assert KafkaSource.from_document(json.loads(json.dumps(source.to_document()))) == source
+
+
+def test_user_properties_win_where_they_may() -> None:
+    source = KafkaSource(
+        "shop", ("t",), properties={**SERVERS, "fetch.wait.max.ms": "77", "group.id": "mine"}
+    )
+    properties = consumer_properties(source)
+    assert properties["fetch.wait.max.ms"] == "77"
+    assert properties["group.id"] == "mine"
+    assert properties["isolation.level"] == "read_committed"
+    assert properties["enable.auto.commit"] == "false"
+
+
+def test_the_group_is_named_after_the_source_by_default() -> None:
+    source = KafkaSource("shop", ("t",), properties=SERVERS)
+    assert consumer_properties(source)["group.id"] == "ingestd-shop"
+
+
+@pytest.mark.parametrize("name", ["isolation.level", "enable.auto.commit", "auto.offset.reset"])
+def test_properties_that_would_break_exactness_are_refused(name: str) -> None:
+    source = KafkaSource("shop", ("t",), properties={**SERVERS, name: "x"})
+    with pytest.raises(ConfigError, match=rf"sources\.shop\.kafka: {name} cannot be set"):
+        consumer_properties(source)
+
+
+def test_missing_servers_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"sources\.shop\.kafka has no bootstrap\.servers"):
+        admin_properties(KafkaSource("shop", ("t",)))
+
+
+def test_an_admin_client_gets_no_consumer_properties() -> None:
+    given = {**SERVERS, "fetch.max.bytes": "1", "security.protocol": "SSL", "group.id": "g"}
+    properties = admin_properties(KafkaSource("s", ("t",), properties=given))
+    assert properties["security.protocol"] == "SSL"
+    assert not {"fetch.max.bytes", "group.id"} & properties.keys()
