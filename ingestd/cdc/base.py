@@ -1,0 +1,143 @@
+"""What every data format takes and gives: chunks of records in, change batches out.
+
+A data format is a module with one `DataFormat`; its name stands in `DATA_FORMATS` and is loaded
+when asked for. Nothing here knows how a message looks.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.data_types import DataType
+
+UNKNOWN_POSITION = -1
+"""Source position of a change whose place in the log of the database is not known."""
+
+
+class SourceTable(NamedTuple):
+    """A table of a source database, as its messages name it."""
+
+    database: str | None
+    schema: str | None
+    table: str
+
+
+KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
+"""Column types by source table and column name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChunk:
+    """Consecutive records of one topic partition, as parallel columns.
+
+    Timestamps are milliseconds since 1970. `headers` is None when nobody asked for them.
+    """
+
+    topic: str
+    partition: int
+    offsets: npt.NDArray[np.int64]
+    timestamps: npt.NDArray[np.int64]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[list[tuple[str, bytes | None]] | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A record that could not be used: where it is, at which stage it failed and why.
+
+    Stages are decode, route, key, cast and schema; `reason` is a short stable code.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    stage: str
+    reason: str
+    message: str
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The source emptied a table; `position` is None when its log position is unknown."""
+
+    source: SourceTable
+    partition: int
+    offset: int
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """Changes of one source table as typed Arrow columns and parallel arrays.
+
+    `columns` holds the columns that occurred; one that a row lacked is null there. `types` are
+    their nullable Paimon types. `primary_keys` are the fields of the message key in its order.
+    A DELETE carries only key values, or all that is known when there is no message key. A chunk
+    may give several batches of one table: `offset` orders their rows, and rows of one offset
+    follow one another. `position` orders changes in the log of the source database; it differs
+    from change to change except in snapshots and where it is `UNKNOWN_POSITION`. `unavailable`
+    marks cells, null in `columns`, whose value the source left out: the old value still holds.
+    """
+
+    source: SourceTable
+    columns: pa.Table
+    types: Mapping[str, DataType]
+    primary_keys: tuple[str, ...]
+    row_kind: npt.NDArray[np.int8]
+    offset: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int64]
+    snapshot_row: npt.NDArray[np.bool_]
+    unavailable: Mapping[str, npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """All that a chunk gave; every record is counted in exactly one of the four.
+
+    `control` counts records that were understood and carry no row: tombstones, heartbeats,
+    transaction borders, schema changes, logical messages.
+    """
+
+    batches: list[ChangeBatch]
+    rejected: list[Rejected]
+    truncates: list[Truncate]
+    control: int
+
+
+class DataFormat(Protocol):
+    """Decodes the messages of one wire format; may keep caches, never results."""
+
+    name: str
+
+    def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
+        """Decode a chunk; bad records are in the result, never raised.
+
+        `known` are the columns that the target table has, `declared` those whose types the
+        configuration fixes.
+        """
+        ...
+
+
+DATA_FORMATS: Mapping[str, str] = {"debezium-json": "ingestd.cdc.debezium_json"}
+"""Module of each data format; it has `new_format()`."""
+
+
+def load_data_format(name: str) -> DataFormat:
+    """A new instance of a data format; ConfigError lists the names that exist."""
+    module = DATA_FORMATS.get(name)
+    if module is None:
+        raise ConfigError(
+            f"there is no data format {name!r}; choose one of {', '.join(sorted(DATA_FORMATS))}"
+        )
+    data_format: DataFormat = importlib.import_module(module).new_format()
+    return data_format

@@ -1,0 +1,234 @@
+"""Decoded change events of one source table to a `ChangeBatch`: operations, keys, columns.
+
+`assemble` takes events that are all good and raises on the first that is not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import UNSET
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.recast import recast
+from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.row_plan import PlanColumn, Row, RowPlan
+from ingestd.cdc.source_position import positions, snapshot_rows
+from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.data_types import DataType, RowKind
+
+Marks = npt.NDArray[np.bool_]
+Value = Any
+
+_INVALID = -1
+_KIND_OF = np.full(128, _INVALID, np.int8)
+_KIND_OF[[ord("c"), ord("r")]] = RowKind.INSERT
+_KIND_OF[ord("u")] = RowKind.UPDATE_AFTER
+_KIND_OF[ord("d")] = RowKind.DELETE
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Decoded events of one table: parallel lists; `keys` is None when they have no key."""
+
+    changes: list[Any]
+    keys: list[Row] | None
+    offsets: npt.NDArray[np.int64]
+
+    def take(self, indices: Sequence[int]) -> "Events":
+        """The events at these indices."""
+        return Events(
+            [self.changes[index] for index in indices],
+            None if self.keys is None else [self.keys[index] for index in indices],
+            self.offsets[np.asarray(indices, np.int64)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """What becomes rows of the batch; `events` are the indices of their events."""
+
+    rows: list[Row]
+    kinds: npt.NDArray[np.int8]
+    events: npt.NDArray[np.int64] | None
+
+
+def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
+    """The batch of a table's events. Raises one of `BUILD_ERRORS` if any event is not good."""
+    laid_out = lay_out(plan, events)
+    sources = [change.source for change in events.changes]
+    offset, position, snapshot = events.offsets, positions(sources), snapshot_rows(sources)
+    if laid_out.events is not None:
+        offset, position = offset[laid_out.events], position[laid_out.events]
+        snapshot = snapshot[laid_out.events]
+    columns: dict[str, Array] = {}
+    types: dict[str, DataType] = {}
+    unavailable: dict[str, Marks] = {}
+    for column in plan.columns:
+        if column.column is None:
+            continue
+        values = column.values_of(laid_out.rows)
+        if is_absent(values):
+            continue
+        array, left_out = read_column(column, values)
+        columns[column.name] = array
+        types[column.name] = column.column.table_type.as_nullable()
+        if left_out is not None:
+            unavailable[column.name] = left_out
+    if not columns:
+        raise refuse("decode", "empty_row", "a row has no columns")
+    return ChangeBatch(
+        source=plan.source,
+        columns=pa.table(columns),
+        types=types,
+        primary_keys=plan.key_names,
+        row_kind=laid_out.kinds,
+        offset=offset,
+        position=position,
+        snapshot_row=snapshot,
+        unavailable=unavailable,
+    )
+
+
+def join(batches: Sequence[ChangeBatch]) -> ChangeBatch:
+    """One batch of several that one plan made, in their order."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    types: dict[str, DataType] = {}
+    for batch in batches:
+        types.update(batch.types)
+    return ChangeBatch(
+        source=first.source,
+        columns=_joined_columns(batches, list(types)),
+        types=types,
+        primary_keys=first.primary_keys,
+        row_kind=np.concatenate([batch.row_kind for batch in batches]),
+        offset=np.concatenate([batch.offset for batch in batches]),
+        position=np.concatenate([batch.position for batch in batches]),
+        snapshot_row=np.concatenate([batch.snapshot_row for batch in batches]),
+        unavailable=_joined_marks(batches),
+    )
+
+
+def _joined_columns(batches: Sequence[ChangeBatch], names: list[str]) -> pa.Table:
+    """A column that a batch lacks is null there."""
+    tables = [batch.columns for batch in batches]
+    joined = pa.concat_tables(tables, promote_options="default")
+    return joined.select(names).combine_chunks()
+
+
+def _joined_marks(batches: Sequence[ChangeBatch]) -> dict[str, Marks]:
+    names = dict.fromkeys(name for batch in batches for name in batch.unavailable)
+    return {
+        name: np.concatenate(
+            [
+                batch.unavailable.get(name, np.zeros(len(batch.offset), np.bool_))
+                for batch in batches
+            ]
+        )
+        for name in names
+    }
+
+
+def is_absent(values: Sequence[Value]) -> bool:
+    """Whether no row has the column."""
+    return values[0] is UNSET and all(value is UNSET for value in values)
+
+
+def read_column(column: PlanColumn, values: Sequence[Value]) -> tuple[Array, Marks | None]:
+    """A column's array and the marks of values left out. Raises one of `BUILD_ERRORS`."""
+    if column.reader is None or column.column is None:
+        raise ValueError(f"column {column.name} has no reader yet")
+    array, left_out = column.reader.read(values)
+    return recast(array, column.column), left_out
+
+
+def lay_out(plan: RowPlan, events: Events) -> LaidOut:
+    """The rows that events make. Raises one of `BUILD_ERRORS` for an event that makes none."""
+    kinds = _row_kinds(events.changes)
+    rows = [change.after for change in events.changes]
+    for index in np.flatnonzero(kinds == RowKind.DELETE).tolist():
+        rows[index] = _deleted_row(plan, events, index)
+    if rows.count(None):
+        raise refuse("decode", "missing_after", "an event has no after image")
+    if plan.key_values is None:
+        return LaidOut(rows, kinds, None)
+    _fill_keys(plan, events, rows)
+    return _with_moves(plan, events, LaidOut(rows, kinds, None))
+
+
+def _row_kinds(changes: Sequence[Any]) -> npt.NDArray[np.int8]:
+    operations = "".join([change.op for change in changes]).encode("ascii", "replace")
+    if len(operations) != len(changes):
+        raise refuse("decode", "unknown_op", "an event has an unknown op")
+    kinds: npt.NDArray[np.int8] = _KIND_OF[np.frombuffer(operations, np.uint8)]
+    if (kinds == _INVALID).any():
+        raise refuse("decode", "unknown_op", "an event has an unknown op")
+    return kinds
+
+
+def _deleted_row(plan: RowPlan, events: Events, index: int) -> Row:
+    if plan.key_values is not None and events.keys is not None:
+        return plan.key_only_row(plan.key_values(events.keys[index]))
+    before = events.changes[index].before
+    if before is None:
+        message = "a delete has neither a message key nor a before image: no row to delete"
+        raise refuse("key", "missing_key", message)
+    return before
+
+
+def _fill_keys(plan: RowPlan, events: Events, rows: list[Row]) -> None:
+    """Key fields that the row itself lacks come from the message key."""
+    for attribute in plan.key_attributes:
+        get = attrgetter(attribute)
+        values = list(map(get, rows))
+        if events.keys is None or UNSET not in values:
+            continue
+        for index, value in enumerate(values):
+            if value is UNSET:
+                setattr(rows[index], attribute, get(events.keys[index]))
+
+
+def _with_moves(plan: RowPlan, events: Events, laid_out: LaidOut) -> LaidOut:
+    """A row more, a DELETE of the old key, before each update that changed its key."""
+    moved = _moved(plan, events, laid_out)
+    if not moved:
+        return laid_out
+    rows, kinds = list(laid_out.rows), laid_out.kinds.tolist()
+    indices = list(range(len(rows)))
+    for index, old_key in reversed(moved):
+        rows.insert(index, plan.key_only_row(old_key))
+        kinds.insert(index, int(RowKind.DELETE))
+        indices.insert(index, index)
+    return LaidOut(rows, np.array(kinds, np.int8), np.array(indices, np.int64))
+
+
+def _moved(plan: RowPlan, events: Events, laid_out: LaidOut) -> list[tuple[int, tuple[Any, ...]]]:
+    """Indices of the updates that changed their key, with the old key."""
+    updates = np.flatnonzero(laid_out.kinds == RowKind.UPDATE_AFTER).tolist()
+    befores = [events.changes[index].before for index in updates]
+    if befores.count(None):
+        updates = [i for i, before in zip(updates, befores, strict=True) if before is not None]
+        befores = [before for before in befores if before is not None]
+    if not befores or plan.key_values is None:
+        return []
+    rows = list(map(laid_out.rows.__getitem__, updates))
+    if all(_equal(befores, rows, attribute) for attribute in plan.key_attributes):
+        return []
+    return [
+        (index, old)
+        for index, old, new in zip(
+            updates, map(plan.key_values, befores), map(plan.key_values, rows), strict=True
+        )
+        if old != new and None not in old and UNSET not in old
+    ]
+
+
+def _equal(befores: list[Row], rows: list[Row], attribute: str) -> bool:
+    get = attrgetter(attribute)
+    return list(map(get, befores)) == list(map(get, rows))

@@ -1,0 +1,155 @@
+"""What the columns of a table are, learnt from its messages and from their schemas.
+
+Kinds of values are counted column by column; `plan_of` makes the plan that reads them, from the
+schema in the messages, from declared and known types, or from the kinds alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from ingestd.cdc.base import SourceTable
+from ingestd.cdc.json_inference import Kinds, default_kinds, kinds_of, resolve_type
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
+from ingestd.cdc.row_plan import RowPlan, check_name, make_plan
+from ingestd.cdc.wire_column import STRING, Meaning, WireColumn
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
+
+Types = Mapping[str, DataType]
+CellKinds = Mapping[str, tuple[str, ...]]
+"""Kinds of the values of one message by column."""
+KindCounts = Mapping[str, Counter[str]]
+"""How often each kind occurred in each column."""
+
+_KEY_TYPES = {"TINYINT": DataType("INT"), "SMALLINT": DataType("INT")}
+"""The type of a key column cannot change later, so small integers start wide."""
+
+
+class _Images(msgspec.Struct, gc=False):
+    before: msgspec.Raw = msgspec.Raw(b"null")
+    after: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decode_images = msgspec.json.Decoder(_Images).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+@dataclass(slots=True)
+class TableMemory:
+    """What is known of a table's messages of one schema and one form of key.
+
+    `value_columns` and `key_columns` are those of the schema in the messages, None without one.
+    """
+
+    source: SourceTable
+    key_names: tuple[str, ...]
+    value_columns: tuple[WireColumn, ...] | None
+    key_columns: tuple[WireColumn, ...] | None
+    kinds: KindCounts = field(default_factory=dict)
+    plan: RowPlan | None = None
+    known: Types = field(default_factory=dict)
+    declared: Types = field(default_factory=dict)
+
+    def is_current(self, known: Types, declared: Types) -> bool:
+        """Whether the plan was made for these types."""
+        return self.plan is not None and known == self.known and declared == self.declared
+
+    def renew(self, known: Types, declared: Types) -> None:
+        """Take new types; with a schema in the messages that is enough for a plan."""
+        self.plan, self.known, self.declared = None, dict(known), dict(declared)
+        if self.value_columns is not None:
+            self.plan = plan_of(self, self.kinds)
+
+
+def look_into(value: bytes, key: bytes | None) -> CellKinds:
+    """Kinds of all values of a message that its rows are made of. Raises RecordError."""
+    part = "message value"
+    try:
+        images = _decode_images(value)
+        fields = [images.after]
+        if key is None:
+            fields.append(images.before)
+        cells: dict[str, set[str]] = {}
+        for image in fields:
+            _add_kinds(cells, bytes(image))
+        part = "message key"
+        if key is not None:
+            _add_kinds(cells, key)
+    except PARSE_ERRORS as error:
+        raise RecordError(explain(error, part)) from error
+    for name in cells:
+        check_name(name)
+    return {name: tuple(kinds) for name, kinds in cells.items()}
+
+
+def _add_kinds(cells: dict[str, set[str]], image: bytes) -> None:
+    if image != b"null":
+        for name, raw in _decode_fields(image).items():
+            cells.setdefault(name, set()).update(kinds_of(bytes(raw)))
+
+
+def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> KindCounts:
+    """The counts with those of more messages, each of which stands for `weight` of them."""
+    counts = {name: counter.copy() for name, counter in before.items()}
+    for cells in seen:
+        for name, kinds in cells.items():
+            counter = counts.setdefault(name, Counter())
+            for kind in kinds:
+                counter[kind] += weight
+    return counts
+
+
+def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
+    """The plan for these kinds of values. Raises RecordError, UnsupportedError."""
+    if memory.value_columns is not None:
+        columns = _schema_columns(memory, memory.value_columns)
+    else:
+        columns = _inferred_columns(memory, counts)
+        if not any(columns.values()):
+            # Rows of nothing but nulls still need a column to be rows of.
+            columns = {name: WireColumn(name, STRING) for name in columns}
+    kinds: dict[str, Kinds] = {}
+    for name, column in columns.items():
+        kinds[name] = frozenset(counts.get(name, ()))
+        if column is not None and memory.value_columns is not None:
+            kinds[name] |= default_kinds(column)
+    return make_plan(memory.source, columns, kinds, memory.key_names)
+
+
+def _schema_columns(
+    memory: TableMemory, value_columns: tuple[WireColumn, ...]
+) -> dict[str, WireColumn | None]:
+    """Columns as the schema in the messages has them, in the types that are declared."""
+    natural = {column.name: column for column in (memory.key_columns or ())}
+    natural |= {column.name: column for column in value_columns}
+    ordered = dict.fromkeys([column.name for column in value_columns] + list(memory.key_names))
+    columns: dict[str, WireColumn | None] = {}
+    for name in ordered:
+        column = natural.get(name) or WireColumn(name, STRING, Meaning.JSON)
+        if name in memory.key_names and column.data_type.root in _KEY_TYPES:
+            column = replace(column, data_type=_KEY_TYPES[column.data_type.root])
+        columns[name] = _as_declared(column, memory.declared.get(name))
+    return columns
+
+
+def _as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
+    if declared is None or declared.as_nullable() == column.data_type:
+        return column
+    if column.text and declared.root in CHARACTER_ROOTS:
+        return WireColumn(column.name, declared)
+    return replace(column, declared=declared)
+
+
+def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, WireColumn | None]:
+    columns: dict[str, WireColumn | None] = {}
+    for name in dict.fromkeys([*counts, *memory.key_names]):
+        data_type = resolve_type(
+            counts.get(name, Counter()),
+            memory.declared.get(name),
+            memory.known.get(name),
+            is_key=name in memory.key_names,
+        )
+        columns[name] = None if data_type is None else WireColumn(name, data_type.as_nullable())
+    return columns

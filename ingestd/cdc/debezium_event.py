@@ -1,0 +1,112 @@
+"""What a Debezium payload is, before anybody looks at its row: a change, a truncate, or neither."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ingestd.cdc.base import SourceTable
+from ingestd.cdc.record_errors import PARSE_ERRORS, Reason, RecordError, explain, refuse
+from ingestd.cdc.source_position import SourcePosition
+
+_NULL = msgspec.Raw(b"null")
+_PART = "message value"
+_ROW_OPERATIONS = frozenset("crud")
+_TRUNCATE = "t"
+_LOGICAL_MESSAGE = "m"
+_HEARTBEAT_TOPIC = "__debezium-heartbeat"
+
+
+class Head(msgspec.Struct, gc=False):
+    """The outer fields of a payload that matter, none of them looked into."""
+
+    op: msgspec.Raw = _NULL
+    source: msgspec.Raw = _NULL
+    before: msgspec.Raw = _NULL
+    after: msgspec.Raw = _NULL
+    ts_ms: msgspec.Raw = _NULL
+    ddl: msgspec.Raw = _NULL
+    table_changes: msgspec.Raw = msgspec.field(name="tableChanges", default=_NULL)
+    status: msgspec.Raw = _NULL
+    id: msgspec.Raw = _NULL
+
+
+class _Source(SourcePosition, gc=False):
+    db: str | None = None
+    schema: str | None = None
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a row, or the emptying of a table."""
+
+    head: Head
+    source: SourceTable
+    position: SourcePosition
+    is_truncate: bool
+
+
+_decode_head = msgspec.json.Decoder(Head).decode
+_decode_source = msgspec.json.Decoder(_Source).decode
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+def is_null(value: msgspec.Raw) -> bool:
+    """Whether a field is null or absent."""
+    return bytes(value) == b"null"
+
+
+def read_event(payload: bytes, topic: str) -> Event | None:
+    """The event in a payload; None for a control message. Raises RecordError."""
+    try:
+        head = _decode_head(payload)
+    except msgspec.ValidationError as error:
+        message = f"the {_PART} is not a JSON object: {error}"
+        raise refuse("decode", "not_an_object", message) from error
+    except PARSE_ERRORS as error:
+        raise RecordError(explain(error, _PART)) from error
+    if is_null(head.op):
+        if _is_control(head, topic):
+            return None
+        raise refuse("decode", "missing_op", f"the {_PART} has no field op: no Debezium event")
+    operation = _operation(head)
+    if operation == _LOGICAL_MESSAGE:
+        return None
+    source, position = _source(head)
+    return Event(head, source, position, operation == _TRUNCATE)
+
+
+def _is_control(head: Head, topic: str) -> bool:
+    """Heartbeats, schema changes and borders of transactions have no operation."""
+    if topic.startswith(_HEARTBEAT_TOPIC):
+        return True
+    if not is_null(head.ddl) or not is_null(head.table_changes):
+        return True
+    if not is_null(head.after) or not is_null(head.before):
+        return False
+    if bytes(head.status) in (b'"BEGIN"', b'"END"'):
+        return not is_null(head.id)
+    return not is_null(head.ts_ms) and is_null(head.source)
+
+
+def _operation(head: Head) -> str:
+    try:
+        operation = _decode_text(head.op)
+    except PARSE_ERRORS as error:
+        raise refuse("decode", "unknown_op", f"op of the {_PART} is not text: {error}") from error
+    if operation not in _ROW_OPERATIONS and operation not in {_TRUNCATE, _LOGICAL_MESSAGE}:
+        message = f"op of the {_PART} is {operation[:20]!r}, not one of c, r, u, d, t, m"
+        raise refuse("decode", "unknown_op", message)
+    return operation
+
+
+def _source(head: Head) -> tuple[SourceTable, SourcePosition]:
+    try:
+        source = _decode_source(head.source)
+    except PARSE_ERRORS as error:
+        reason = explain(error, _PART)
+        message = f"source of the {_PART}: {reason.message}"
+        raise RecordError(Reason("decode", "invalid_source", message)) from error
+    if not source.table:
+        raise refuse("decode", "missing_source", f"source of the {_PART} names no table")
+    return SourceTable(source.db, source.schema, source.table), source

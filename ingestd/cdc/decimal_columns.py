@@ -1,0 +1,95 @@
+"""Decimal columns: unscaled big-endian integers, JSON numbers and numbers in quotes to Arrow."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.arrow import Array
+
+_WIDTH = 16
+"""Bytes of a decimal128."""
+
+
+class VariableScale(msgspec.Struct, gc=False):
+    """A decimal that brings its own scale (io.debezium.data.VariableScaleDecimal)."""
+
+    scale: int
+    value: bytes
+
+
+def plain_number(unscaled: int, scale: int) -> str:
+    """All digits of unscaled * 10^-scale, without an exponent."""
+    # Decimal, not str(): that one refuses more than 4300 digits.
+    digits = str(Decimal(abs(unscaled)))
+    sign = "-" if unscaled < 0 else ""
+    if scale <= 0:
+        return sign + (digits + "0" * -scale if unscaled else "0")
+    digits = digits.rjust(scale + 1, "0")
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | None]:
+    """The plain numbers of decimals with a scale of their own."""
+    return [
+        None
+        if value is None
+        else plain_number(int.from_bytes(value.value, "big", signed=True), value.scale)
+        for value in values
+    ]
+
+
+def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None]:
+    """The plain numbers of unscaled integers of one scale."""
+    return [
+        None if value is None else plain_number(int.from_bytes(value, "big", signed=True), scale)
+        for value in values
+    ]
+
+
+def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.DataType) -> Array:
+    """Big-endian two's complement integers of `wire_scale` digits as `target` decimals.
+
+    Raises ValueError (of Arrow) when a value has more digits than the target holds, or when it
+    has more behind the point.
+    """
+    binary = pa.array(values, pa.binary())
+    words = _little_endian(binary) if wire_scale >= 0 else None
+    if words is None:
+        texts = unscaled_text(values, wire_scale)
+        return pa.array([None if text is None else Decimal(text) for text in texts], target)
+    validity = binary.buffers()[0] if binary.null_count else None
+    array = pa.Array.from_buffers(
+        pa.decimal128(38, wire_scale), len(binary), [validity, pa.py_buffer(words.tobytes())]
+    )
+    # 16 bytes can hold 39 digits, which no cast would notice.
+    array.validate(full=True)
+    return array if array.type == target else array.cast(target)
+
+
+def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
+    """One row of 16 little-endian bytes a value; None if a value is longer."""
+    _, offset_buffer, data_buffer = binary.buffers()
+    offsets = np.frombuffer(memoryview(offset_buffer or b""), np.int32)[: len(binary) + 1].astype(
+        np.int64
+    )
+    data = np.frombuffer(memoryview(data_buffer or b""), np.uint8)
+    starts, ends = offsets[:-1], offsets[1:]
+    lengths = ends - starts
+    longest = int(lengths.max(initial=0))
+    if longest > _WIDTH:
+        return None
+    words = np.zeros((len(binary), _WIDTH), np.uint8)
+    if longest == 0:
+        return words
+    has_bytes = lengths > 0
+    signs = np.zeros(len(binary), np.uint8)
+    signs[has_bytes] = np.where(data[starts[has_bytes]] & 0x80, 0xFF, 0)
+    words[:] = signs[:, None]
+    for place in range(longest):
+        reached = lengths > place
+        words[reached, place] = data[ends[reached] - 1 - place]
+    return words

@@ -1,0 +1,96 @@
+"""Why a record cannot be used: reason codes, and the errors of parsers told in words."""
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from ingestd.cdc.base import RecordChunk, Rejected
+
+PARSE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""All that msgspec raises for bytes that are not what was asked for."""
+BUILD_ERRORS = (ValueError, TypeError, ArithmeticError, RecursionError, pa.ArrowException)
+"""All that Arrow and converters raise for values that do not fit a column."""
+
+_AT_COLUMN = re.compile(r"`\$\.(?:after|before)\.(.*)`$", re.DOTALL)
+_AT_KEY = re.compile(r"`\$\.(.*)`$", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*)`", re.DOTALL)
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Stage, short code and explanation of a rejection."""
+
+    stage: str
+    code: str
+    message: str
+
+
+class RecordError(ValueError):
+    """A record that cannot be used."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.message)
+        self.reason = reason
+
+
+def refuse(stage: str, code: str, message: str) -> RecordError:
+    """The error for a record refused by a rule of the data format."""
+    return RecordError(Reason(stage, code, message))
+
+
+def explain(error: Exception, part: str, stage: str = "decode") -> Reason:
+    """The reason behind one of `PARSE_ERRORS`; `part` is "message value" or "message key"."""
+    text = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return Reason(stage, "invalid_utf8", f"the {part} is not UTF-8: {text}")
+    if isinstance(error, RecursionError):
+        return Reason(stage, "too_deep", f"the {part} is nested too deeply")
+    if not isinstance(error, msgspec.ValidationError):
+        return Reason(stage, "invalid_json", f"the {part} is not JSON: {text}")
+    column = (_AT_KEY if stage == "key" else _AT_COLUMN).search(text)
+    if column:
+        what = text.rpartition(" - at ")[0]
+        at = "key column" if stage == "key" else "column"
+        return Reason(
+            "key" if stage == "key" else "cast", "wrong_type", f"{at} {column[1]}: {what}"
+        )
+    unknown = _UNKNOWN_FIELD.search(text)
+    if unknown:
+        message = f"the {part} has the field {unknown[1]!r}, which its schema lacks"
+        return Reason(stage, "unknown_column", message)
+    return Reason(stage, "wrong_type", f"the {part} is not a change event: {text}")
+
+
+def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
+    """The reason behind one of `BUILD_ERRORS` for one value of a column."""
+    if isinstance(error, UnicodeDecodeError):
+        return Reason("cast", "invalid_utf8", f"column {column}: the value is not UTF-8: {error}")
+    shown = repr(value)
+    if isinstance(value, msgspec.Raw):
+        shown = bytes(value).decode(errors="replace")
+    if len(shown) > _SHOWN:
+        shown = shown[:_SHOWN] + "..."
+    text = str(error)
+    too_large = isinstance(error, OverflowError) or any(
+        word in text for word in ("too large", "out of range", "not in range", "does not fit")
+    )
+    code = "out_of_range" if too_large else "wrong_type"
+    return Reason("cast", code, f"column {column}: {shown} does not fit {wanted}: {text}")
+
+
+def rejected(chunk: RecordChunk, index: int, reason: Reason) -> Rejected:
+    """The rejection of the record at an index of a chunk."""
+    return Rejected(
+        chunk.topic,
+        chunk.partition,
+        int(chunk.offsets[index]),
+        int(chunk.timestamps[index]),
+        reason.stage,
+        reason.code,
+        reason.message,
+        chunk.keys[index],
+        chunk.values[index],
+    )

@@ -1,0 +1,221 @@
+"""Decoders made to measure: for one source table, its columns, and the fields of its message key.
+
+A plan turns the bytes of many messages into structs in one call, refuses columns that it does
+not know, and never looks at what nobody needs: of a `before` image only the key.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from ingestd.cdc.base import SourceTable
+from ingestd.cdc.column_reader import ColumnReader
+from ingestd.cdc.json_columns import choose_reader
+from ingestd.cdc.json_inference import Kinds, default_kinds
+from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.source_position import SourcePosition
+from ingestd.cdc.wire_column import WireColumn
+
+Row = Any
+"""A struct with one attribute a column; UNSET where the message had no such field."""
+WireType = Any
+Value = Any
+_FIRST, _LAST = itemgetter(0), itemgetter(-1)
+_UNNAMEABLE = frozenset('"\\') | {chr(code) for code in range(32)}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanColumn:
+    """A column with its reader; both None while all its values have been null."""
+
+    name: str
+    column: WireColumn | None
+    reader: ColumnReader | None
+    attribute: str
+
+    @property
+    def values_of(self) -> Callable[[Sequence[Row]], list[Any]]:
+        """The column's values of many rows."""
+        get = attrgetter(self.attribute)
+        return lambda rows: list(map(get, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoders:
+    """One msgspec decoder's two ways."""
+
+    one: Callable[[bytes], Any]
+    lines: Callable[[bytes], list[Any]]
+
+    def many(self, messages: Sequence[bytes]) -> list[Any]:
+        """Decode messages, each of which must be one JSON object; raises `PARSE_ERRORS`.
+
+        Joined by newlines they are decoded in one call. A message can run into the next one, or
+        be two itself, only if not all of them begin and end with braces or their number changes.
+        """
+        if _all_braced(messages):
+            decoded = self.lines(b"\n".join(messages))
+            if len(decoded) == len(messages):
+                return decoded
+        one = self.one
+        return [one(message) for message in messages]
+
+
+def _all_braced(messages: Sequence[bytes]) -> bool:
+    try:
+        return set(map(_FIRST, messages)) == {0x7B} and set(map(_LAST, messages)) == {0x7D}
+    except IndexError:  # an empty message
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """Decoders of one table's messages and the readers of its columns.
+
+    The key, the key of a `before` image and a row have equal attributes for equal columns.
+    `key_values` is None when the table's messages have no key; `before` is then a whole row.
+    """
+
+    source: SourceTable
+    columns: tuple[PlanColumn, ...]
+    key_names: tuple[str, ...]
+    changes: Decoders
+    keys: Decoders
+    key_values: Callable[[Row], tuple[Any, ...]] | None
+    key_attributes: tuple[str, ...]
+    empty_row: Row
+
+    def key_only_row(self, values: Sequence[Any]) -> Row:
+        """A row that has only the values of the key's fields, in the order of `key_names`."""
+        row = copy.copy(self.empty_row)
+        for attribute, value in zip(self.key_attributes, values, strict=True):
+            setattr(row, attribute, value)
+        return row
+
+
+def make_plan(
+    source: SourceTable,
+    columns: Mapping[str, WireColumn | None],
+    kinds: Mapping[str, Kinds],
+    key_names: tuple[str, ...],
+) -> RowPlan:
+    """The plan for rows of these columns, each with the kinds its values have been seen to have.
+
+    Every key field is among the columns. Raises RecordError for a column name that no decoder can
+    have, UnsupportedError for a type without an Arrow form.
+    """
+    plan_columns = tuple(
+        _plan_column(number, name, column, kinds.get(name))
+        for number, (name, column) in enumerate(columns.items())
+    )
+    by_name = {column.name: column for column in plan_columns}
+    key_columns = tuple(by_name[name] for name in key_names)
+    row = _struct("Row", plan_columns, forbid_unknown_fields=True)
+    before = _struct("BeforeKey", key_columns) if key_names else row
+    key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
+    attributes = tuple(column.attribute for column in key_columns)
+    return RowPlan(
+        source=source,
+        columns=plan_columns,
+        key_names=key_names,
+        changes=_decoders(_change_struct(source, row, before)),
+        keys=_decoders(key),
+        key_values=_values_getter(attributes),
+        key_attributes=attributes,
+        empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
+    )
+
+
+def _decoders(struct: type[msgspec.Struct]) -> Decoders:
+    decoder = msgspec.json.Decoder(struct)
+    return Decoders(decoder.decode, decoder.decode_lines)
+
+
+def _values_getter(attributes: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]] | None:
+    if len(attributes) == 1:
+        get = attrgetter(attributes[0])
+        return lambda row: (get(row),)
+    return attrgetter(*attributes) if attributes else None
+
+
+def _plan_column(
+    number: int, name: str, column: WireColumn | None, kinds: Kinds | None
+) -> PlanColumn:
+    check_name(name)
+    if column is None:
+        return PlanColumn(name, None, None, f"c{number}")
+    reader = choose_reader(column, kinds or default_kinds(column))
+    return PlanColumn(name, column, reader, f"c{number}")
+
+
+def check_name(name: str) -> None:
+    """RecordError for a column name that no decoder can have."""
+    if not _UNNAMEABLE.isdisjoint(name):
+        message = f"column {name!r} has quotes, backslashes or control characters in its name"
+        raise refuse("schema", "unsupported_column_name", message)
+
+
+def _struct(
+    title: str,
+    columns: Sequence[PlanColumn],
+    *,
+    required: bool = False,
+    forbid_unknown_fields: bool = False,
+) -> type[msgspec.Struct]:
+    fields: list[Any] = []
+    for column in columns:
+        wire = _wire(column)
+        if required:
+            fields.append((column.attribute, wire))
+        else:
+            fields.append((column.attribute, wire, _default(column)))
+    return msgspec.defstruct(
+        title,
+        fields,
+        rename={column.attribute: column.name for column in columns},
+        forbid_unknown_fields=forbid_unknown_fields,
+        eq=False,
+        gc=False,
+    )
+
+
+def _wire(column: PlanColumn) -> WireType:
+    if column.reader is None:
+        return None
+    wire = column.reader.wire
+    return wire if wire is msgspec.Raw else wire | None
+
+
+def _default(column: PlanColumn) -> Value:
+    """What an absent field stands for: the default in the message's schema, if it has one."""
+    if column.column is None or column.reader is None or column.column.default is None:
+        return UNSET
+    try:
+        value = msgspec.json.decode(column.column.default, type=_wire(column))
+    except PARSE_ERRORS:
+        return UNSET
+    return UNSET if isinstance(value, list | dict | msgspec.Struct) else value
+
+
+def _change_struct(
+    source: SourceTable, row: type[msgspec.Struct], before: type[msgspec.Struct]
+) -> type[msgspec.Struct]:
+    """Only messages of the one source table decode, which costs nothing."""
+    names: list[Any] = [("table", Literal[source.table])]
+    for field, name in (("db", source.database), ("schema", source.schema)):
+        names.append((field, None, None) if name is None else (field, Literal[name]))
+    # Fields without a default come first.
+    names.sort(key=len)
+    position = msgspec.defstruct("Source", names, bases=(SourcePosition,), kw_only=True, gc=False)
+    fields: list[Any] = [
+        ("op", str),
+        ("source", position),
+        ("before", before | None, None),
+        ("after", row | None, None),
+    ]
+    return msgspec.defstruct("Change", fields, eq=False, gc=False)

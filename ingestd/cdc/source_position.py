@@ -1,0 +1,90 @@
+"""Where a change stands in the log of its source database, as one ordered 64-bit number.
+
+PostgreSQL: the log sequence number. MySQL and MariaDB: file number, position in the file and row
+of the event, packed so that every row of the log has a number of its own. Other connectors, and
+everything that does not fit, have no number.
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.cdc.base import UNKNOWN_POSITION
+
+_FILE_NUMBER = re.compile(r"\.(\d+)$")
+_FILE_BITS, _POS_BITS, _ROW_BITS = 19, 32, 12
+_MAX_POSITION = 2**63 - 1
+
+
+class SourcePosition(msgspec.Struct, gc=False):
+    """The fields of `source` that say where in the log a change stands."""
+
+    snapshot: str | bool | None = None
+    lsn: int | str | None = None
+    file: str | None = None
+    pos: int | str | None = None
+    row: int | str | None = None
+
+
+def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
+    """The position of each change, `UNKNOWN_POSITION` where there is none."""
+    numbers = [source.lsn for source in sources]
+    try:
+        return np.array(numbers, np.int64)
+    except (TypeError, ValueError, OverflowError):
+        packed = _one_file(sources) if numbers.count(None) == len(numbers) else None
+    if packed is None:
+        return np.array([position_of(source) for source in sources], np.int64)
+    return packed
+
+
+def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None:
+    """As `position_of` for all, when the changes are of one binary log file."""
+    files = [source.file for source in sources]
+    match = _FILE_NUMBER.search(files[0] or "")
+    if match is None or files.count(files[0]) < len(files) or int(match[1]) >> _FILE_BITS:
+        return None
+    try:
+        pos = np.array([source.pos for source in sources], np.int64)
+        row = np.array([source.row for source in sources], np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    packed = ((int(match[1]) << _POS_BITS) + pos << _ROW_BITS) + row
+    unknown = (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0) | snapshot_rows(sources)
+    packed[unknown] = UNKNOWN_POSITION
+    return packed
+
+
+def position_of(source: SourcePosition) -> int:
+    """The position of one change."""
+    if isinstance(source.lsn, int) and 0 <= source.lsn <= _MAX_POSITION:
+        return source.lsn
+    if source.file is None or is_snapshot(source.snapshot):
+        return UNKNOWN_POSITION
+    match = _FILE_NUMBER.search(source.file)
+    pos, row = source.pos, source.row or 0
+    if match is None or not isinstance(pos, int) or not isinstance(row, int):
+        return UNKNOWN_POSITION
+    return _packed(int(match[1]), pos, row)
+
+
+def _packed(file: int, pos: int, row: int) -> int:
+    """Two rows must never share a number, so what does not fit has none."""
+    fits = file >> _FILE_BITS == 0 and pos >> _POS_BITS == 0 and row >> _ROW_BITS == 0
+    return (file << _POS_BITS | pos) << _ROW_BITS | row if fits else UNKNOWN_POSITION
+
+
+def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
+    """Which changes are rows of a snapshot."""
+    marks = [source.snapshot for source in sources]
+    if marks.count("false") == len(marks):
+        return np.zeros(len(marks), np.bool_)
+    return np.array([is_snapshot(mark) for mark in marks], np.bool_)
+
+
+def is_snapshot(mark: str | bool | None) -> bool:
+    """Whether `source.snapshot` says so: it is text, in older versions a boolean."""
+    return mark not in ("false", False, None)

@@ -1,0 +1,170 @@
+"""Messages of one source table to a change batch, good ones apart from bad ones.
+
+Messages go through the plan of the last ones. If any does not pass, a sample of them and then all
+that still do not pass are looked into, and a new plan is made; what fails then is refused.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.change_rows import Events, assemble, join
+from ingestd.cdc.column_learning import (
+    CellKinds,
+    TableMemory,
+    Types,
+    counted,
+    look_into,
+    plan_of,
+)
+from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.unfit_events import sift
+
+Reasons = dict[int, Reason]
+"""Why messages are refused, by place."""
+
+_SLICE = 4096
+_SAMPLE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Payloads of one table and their keys' payloads (None: no key), parallel to `offsets`."""
+
+    values: list[bytes]
+    keys: list[bytes] | None
+    offsets: npt.NDArray[np.int64]
+
+
+def decode_with(plan: RowPlan, messages: Messages) -> ChangeBatch:
+    """All messages through a plan; raises `PARSE_ERRORS` or `BUILD_ERRORS` if one does not pass.
+
+    They go in slices: the structs of a slice stay in the processor's cache until they are columns.
+    """
+    batches = []
+    for start in range(0, len(messages.values), _SLICE):
+        part = slice(start, start + _SLICE)
+        changes = plan.changes.many(messages.values[part])
+        keys = None if messages.keys is None else plan.keys.many(messages.keys[part])
+        batches.append(assemble(plan, Events(changes, keys, messages.offsets[part])))
+    return join(batches)
+
+
+def decode_messages(
+    memory: TableMemory, messages: Messages, known: Types, declared: Types
+) -> tuple[ChangeBatch | None, Reasons]:
+    """The batch of all good messages, and why the others are refused.
+
+    Raises UnsupportedError for a column type without an Arrow form.
+    """
+    try:
+        if not memory.is_current(known, declared):
+            memory.renew(known, declared)
+        if memory.plan is not None:
+            return decode_with(memory.plan, messages), {}
+    except (*PARSE_ERRORS, *BUILD_ERRORS):
+        pass
+    return _Learning(memory, messages).decode()
+
+
+class _Learning:
+    """One pass of looking into messages that the memory has no plan for."""
+
+    def __init__(self, memory: TableMemory, messages: Messages) -> None:
+        self._memory, self._messages = memory, messages
+        self._bad: Reasons = {}
+        self._sampled: dict[int, CellKinds] = {}
+        self._odd: dict[int, CellKinds] = {}
+        self._weight = 1
+
+    def decode(self) -> tuple[ChangeBatch | None, Reasons]:
+        size = len(self._messages.values)
+        sample = list(range(size))
+        if size > 2 * _SAMPLE:
+            sample = [*range(_SAMPLE), *range(size - _SAMPLE, size)]
+            self._weight = size // len(sample)
+        self._sampled = self._look_into(sample)
+        try:
+            plan = self._plan()
+        except RecordError as error:
+            return None, dict.fromkeys(range(size), error.reason)
+        if not self._bad:
+            try:
+                batch = decode_with(plan, self._messages)
+            except (*PARSE_ERRORS, *BUILD_ERRORS):
+                pass
+            else:
+                self._remember()
+                return batch, {}
+        return self._decode_good(self._replan(plan))
+
+    def _replan(self, plan: RowPlan) -> RowPlan:
+        """The plan that has learnt from all messages which the first one does not do for."""
+        refused: Reasons = {}
+        self._sieve(plan, refused)
+        self._odd = self._look_into([place for place in refused if place not in self._sampled])
+        return self._plan()
+
+    def _decode_good(self, plan: RowPlan) -> tuple[ChangeBatch | None, Reasons]:
+        places, events = self._sieve(plan, self._bad)
+        if not places:
+            return None, self._bad
+        self._remember()
+        try:
+            return assemble(plan, events), self._bad
+        except RecordError as error:
+            return None, self._bad | dict.fromkeys(places, error.reason)
+
+    def _look_into(self, places: Iterable[int]) -> dict[int, CellKinds]:
+        """Kinds of the values of messages; those that cannot be read become bad."""
+        seen: dict[int, CellKinds] = {}
+        keys = self._messages.keys
+        for place in places:
+            try:
+                key = None if keys is None else keys[place]
+                seen[place] = look_into(self._messages.values[place], key)
+            except RecordError as error:
+                self._bad[place] = error.reason
+        return seen
+
+    def _plan(self) -> RowPlan:
+        """The plan for all that was looked into and is not bad."""
+        sampled = (kinds for place, kinds in self._sampled.items() if place not in self._bad)
+        odd = (kinds for place, kinds in self._odd.items() if place not in self._bad)
+        self._counts = counted(counted(self._memory.kinds, sampled, self._weight), odd)
+        return plan_of(self._memory, self._counts)
+
+    def _remember(self) -> None:
+        """Bad messages must not make the readers of good ones slower."""
+        self._memory.plan = self._plan()
+        self._memory.kinds = self._counts
+
+    def _sieve(self, plan: RowPlan, refused: Reasons) -> tuple[list[int], Events]:
+        """The events that pass, with their places; why others do not is added to `refused`."""
+        keys = self._messages.keys
+        places: list[int] = []
+        changes, key_rows = [], []
+        for place, value in enumerate(self._messages.values):
+            if place in self._bad:
+                continue
+            part, stage = "message value", "decode"
+            try:
+                change = plan.changes.one(value)
+                if keys is not None:
+                    part, stage = "message key", "key"
+                    key_rows.append(plan.keys.one(keys[place]))
+            except PARSE_ERRORS as error:
+                refused[place] = explain(error, part, stage)
+                continue
+            changes.append(change)
+            places.append(place)
+        has_keys = keys is not None
+        events = Events(changes, key_rows if has_keys else None, self._messages.offsets[places])
+        unfit = sift(plan, events)
+        refused |= {places[index]: reason for index, reason in unfit.items()}
+        fit = [index for index in range(len(places)) if index not in unfit]
+        return [places[index] for index in fit], events.take(fit)

@@ -1,0 +1,152 @@
+"""Dates, times and timestamps: JSON integers and ISO text to Arrow.
+
+Timestamps keep the whole range of their 64 bits; years may be negative or have more than four
+digits, as ISO 8601 and Java write them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.data_types import DataType
+
+TimestampType = Any
+"""pa.TimestampType, which is generic to the type checker."""
+DAY_MILLIS = 86_400_000
+_DAY_NANOS = 86_400_000_000_000
+_NANOS_OF = {"ms": 1_000_000, "us": 1_000, "ns": 1}
+_INFINITE_MICROS = {"infinity": 9_223_372_036_825_200_000, "-infinity": -9_223_372_036_832_400_000}
+"""What Debezium sends for infinite timestamps where it sends microseconds."""
+_DATE = r"([+-]?\d{4,9})-(\d\d)-(\d\d)"
+_TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
+_ZONE = r"(Z|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?"
+_DATE_TEXT = re.compile(_DATE + _ZONE)
+_TIME_TEXT = re.compile(_TIME)
+_TIMESTAMP_TEXT = re.compile(f"{_DATE}[T ]{_TIME}{_ZONE}")
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
+    """Integers in the unit of the type: days, milliseconds or microseconds.
+
+    A TIME of more than three digits comes in microseconds and is cut to milliseconds. Raises
+    ValueError or OverflowError for values out of range.
+    """
+    if data_type.root == "DATE":
+        return pa.array(values, pa.date32())
+    if data_type.root == "TIME":
+        return time_of_day(
+            pa.array(values, pa.int64()), 1 if (data_type.precision or 0) <= 3 else 1000
+        )
+    return pa.array(values, arrow_timestamp(data_type))
+
+
+def arrow_timestamp(data_type: DataType) -> TimestampType:
+    """The Arrow type of TIMESTAMP and TIMESTAMP_LTZ."""
+    arrow_type: TimestampType = to_arrow_type(data_type)
+    return arrow_type
+
+
+def time_of_day(values: Array, per_milli: int) -> Array:
+    """Times of day from int64 in units of which a millisecond has `per_milli`."""
+    millis = values if per_milli == 1 else _floor_divide(values, per_milli)
+    bounds = pc.min_max(millis)
+    if millis.null_count < len(millis) and not (
+        0 <= bounds["min"].as_py() <= bounds["max"].as_py() < DAY_MILLIS
+    ):
+        raise ValueError("out of range of a time of day")
+    return millis.cast(pa.int32()).cast(pa.time32("ms"))
+
+
+def _floor_divide(values: Array, divisor: int) -> Array:
+    mask = values.is_null().to_numpy(zero_copy_only=False)
+    numbers = values.fill_null(0).to_numpy()
+    return pa.array(numbers // divisor, pa.int64(), mask=mask)
+
+
+def coarser_timestamps(values: Array, target: TimestampType) -> Array:
+    """Timestamps in a coarser unit, rounded down."""
+    divisor = _NANOS_OF[target.unit] // _NANOS_OF[values.type.unit]
+    return _floor_divide(values.cast(pa.int64()), divisor).cast(target)
+
+
+def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
+    """ISO text as the type says; ValueError names the first text that is none.
+
+    Fractions finer than the unit are cut. TIMESTAMP_LTZ needs a zone; in TIMESTAMP one is taken
+    to UTC.
+    """
+    if data_type.root == "DATE":
+        return pa.array([None if v is None else date_days(v) for v in values], pa.date32())
+    if data_type.root == "TIME":
+        millis = [None if v is None else time_nanos(v) // 1_000_000 for v in values]
+        return pa.array(millis, pa.int32()).cast(pa.time32("ms"))
+    target = arrow_timestamp(data_type)
+    try:
+        return pa.array(values, pa.string()).cast(target)
+    except pa.ArrowInvalid:
+        zoned = data_type.root == "TIMESTAMP_LTZ"
+        numbers = [None if v is None else _instant(v, target.unit, zoned=zoned) for v in values]
+        return pa.array(numbers, target)
+
+
+def date_days(text: str) -> int:
+    """Days since 1970 of an ISO date; a zone behind it does not matter."""
+    match = _DATE_TEXT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an ISO date")
+    return _days(*(int(part) for part in match.groups()[:3]))
+
+
+def time_nanos(text: str) -> int:
+    """Nanoseconds of an ISO time of day."""
+    match = _TIME_TEXT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an ISO time")
+    return _nanos(match.groups())
+
+
+def _instant(text: str, unit: str, *, zoned: bool) -> int:
+    if text in _INFINITE_MICROS:
+        # Nanoseconds overflow, which Arrow then refuses.
+        return _INFINITE_MICROS[text] * 1000 // _NANOS_OF[unit]
+    match = _TIMESTAMP_TEXT.fullmatch(text)
+    if match is None or (zoned and match[8] is None):
+        raise ValueError(f"{text!r} is not an ISO timestamp{' with a zone' if zoned else ''}")
+    days = _days(int(match[1]), int(match[2]), int(match[3]))
+    nanos = days * _DAY_NANOS + _nanos(match.groups()[3:7]) - _zone_nanos(match[8])
+    return nanos // _NANOS_OF[unit]
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970 in the proleptic Gregorian calendar, any year."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (leap and month == 2):
+        raise ValueError(f"there is no day {year}-{month:02}-{day:02}")
+    shifted = year - (month <= 2)
+    era, year_of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return era * 146_097 + day_of_era - 719_468
+
+
+def _nanos(parts: Sequence[Any]) -> int:
+    hour, minute, second = (int(part or 0) for part in parts[:3])
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(f"out of range of a time of day: {hour:02}:{minute:02}:{second:02}")
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int(
+        (parts[3] or "").ljust(9, "0")
+    )
+
+
+def _zone_nanos(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    digits = zone[1:].replace(":", "").ljust(6, "0")
+    hours, minutes, seconds = (int(digits[at : at + 2]) for at in (0, 2, 4))
+    nanos = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000
+    return -nanos if zone[0] == "-" else nanos

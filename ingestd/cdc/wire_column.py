@@ -1,0 +1,55 @@
+"""A column as messages carry it: its name, its table type, and what its JSON values mean."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ingestd.paimon.spec.data_types import DataType
+
+STRING = DataType("STRING")
+BIGINT = DataType("BIGINT")
+
+
+class Meaning(Enum):
+    """What the type alone does not tell about the JSON values of a column."""
+
+    PLAIN = "plain"
+    """Values are as the type says: integers, text, base64 for bytes and decimals, ..."""
+    UNSCALED = "unscaled"
+    """Base64 of an unscaled integer whose scale is `WireColumn.scale`."""
+    VARIABLE_DECIMAL = "variable_decimal"
+    """Objects with a scale and the base64 of an unscaled integer."""
+    BITS = "bits"
+    """Base64 of little-endian bytes; `WireColumn.width` bytes wide, 0 for any width."""
+    MICRO_TIME = "micro_time"
+    """Microseconds of a day, or of a signed duration."""
+    NANO_TIME = "nano_time"
+    """Nanoseconds of a day."""
+    NANO_TIMESTAMP = "nano_timestamp"
+    """Nanoseconds since 1970."""
+    JSON = "json"
+    """Any JSON value, kept as the text that came."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireColumn:
+    """How to read a column.
+
+    `data_type` is what the values are by nature, `declared` what the configuration wants them to
+    be. `text` says that values come as JSON text where the type would otherwise come as numbers.
+    `default` is the JSON text of the value that an absent field has.
+    """
+
+    name: str
+    data_type: DataType
+    meaning: Meaning = Meaning.PLAIN
+    scale: int = 0
+    width: int = 0
+    text: bool = False
+    default: bytes | None = None
+    declared: DataType | None = None
+    element: "WireColumn | None" = None
+
+    @property
+    def table_type(self) -> DataType:
+        """The type of the column that is built."""
+        return self.data_type if self.declared is None else self.declared

@@ -1,0 +1,191 @@
+"""Change batches of a captured stream, folded by key, are the rows the database ended with."""
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ingestd.cdc import unavailable
+from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk, SourceTable, load_data_format
+from ingestd.ingest.type_merge import merge_types
+from ingestd.paimon.spec.data_types import DataField, DataType, RowKind, encode_type, parse_type
+from ingestd.paimon.table.evolution import cast_array
+from ingestd.paimon.table.rows_json import json_lines
+from tests.support import corpus, state
+from tests.support.declared import declared_types
+
+DATABASE = "shopdb"
+
+
+def chunks(mode: corpus.Mode, size: int) -> list[RecordChunk]:
+    """The capture in chunks of consecutive records of one topic partition."""
+    logs: dict[tuple[str, int], list[corpus.Record]] = defaultdict(list)
+    for record in corpus.captured(mode):
+        logs[record.topic, record.partition].append(record)
+    found = []
+    for (topic, partition), log in logs.items():
+        for start in range(0, len(log), size):
+            part = log[start : start + size]
+            found.append(
+                RecordChunk(
+                    topic,
+                    partition,
+                    np.array([record.offset for record in part], np.int64),
+                    np.array([record.timestamp_ms for record in part], np.int64),
+                    [record.key for record in part],
+                    [record.value for record in part],
+                    None,
+                )
+            )
+    return found
+
+
+class Fold:
+    """Rows of one table after its changes, and the types they need together."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, DataType] = {}
+        self.rows: dict[str, tuple[int, dict[str, Any] | None]] = {}
+        self.chunks: list[list[ChangeBatch]] = []
+        self.emptied_at = -2
+
+    def add(self, batches: list[ChangeBatch]) -> None:
+        """The batches of one chunk."""
+        self.chunks.append(batches)
+        for batch in batches:
+            for name, found in batch.types.items():
+                merged = merge_types(self.types.get(name, found), found)
+                assert merged is not None
+                self.types[name] = merged
+
+    def lines(self) -> list[dict[str, Any]]:
+        for batches in self.chunks:
+            changes = [change for batch in batches for change in self._changes(batch)]
+            for _, batch, index, row in sorted(changes, key=lambda change: change[0]):
+                self._apply(batch, index, row)
+        return [row for at, row in self.rows.values() if row and at > self.emptied_at]
+
+    def _changes(self, batch: ChangeBatch) -> list[tuple[int, ChangeBatch, int, dict[str, Any]]]:
+        cells = self._cells(batch)
+        return [
+            (offset, batch, index, {name: values[index] for name, values in cells.items()})
+            for index, offset in enumerate(batch.offset.tolist())
+        ]
+
+    def _apply(self, batch: ChangeBatch, index: int, row: dict[str, Any]) -> None:
+        position = int(batch.position[index])
+        key = json.dumps([row[name] for name in batch.primary_keys])
+        before, old = self.rows.get(key, (-1, {}))
+        # A key whose type or value changed comes through another topic partition.
+        if before > position >= 0:
+            return
+        if batch.row_kind[index] == RowKind.DELETE:
+            self.rows[key] = position, None
+            return
+        for name, left_out in batch.unavailable.items():
+            if left_out[index]:
+                row[name] = (old or {}).get(name, unavailable.TEXT)
+        self.rows[key] = position, row
+
+    def _cells(self, batch: ChangeBatch) -> dict[str, list[Any]]:
+        fields = [
+            DataField(number, name, self.types[name]) for number, name in enumerate(batch.types)
+        ]
+        columns = {}
+        for field in fields:
+            column = batch.columns.column(field.name).combine_chunks()
+            columns[field.name] = cast_array(column, batch.types[field.name], field.type)
+        rows = [json.loads(line) for line in json_lines(pa.table(columns), fields)]
+        return {field.name: [row.get(field.name) for row in rows] for field in fields}
+
+
+def decode_all(mode: corpus.Mode, size: int, *, declare: bool) -> tuple[dict[str, Fold], Decoded]:
+    data_format = load_data_format("debezium-json")
+    declared = {}
+    if declare:
+        for name in state.database_tables():
+            schema, table = name.split(".")
+            types = {column: parse_type(t) for column, t in declared_types(name).items()}
+            declared[SourceTable(DATABASE, schema, table)] = types
+    folds: dict[str, Fold] = defaultdict(Fold)
+    total = Decoded([], [], [], 0)
+    for chunk in chunks(mode, size):
+        decoded = data_format.decode(chunk, {}, declared)
+        by_table: dict[str, list[ChangeBatch]] = defaultdict(list)
+        for batch in decoded.batches:
+            by_table[f"{batch.source.schema}.{batch.source.table}"].append(batch)
+        for table, batches in by_table.items():
+            folds[table].add(batches)
+        total.rejected.extend(decoded.rejected)
+        for truncate in decoded.truncates:
+            fold = folds[f"{truncate.source.schema}.{truncate.source.table}"]
+            fold.emptied_at = truncate.position or -1
+            total.truncates.append(truncate)
+    return folds, total
+
+
+KEYED = [name for name, table in state.database_tables().items() if table.key]
+VARBIT = "shop.types_all [3] c_varbit "
+"""Bare messages do not tell that these bytes are bits, so they stay in the connector's order."""
+
+
+@pytest.mark.parametrize("size", [100_000, 7])
+def test_messages_with_schema_give_the_rows_of_the_database(size: int) -> None:
+    folds, total = decode_all("json-schema", size, declare=False)
+    assert total.rejected == []
+    problems = []
+    for table in KEYED:
+        types = {name: encode_type(t) for name, t in folds[table].types.items()}
+        problems += state.compare(table, folds[table].lines(), types)
+    assert problems == []
+
+
+@pytest.mark.parametrize("size", [100_000, 7])
+def test_declared_types_make_bare_messages_equal_too(size: int) -> None:
+    folds, total = decode_all("json", size, declare=True)
+    assert total.rejected == []
+    problems = []
+    for table in KEYED:
+        types = {name: encode_type(t) for name, t in folds[table].types.items()}
+        problems += state.compare(table, folds[table].lines(), types)
+    assert [problem for problem in problems if not problem.startswith(VARBIT)] == []
+
+
+@pytest.mark.parametrize("size", [100_000, 7])
+def test_bare_messages_keep_every_value_as_it_came(size: int) -> None:
+    folds, total = decode_all("json", size, declare=False)
+    assert total.rejected == []
+    wanted = corpus.folded("json")
+    problems = []
+    for table in KEYED:
+        key = state.database_tables()[table].key
+        rows = folds[table].lines()
+        problems += state.compare_as_it_came(table, key, wanted[table], rows)
+    assert problems == []
+
+
+@pytest.mark.parametrize("mode", corpus.MODES)
+def test_truncate_names_its_table_and_position(mode: corpus.Mode) -> None:
+    _, total = decode_all(mode, 100_000, declare=False)
+    [truncate] = total.truncates
+    assert truncate.source == SourceTable(DATABASE, "shop", "cart")
+    assert truncate.position is not None
+
+
+@pytest.mark.parametrize("mode", corpus.MODES)
+def test_streamed_changes_without_key_differ_in_position(mode: corpus.Mode) -> None:
+    folds, _ = decode_all(mode, 100_000, declare=False)
+    rows: dict[int, Any] = {}
+    batches = [batch for part in folds["shop.audit_log"].chunks for batch in part]
+    for batch in batches:
+        streamed = np.flatnonzero(~batch.snapshot_row)
+        assert (batch.position[streamed] > 0).all()
+        assert batch.primary_keys == ()
+        cells = batch.columns.to_pylist()
+        for index in streamed:
+            # Only a connector that was killed sends a position twice, with the same row.
+            assert rows.setdefault(int(batch.position[index]), cells[index]) == cells[index]
+    assert len(rows) > 10
