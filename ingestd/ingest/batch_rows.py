@@ -1,0 +1,120 @@
+"""Parts of record chunks and change batches: which rows to keep, which records were rejected."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.cdc.base import ChangeBatch, RecordChunk, Rejected
+from ingestd.ingest.conform import Failure
+
+Mask = npt.NDArray[np.bool_]
+
+
+def select_rows(batch: ChangeBatch, keep: Mask) -> ChangeBatch:
+    """The rows of a batch that `keep` marks; the batch itself if it marks all."""
+    if bool(keep.all()):
+        return batch
+    return ChangeBatch(
+        source=batch.source,
+        columns=batch.columns.filter(keep),
+        types=batch.types,
+        primary_keys=batch.primary_keys,
+        row_kind=batch.row_kind[keep],
+        offset=batch.offset[keep],
+        position=batch.position[keep],
+        snapshot_row=batch.snapshot_row[keep],
+        unavailable={name: left_out[keep] for name, left_out in batch.unavailable.items()},
+    )
+
+
+def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
+    """Source positions, with the furthest one before it in the batch for a row without.
+
+    Rows of an incremental snapshot have none, but stand in the log between rows that have. Rows
+    before the first position take that one; without any position all are -1.
+    """
+    known = batch.position[batch.position >= 0]
+    if len(known) in (0, len(batch.position)):
+        return batch.position
+    furthest = np.maximum.accumulate(batch.position)
+    neighbours = np.where(furthest >= 0, furthest, known[0])
+    return np.where(batch.position >= 0, batch.position, neighbours)
+
+
+def take_records(chunk: RecordChunk, picked: npt.NDArray[np.int64]) -> RecordChunk:
+    """The picked records of a chunk."""
+    indexes = picked.tolist()
+    return RecordChunk(
+        topic=chunk.topic,
+        partition=chunk.partition,
+        offsets=chunk.offsets[picked],
+        timestamps=chunk.timestamps[picked],
+        keys=[chunk.keys[i] for i in indexes],
+        values=[chunk.values[i] for i in indexes],
+        headers=None if chunk.headers is None else [chunk.headers[i] for i in indexes],
+    )
+
+
+def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[Rejected]]:
+    """The records of at most `max_bytes` of key and value, and those that are larger, rejected."""
+    largest_key = max(map(len, filter(None, chunk.keys)), default=0)
+    largest_value = max(map(len, filter(None, chunk.values)), default=0)
+    if largest_key + largest_value <= max_bytes:
+        return chunk, []
+    sizes = np.array(
+        [
+            len(key or b"") + len(value or b"")
+            for key, value in zip(chunk.keys, chunk.values, strict=True)
+        ]
+    )
+    rejected = [
+        _rejected(
+            chunk,
+            index,
+            Failure(
+                np.zeros(0, np.bool_),
+                "decode",
+                "too-large",
+                f"{sizes[index]} bytes, above the limit of {max_bytes}",
+            ),
+        )
+        for index in np.flatnonzero(sizes > max_bytes).tolist()
+    ]
+    if not rejected:
+        return chunk, []
+    return take_records(chunk, np.flatnonzero(sizes <= max_bytes)), rejected
+
+
+def rejected_of(
+    chunk: RecordChunk, offsets: npt.NDArray[np.int64], failure: Failure
+) -> Iterator[Rejected]:
+    """The records behind failing rows, each once; `offsets` are those of all rows."""
+    for offset in np.unique(offsets[failure.rows]).tolist():
+        yield _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)
+
+
+def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> Rejected:
+    return Rejected(
+        topic=chunk.topic,
+        partition=chunk.partition,
+        offset=int(chunk.offsets[index]),
+        timestamp=int(chunk.timestamps[index]),
+        stage=failure.stage,
+        reason=failure.reason,
+        message=failure.message,
+        key=chunk.keys[index],
+        value=chunk.values[index],
+    )
+
+
+def rejected_truncate(chunk: RecordChunk, offset: int) -> Rejected:
+    """A truncate that does not say where in the source's log it stands."""
+    failure = Failure(
+        np.zeros(0, np.bool_),
+        "decode",
+        "truncate-without-position",
+        "a truncate without a position in the source's log; older and newer rows of other topic "
+        "partitions cannot be told apart",
+    )
+    return _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)

@@ -1,0 +1,254 @@
+"""Change batches into rows of the target table: its columns, in its types and order.
+
+A value that the table's type cannot hold costs its record, not its neighbours. Types that the
+schema ought to grow by are reported instead of rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.errors import UnsupportedError
+from ingestd.ingest.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
+from ingestd.ingest.row_groups import Values
+from ingestd.ingest.schema_evolution import columns_beyond
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import (
+    CHARACTER_ROOTS,
+    NESTED_ROOTS,
+    DataField,
+    DataType,
+    RowKind,
+)
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.table.evolution import cast_array
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Rows that the table cannot take, and why; `stage` and `reason` as in dead letters."""
+
+    rows: Mask
+    stage: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conformed:
+    """Rows for a table, or else the columns that the table must grow by first.
+
+    `rows` has the table's columns, `_VALUE_KIND` (int8), the offset, the source position (-1:
+    none) unless no row has one, and marks of cells that were left out. It still has the rows of
+    `failures`. In tables without key only streamed rows have a position.
+    """
+
+    rows: pa.Table | None
+    beyond: Mapping[str, DataType] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+
+
+def conform(batch: ChangeBatch, schema: TableSchema, declared: Mapping[str, DataType]) -> Conformed:
+    """Rows of a batch as rows of a table with that schema.
+
+    `declared` are column types that the configuration fixes.
+    """
+    found = {name: declared.get(name, batch.types[name]) for name in batch.types}
+    beyond = {
+        name: data_type
+        for name, data_type in columns_beyond(schema, found).items()
+        if not _fits_by_value(batch, name, schema)
+    }
+    if beyond:
+        return Conformed(None, beyond)
+    retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
+    columns: dict[str, Values] = {}
+    failures: list[Failure] = []
+    for target in schema.fields:
+        column = _Column(batch, target, target.name in schema.primary_keys, retracts)
+        columns[target.name] = column.values()
+        failures.extend(column.failures)
+    if not schema.primary_keys:
+        failures.extend(_changes_without_key(batch))
+    columns.update(_row_columns(batch, schema))
+    return Conformed(pa.table(columns), {}, tuple(failures))
+
+
+def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema) -> bool:
+    """Whether the values fit although the type does not.
+
+    For text, as most sources do not tell lengths, and for keys, whose type cannot change.
+    """
+    if name not in schema.field_names:
+        return False
+    target = schema.field(name).type
+    if name not in (*schema.primary_keys, *schema.partition_keys):
+        both_text = {target.root, batch.types[name].root} <= CHARACTER_ROOTS
+        if not both_text or target.root == "CHAR":
+            return False
+    values, failed = cast_values(batch.columns.column(name), batch.types[name], target)
+    del values
+    return not bool(failed.any())
+
+
+def _row_columns(batch: ChangeBatch, schema: TableSchema) -> dict[str, Values]:
+    columns = {
+        KIND: pa.array(batch.row_kind.astype(np.int8, copy=False)),
+        OFFSET: pa.array(batch.offset.astype(np.int64, copy=False)),
+    }
+    # Rows of a snapshot share one position, so there it identifies no row.
+    position = (
+        batch.position if schema.primary_keys else np.where(batch.snapshot_row, -1, batch.position)
+    )
+    if bool((position >= 0).any()):
+        columns[POSITION] = pa.array(position.astype(np.int64, copy=False))
+    for name, left_out in batch.unavailable.items():
+        if name in schema.field_names and bool(left_out.any()):
+            columns[UNAVAILABLE_PREFIX + name] = pa.array(left_out)
+    return columns
+
+
+def _changes_without_key(batch: ChangeBatch) -> list[Failure]:
+    changes = batch.row_kind != RowKind.INSERT
+    if not bool(changes.any()):
+        return []
+    message = (
+        "an update or delete of a table without a primary key; name its key in the table's "
+        "primary-keys to apply it"
+    )
+    return [Failure(changes, "key", "change-without-key", message)]
+
+
+class _Column:
+    """One column of the target, made from the batch; notes the rows that fail."""
+
+    def __init__(self, batch: ChangeBatch, target: DataField, is_key: bool, retracts: Mask) -> None:
+        self.failures: list[Failure] = []
+        self._batch = batch
+        self._target = target
+        self._is_key = is_key
+        self._retracts = retracts
+
+    def values(self) -> Values:
+        """The values in the target's type; failing cells are null."""
+        name, arrow_type = self._target.name, to_arrow_type(self._target.type)
+        count = len(self._batch.offset)
+        if name not in self._batch.types:
+            values: Values = _nulls(count, arrow_type)
+        else:
+            column = self._batch.columns.column(name)
+            source = self._batch.types[name]
+            values, failed = cast_values(column, source, self._target.type)
+            # What a retraction says of other columns than the key is of no use to anybody.
+            self._fail(
+                failed if self._is_key else failed & ~self._retracts,
+                "cast",
+                "cast",
+                f"column {name}: a value of {source} does not fit {self._target.type}",
+            )
+        if not self._target.type.nullable and values.null_count:
+            values = self._without_nulls(values)
+        return values
+
+    def _without_nulls(self, values: Values) -> Values:
+        nulls = np.asarray(values.is_null())
+        name = self._target.name
+        if self._is_key:
+            self._fail(nulls, "key", "null-key", f"primary key column {name} is null")
+        else:
+            self._fail(
+                nulls & ~self._retracts,
+                "cast",
+                "null",
+                f"column {name} is NOT NULL and has no value",
+            )
+        return pc.fill_null(values, _zero(values.type))
+
+    def _fail(self, rows: Mask, stage: str, reason: str, message: str) -> None:
+        if bool(rows.any()):
+            self.failures.append(Failure(rows, stage, reason, message))
+
+
+def _nulls(count: int, arrow_type: Values) -> Values:
+    return pa.nulls(count, arrow_type)
+
+
+def _zero(arrow_type: pa.DataType) -> Values:
+    """A value for a cell that must hold one and that nobody will read."""
+    if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
+        return pa.scalar("", pa.string()).cast(arrow_type)
+    if pa.types.is_nested(arrow_type):
+        raise UnsupportedError(
+            f"a NOT NULL column of type {arrow_type} cannot be left out of a delete; make it "
+            "nullable"
+        )
+    if pa.types.is_decimal(arrow_type):
+        return pa.scalar(Decimal(0), arrow_type)
+    if pa.types.is_temporal(arrow_type):
+        width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
+        return pa.scalar(0, width).cast(arrow_type)
+    return pa.scalar(0).cast(arrow_type)
+
+
+def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:
+    """Values as another type, and marks of the rows whose value it cannot hold (null there)."""
+    arrow_type = to_arrow_type(target)
+    if column.type == arrow_type and not _may_be_too_long(source, target):
+        return column, np.zeros(len(column), np.bool_)
+    casts = [_cast_chunk(chunk, source, target, arrow_type) for chunk in column.chunks]
+    marks = [mark for _, mark in casts]
+    failed = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
+    return _chunked([values for values, _ in casts], arrow_type), failed
+
+
+def _chunked(chunks: list[Values], arrow_type: Values) -> Values:
+    return pa.chunked_array(chunks, arrow_type)
+
+
+def _may_be_too_long(source: DataType, target: DataType) -> bool:
+    return target.length is not None and source.length != target.length
+
+
+def _cast_chunk(
+    chunk: Values, source: DataType, target: DataType, arrow_type: pa.DataType
+) -> tuple[Values, Mask]:
+    try:
+        return _cast(chunk, source, target, arrow_type), np.zeros(len(chunk), np.bool_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError):
+        if len(chunk) == 1:
+            return _nulls(1, arrow_type), np.ones(1, np.bool_)
+    # Halving finds a few bad values among many good ones in few casts.
+    half = len(chunk) // 2
+    left, left_failed = _cast_chunk(chunk.slice(0, half), source, target, arrow_type)
+    right, right_failed = _cast_chunk(chunk.slice(half), source, target, arrow_type)
+    return pa.concat_arrays([left, right]), np.concatenate([left_failed, right_failed])
+
+
+def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.DataType) -> Values:
+    if chunk.null_count == len(chunk):
+        return _nulls(len(chunk), arrow_type)
+    if target.root in NESTED_ROOTS:
+        return chunk.cast(arrow_type)
+    if target.root in CHARACTER_ROOTS:
+        texts: Values = cast_array(chunk, source, DataType("STRING"))
+        if target.length is not None and _longest(texts) > target.length:
+            raise pa.ArrowInvalid(f"longer than {target.length} characters")
+        return texts
+    if target.length is not None and _longest(chunk) > target.length:
+        raise pa.ArrowInvalid(f"longer than {target.length} bytes")
+    return pc.cast(chunk, arrow_type, safe=target.root not in ("FLOAT", "DOUBLE"))
+
+
+def _longest(values: Values) -> int:
+    """Characters of the longest text, or bytes of the longest binary value."""
+    is_text = pa.types.is_string(values.type)
+    lengths: Values = pc.utf8_length(values) if is_text else pc.binary_length(values)
+    return int(pc.max(lengths).as_py() or 0)

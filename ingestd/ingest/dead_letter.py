@@ -1,0 +1,74 @@
+"""The table of records that could not be used: its schema, and rejected records as its rows.
+
+It is an append table like any other: written by the same tasks, committed with the same batch,
+so a record is kept exactly once, with its bytes as they came.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.base import Rejected
+from ingestd.ingest.blobs import KIND, OFFSET
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataType, RowKind
+from ingestd.paimon.spec.schema import TableSchema, new_schema
+
+_STRING = DataType("STRING")
+COLUMNS: tuple[tuple[str, DataType], ...] = (
+    ("source", _STRING),
+    ("topic", _STRING),
+    ("partition", DataType("INT")),
+    ("offset", DataType("BIGINT")),
+    ("timestamp", DataType("TIMESTAMP_LTZ", precision=3)),
+    ("stage", _STRING),
+    ("reason", _STRING),
+    ("message", _STRING),
+    ("key", DataType("BYTES")),
+    ("value", DataType("BYTES")),
+    ("job", _STRING),
+    ("table", _STRING),
+)
+_COMMENT = "Records that ingestd could not use, with the cause and their bytes as they came"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A rejected record and the table it was meant for, None if that is not known."""
+
+    rejected: Rejected
+    table: str | None = None
+
+
+def dead_letter_schema(time_millis: int) -> TableSchema:
+    """The first schema of the table: append, without buckets."""
+    return new_schema(COLUMNS, (), (), {"bucket": "-1"}, time_millis, _COMMENT)
+
+
+def dead_letter_rows(job: str, source: str, letters: Sequence[DeadLetter]) -> pa.Table:
+    """Rejected records of one topic partition as rows for the write stage, in offset order."""
+    ordered = sorted(letters, key=lambda letter: letter.rejected.offset)
+    records = [letter.rejected for letter in ordered]
+    columns: dict[str, list[Any]] = {
+        "source": [source] * len(records),
+        "topic": [one.topic for one in records],
+        "partition": [one.partition for one in records],
+        "offset": [one.offset for one in records],
+        "timestamp": [one.timestamp if one.timestamp >= 0 else None for one in records],
+        "stage": [one.stage for one in records],
+        "reason": [one.reason for one in records],
+        "message": [one.message for one in records],
+        "key": [one.key for one in records],
+        "value": [one.value for one in records],
+        "job": [job] * len(records),
+        "table": [letter.table for letter in ordered],
+    }
+    arrays: dict[str, Any] = {
+        name: pa.array(columns[name], to_arrow_type(kind)) for name, kind in COLUMNS
+    }
+    arrays[KIND] = pa.array(np.full(len(records), RowKind.INSERT, np.int8))
+    arrays[OFFSET] = pa.array(columns["offset"], pa.int64())
+    return pa.table(arrays)

@@ -1,0 +1,252 @@
+"""Stage 1 of a batch, one task: ranges of offsets in, (slot, blob) pairs out.
+
+Records are fetched, decoded, routed, freed of what the table already holds, brought into the
+table's columns and handed to the write task that is responsible for them. Records that cannot be
+used leave the same way, as rows of the dead letter table.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, load_data_format
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.batch_rows import (
+    drop_oversized,
+    effective_positions,
+    rejected_of,
+    rejected_truncate,
+    select_rows,
+)
+from ingestd.ingest.blobs import (
+    OFFSET,
+    Origin,
+    encode_report,
+    encode_rows,
+    encode_void,
+    split_by_slot,
+)
+from ingestd.ingest.conform import conform
+from ingestd.ingest.context import BatchContext, Feed, TableContext
+from ingestd.ingest.dead_letter import DeadLetter, dead_letter_rows
+from ingestd.ingest.discovery import Discovery, TableTruncate
+from ingestd.ingest.findings import Findings
+from ingestd.ingest.known_columns import DeclaredColumns, TableColumns
+from ingestd.ingest.placement import place
+from ingestd.ingest.router import Router
+from ingestd.kafka.fetch import fetch as fetch_records
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.spec.data_types import DataType
+
+Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
+Pairs = Iterator[tuple[int, bytes]]
+
+
+def decode_ranges(
+    context: BatchContext,
+    ranges: Iterable[OffsetRange],
+    *,
+    task_index: int = 0,
+    fetch: Fetch | None = None,
+) -> Pairs:
+    """Decode the ranges of one task into (slot, blob) pairs for the write stage.
+
+    The last pair is the task's report, in slot `task_index` modulo the slots. If it says that the
+    batch must run again, every slot gets a void as well, so that nothing is written in vain;
+    decoding goes on, to find everything of the batch at once.
+
+    Raises OffsetLostError and SourceError from fetching; PolicyStopError, SchemaConflictError and
+    UnsupportedError where the configuration or a table does not allow what comes.
+    """
+
+    def from_kafka(source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
+        return fetch_records(
+            source,
+            wanted,
+            max_records=context.max_chunk_records,
+            max_bytes=context.max_chunk_bytes,
+        )
+
+    task = _DecodeTask(context, task_index)
+    formats: dict[str, DataFormat] = {}
+    for wanted in ranges:
+        settings = context.sources[wanted.source]
+        if wanted.source not in formats:
+            formats[wanted.source] = load_data_format(settings.data_format)
+        for chunk in (fetch or from_kafka)(settings.kafka, wanted):
+            yield from task.decode(wanted.source, formats[wanted.source], chunk)
+    yield from task.finish()
+
+
+class _DecodeTask:
+    """One task: what it knows of the batch, and what it finds while its chunks pass."""
+
+    def __init__(self, context: BatchContext, task_index: int) -> None:
+        self._context = context
+        self._index = task_index
+        self._router = Router(context.routing, context.database)
+        self._findings = Findings()
+
+    def decode(self, source: str, data_format: DataFormat, chunk: RecordChunk) -> Pairs:
+        """Blobs of the rows of one chunk."""
+        self._findings.note_chunk(source, chunk)
+        usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
+        known = TableColumns(self._context, self._router, chunk.topic)
+        declared = DeclaredColumns(self._context, self._router, chunk.topic)
+        decoded = data_format.decode(usable, known, declared)
+        self._findings.counts.control += decoded.control
+        letters = [DeadLetter(one) for one in (*oversized, *decoded.rejected)]
+        letters += self._note_truncates(source, chunk, decoded)
+        for batch in decoded.batches:
+            yield from self._decode_batch(source, chunk, batch, letters)
+        yield from self._bury(source, chunk, letters)
+
+    def finish(self) -> Pairs:
+        """The task's report, and voids if the batch must run again."""
+        slots = self._context.slots
+        if self._findings.runs_again:
+            yield from ((slot, encode_void()) for slot in range(slots))
+        yield self._index % slots, encode_report(self._findings.report())
+
+    def _decode_batch(
+        self, source: str, chunk: RecordChunk, batch: ChangeBatch, letters: list[DeadLetter]
+    ) -> Pairs:
+        feed = Feed(source, *batch.source)
+        table = self._router.route(chunk.topic, batch.source)
+        if table is None:
+            self._findings.counts.skip("", "excluded", len(batch.offset))
+            return
+        target = self._context.tables.get(table)
+        if target is not None:
+            self._refuse_dead_letter_table(table, feed)
+            batch = self._only_new(source, chunk, target, batch)
+        if not len(batch.offset):
+            return
+        self._findings.note_source(table, feed, chunk.topic)
+        self._findings.note_positions(table, batch)
+        if target is None:
+            self._discover(table, feed, chunk, batch, batch.types)
+            return
+        rows = self._rows(target, feed, chunk, batch, letters)
+        if rows is not None and rows.num_rows:
+            yield from self._hand_on(source, chunk, target, rows)
+
+    def _only_new(
+        self, source: str, chunk: RecordChunk, target: TableContext, batch: ChangeBatch
+    ) -> ChangeBatch:
+        """Without rows that the table holds already, or that it was truncated after."""
+        counts = self._findings.counts
+        covered = target.covered_until(source, chunk.topic, chunk.partition)
+        new = batch.offset >= covered
+        counts.skip(target.identifier, "covered", int(np.count_nonzero(~new)))
+        batch = select_rows(batch, new)
+        if target.truncate_before is not None:
+            positions = effective_positions(batch)
+            newer = (positions > target.truncate_before) | (positions < 0)
+            counts.skip(target.identifier, "truncated", int(np.count_nonzero(~newer)))
+            batch = select_rows(batch, newer)
+        return batch
+
+    def _rows(
+        self,
+        target: TableContext,
+        feed: Feed,
+        chunk: RecordChunk,
+        batch: ChangeBatch,
+        letters: list[DeadLetter],
+    ) -> pa.Table | None:
+        """The batch in the table's columns; None if the table must grow first."""
+        declared = self._context.settings_of(target.identifier).column_types
+        conformed = conform(batch, target.table.schema, declared)
+        if conformed.rows is None:
+            self._discover(target.identifier, feed, chunk, batch, conformed.beyond)
+            return None
+        if not conformed.failures:
+            return conformed.rows
+        failed = np.zeros(len(batch.offset), np.bool_)
+        seen: set[int] = set()
+        for failure in conformed.failures:
+            failed |= failure.rows
+            for one in rejected_of(chunk, batch.offset, failure):
+                if one.offset not in seen:
+                    letters.append(DeadLetter(one, target.identifier))
+                    seen.add(one.offset)
+        # A record that fails in one of its rows fails whole.
+        good = ~np.isin(batch.offset, batch.offset[failed])
+        return conformed.rows.filter(good)
+
+    def _hand_on(
+        self, source: str, chunk: RecordChunk, target: TableContext, rows: pa.Table
+    ) -> Pairs:
+        if self._findings.runs_again:
+            return
+        placed, slots = place(target, rows, self._context.slots, self._index)
+        for slot, part in split_by_slot(placed, slots):
+            first = int(part.column(OFFSET)[0].as_py())
+            origin = Origin(target.identifier, source, chunk.topic, chunk.partition, first)
+            yield slot, encode_rows(origin, part)
+
+    def _discover(
+        self,
+        table: str,
+        feed: Feed,
+        chunk: RecordChunk,
+        batch: ChangeBatch,
+        columns: Mapping[str, DataType],
+    ) -> None:
+        found = Discovery(
+            table=table,
+            feed=feed,
+            columns=dict(columns),
+            primary_keys=batch.primary_keys,
+            topic=chunk.topic,
+            partition=chunk.partition,
+            offset=int(batch.offset[0]),
+            fresh=table not in self._context.tables,
+        )
+        self._findings.discoveries.add(found)
+
+    def _note_truncates(
+        self, source: str, chunk: RecordChunk, decoded: Decoded
+    ) -> list[DeadLetter]:
+        """Note truncates that a table has yet to see; those that cannot be used are rejected."""
+        rejected: list[DeadLetter] = []
+        for truncate in decoded.truncates:
+            table = self._router.route(chunk.topic, truncate.source)
+            target = self._context.tables.get(table) if table else None
+            if target is None:
+                continue
+            covered = target.covered_until(source, chunk.topic, chunk.partition)
+            if truncate.offset < covered:
+                continue
+            if truncate.position is None or truncate.position < 0:
+                one = rejected_truncate(chunk, truncate.offset)
+                rejected.append(DeadLetter(one, target.identifier))
+                continue
+            feed = Feed(source, *truncate.source)
+            self._findings.note_source(target.identifier, feed, chunk.topic)
+            if target.truncate_before is None or truncate.position > target.truncate_before:
+                found = TableTruncate(target.identifier, feed, truncate.position)
+                self._findings.note_truncate(found)
+        return rejected
+
+    def _bury(self, source: str, chunk: RecordChunk, letters: list[DeadLetter]) -> Pairs:
+        """Rejected records as rows of the dead letter table, but for those it holds already."""
+        target = self._context.tables[self._context.dead_letters]
+        covered = target.covered_until(source, chunk.topic, chunk.partition)
+        new = [letter for letter in letters if letter.rejected.offset >= covered]
+        if not new:
+            return
+        self._findings.note_rejected(source, new)
+        self._findings.note_topic(target.identifier, source, chunk.topic)
+        rows = dead_letter_rows(self._context.pipeline, source, new)
+        yield from self._hand_on(source, chunk, target, rows)
+
+    def _refuse_dead_letter_table(self, table: str, feed: Feed) -> None:
+        if table == self._context.dead_letters:
+            raise SchemaConflictError(
+                f"{feed} is routed to {table}, which keeps the dead letters; give it another "
+                "target in routing.table-mapping"
+            )

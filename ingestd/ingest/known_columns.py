@@ -1,0 +1,62 @@
+"""What a decoder is told of column types: those of the target tables, by source table.
+
+Looked up as the decoder asks, because source tables only show themselves in the records.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from ingestd.cdc.base import SourceTable
+from ingestd.ingest.context import BatchContext
+from ingestd.ingest.router import Router
+from ingestd.paimon.spec.data_types import DataType
+
+ColumnTypes = Mapping[str, DataType]
+
+
+class _ByRoute(Mapping[SourceTable, ColumnTypes]):
+    """Column types by source table, found through the route of the source table."""
+
+    def __init__(self, context: BatchContext, router: Router, topic: str) -> None:
+        self._context = context
+        self._router = router
+        self._topic = topic
+        self._found: dict[SourceTable, ColumnTypes | None] = {}
+
+    def __getitem__(self, source_table: SourceTable) -> ColumnTypes:
+        if source_table not in self._found:
+            table = self._router.route(self._topic, source_table)
+            self._found[source_table] = None if table is None else self._types(table)
+        types = self._found[source_table]
+        if types is None:
+            raise KeyError(source_table)
+        return types
+
+    def __iter__(self) -> Iterator[SourceTable]:
+        """Source tables that the context's tables are known to be fed by."""
+        known = {
+            feed.source_table for table in self._context.tables.values() for feed in table.feeds
+        }
+        return (source_table for source_table in known if self.get(source_table) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _types(self, table: str) -> ColumnTypes | None:
+        raise NotImplementedError
+
+
+class TableColumns(_ByRoute):
+    """Types of the columns that the target tables have as of the batch's start."""
+
+    def _types(self, table: str) -> ColumnTypes | None:
+        target = self._context.tables.get(table)
+        if target is None:
+            return None
+        return {column.name: column.type.as_nullable() for column in target.table.schema.fields}
+
+
+class DeclaredColumns(_ByRoute):
+    """Types that the configuration fixes for columns of the target tables."""
+
+    def _types(self, table: str) -> ColumnTypes | None:
+        return self._context.settings_of(table).column_types or None

@@ -1,0 +1,52 @@
+"""What one pipeline is, as frozen values: the configuration after validation, before any I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Bounds of one micro-batch; records, bytes, counts of tasks.
+
+    `small_batch_records`: a batch of at most this many records runs both stages in one task.
+    `slots`: tasks of the write stage; None takes the parallelism of the Spark session.
+    """
+
+    small_batch_records: int = 20_000
+    max_chunk_records: int = 50_000
+    max_chunk_bytes: int = 32 << 20
+    max_record_bytes: int = 16 << 20
+    slots: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSettings:
+    """One pipeline: sources, routing and tables, the warehouse it writes and where it keeps state.
+
+    `checkpoint` is a directory; `warehouse` the root of the catalog; `max_offsets_per_trigger`
+    bounds the records of one source in one micro-batch; `trigger_seconds` is the least time
+    between the starts of two micro-batches.
+    """
+
+    name: str
+    warehouse: str
+    metastore: str
+    database: str
+    checkpoint: str
+    sources: Mapping[str, SourceSettings]
+    routing: RoutingConfig
+    defaults: TableSettings
+    tables: Mapping[str, TableSettings]
+    max_offsets_per_trigger: Mapping[str, int]
+    trigger_seconds: float = 1.0
+    dead_letter_table: str = "ingestd_dead_letters"
+    limits: BatchLimits = field(default_factory=BatchLimits)
+    spark: Mapping[str, str] = field(default_factory=dict)
+    commit_group_offsets: bool = True
+
+    @property
+    def commit_user(self) -> str:
+        """The commit user of this pipeline in every table it writes; stable over restarts."""
+        return f"ingestd-{self.name}"

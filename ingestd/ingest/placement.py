@@ -1,0 +1,101 @@
+"""Which write task gets a row: all rows of a bucket, or of a bucket assigner, go to one.
+
+Rows get the bucket or the key hash they were placed by, so that it is worked out only once.
+"""
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import UnsupportedError
+from ingestd.ingest.blobs import BUCKET, HASH, POSITION
+from ingestd.ingest.context import TableContext
+from ingestd.ingest.row_groups import group_rows
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.bucket_assigner import assign_fixed
+from ingestd.paimon.table.file_store_table import FileStoreTable
+
+Slots = npt.NDArray[np.int64]
+
+
+def place(
+    target: TableContext, rows: pa.Table, slots: int, task_index: int
+) -> tuple[pa.Table, Slots]:
+    """The rows with what they were placed by, and the slot (0 to slots-1) of each.
+
+    Rows of an append table without buckets stay with the task that decoded them, but for those
+    with a source position: repeats of one change must meet, whichever task they come from.
+    UnsupportedError for bucket modes that are not written.
+    """
+    mode = bucket_mode(target.table.schema)
+    if mode is BucketMode.BUCKET_UNAWARE:
+        return rows, _by_position(rows, slots, task_index)
+    salt = zlib.crc32(target.identifier.encode())
+    if mode is BucketMode.HASH_FIXED:
+        buckets = assign_fixed(target.table, rows)
+        at = salt + partition_hashes(target.table, rows) + buckets
+        return rows.append_column(BUCKET, pa.array(buckets)), at % slots
+    if mode is BucketMode.HASH_DYNAMIC:
+        hashes = key_hashes(target.table, rows)
+        assigners = assigners_of(target, rows, hashes)
+        return rows.append_column(HASH, pa.array(hashes)), (salt + assigners) % slots
+    raise UnsupportedError(
+        f"table {target.identifier}: bucket mode {mode.name} is not written; set 'bucket' above 0 "
+        "or make the primary key contain all partition keys"
+    )
+
+
+def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
+    placed: Slots = np.full(rows.num_rows, task_index % slots, np.int64)
+    if POSITION in rows.column_names:
+        positions = rows.column(POSITION).to_numpy()
+        known = positions >= 0
+        # Positions grow by record sizes, so their low bits alone would be no fair spread.
+        placed[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
+    return placed
+
+
+def key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int32]:
+    """Hash of the trimmed primary key of each row. Specification: Bucket."""
+    keys = table.schema.key_fields
+    columns = [rows.column(field.name) for field in keys]
+    return hash_columns(columns, [field.type.not_null() for field in keys])
+
+
+def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:
+    """Hash of the partition of each row; zeros without partition keys, where nothing differs."""
+    if not table.schema.partition_keys:
+        return np.zeros(rows.num_rows, np.int64)
+    columns = [rows.column(name) for name in table.schema.partition_keys]
+    return hash_columns(columns, table.partition_types).astype(np.int64)
+
+
+def assigners_of(
+    target: TableContext, rows: pa.Table, hashes: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Number of the bucket assigner of each row, partition by partition."""
+    table = target.table
+    groups = group_rows(rows, table.schema.partition_keys)
+    assigners = np.zeros(rows.num_rows, np.int64)
+    for number, values in enumerate(partition_values(table, rows, groups.first)):
+        mine = groups.codes == number
+        partition_hash = hash_row(table.partition_types, values)
+        assigners[mine] = assigner_of(
+            partition_hash, hashes[mine], target.assigners, target.assigners
+        )
+    return assigners
+
+
+def partition_values(
+    table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
+) -> list[tuple[object, ...]]:
+    """Partition values of the picked rows, in the form that partition rows are encoded from."""
+    keys = table.schema.partition_keys
+    if not keys:
+        return [()] * len(picked)
+    chosen = rows.select(list(keys)).take(picked)
+    return list(zip(*map(column_values, chosen.columns), strict=True))

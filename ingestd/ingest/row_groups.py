@@ -1,0 +1,51 @@
+"""Which rows have equal values in some columns: groups of a partition, of a key.
+
+Column at a time; values leave Arrow only once per distinct group.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+Values: TypeAlias = Any
+"""An Arrow array or chunked array; their stubs know no type in common that can be computed with."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """`codes` gives each row the number of its group; `first` one row of each group."""
+
+    codes: Codes
+    first: Codes
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return len(self.first)
+
+
+def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
+    """Groups of rows with equal values in all columns, nulls being equal; shape (rows,).
+
+    Without columns all rows are one group.
+    """
+    codes: Codes = np.zeros(rows.num_rows, np.int64)
+    for name in columns:
+        own = _column_codes(rows.column(name))
+        combined = codes * (int(own.max(initial=0)) + 1) + own
+        # Made dense again at each column, so that the product cannot overflow.
+        codes = np.unique(combined, return_inverse=True)[1].astype(np.int64)
+    _, first, dense = np.unique(codes, return_index=True, return_inverse=True)
+    return RowGroups(dense.astype(np.int64), first.astype(np.int64))
+
+
+def _column_codes(column: Values) -> Codes:
+    encoded: Values = pc.dictionary_encode(column, null_encoding="encode").combine_chunks()
+    codes: Codes = np.asarray(encoded.indices).astype(np.int64)
+    return codes

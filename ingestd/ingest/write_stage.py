@@ -1,0 +1,164 @@
+"""Stage 2 of a batch, one task: the blobs of its slots in, files and commit messages out.
+
+Nothing written here is visible before the driver commits it; files of a failed attempt are
+orphans, never data.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.ingest.arrival import RANK, Run, runs
+from ingestd.ingest.blobs import (
+    BUCKET,
+    HASH,
+    KIND,
+    OFFSET,
+    POSITION,
+    RowBlob,
+    receive,
+)
+from ingestd.ingest.context import BatchContext, TableContext
+from ingestd.ingest.counts import Counts
+from ingestd.ingest.outcome import WriteOutcome
+from ingestd.ingest.placement import assigners_of, partition_values
+from ingestd.ingest.repeats import repeated_rows
+from ingestd.ingest.row_groups import group_rows
+from ingestd.ingest.unavailable import fill_unavailable
+from ingestd.paimon.spec.binary_row import serialize_row
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner
+from ingestd.paimon.table.commit_message import CommitMessage
+from ingestd.paimon.table.write import data_file_names, write_bucket
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def write_slot(context: BatchContext, blobs: Iterable[bytes]) -> WriteOutcome:
+    """Write the rows of all blobs of a task and hand on the reports among them.
+
+    Rows get sequence numbers in the order in which they count. If a blob says that the batch will
+    run again, nothing is written.
+
+    Raises what reading and writing the tables raises: StorageError, FormatError,
+    UnsupportedError.
+    """
+    received = receive(blobs)
+    counts = Counts()
+    messages: dict[str, tuple[CommitMessage, ...]] = {}
+    if not received.void:
+        for identifier, parts in received.rows.items():
+            writer = _TableWriter(context.tables[identifier], counts)
+            written = writer.write(parts, context.max_run_bytes)
+            if written:
+                messages[identifier] = written
+    return WriteOutcome(messages, received.reports, counts)
+
+
+class _TableWriter:
+    """Writes the rows of one table; keeps its bucket assigners until the last row."""
+
+    def __init__(self, target: TableContext, counts: Counts) -> None:
+        self._target = target
+        self._table = target.table
+        self._counts = counts
+        self._assigners: dict[tuple[bytes, int], DynamicBucketAssigner] = {}
+        self._indexes = _by_partition(target.index_entries.values())
+        self._new_name: Callable[[], str] = data_file_names(target.table)
+
+    def write(self, parts: list[RowBlob], max_run_bytes: int) -> tuple[CommitMessage, ...]:
+        """Messages of all buckets that got rows, and of those whose hash index grew."""
+        messages: list[CommitMessage] = []
+        for run in runs(parts, max_run_bytes):
+            rows = self._prepared(run)
+            if rows.num_rows:
+                messages.extend(self._write_partitions(rows))
+        for assigner in self._assigners.values():
+            for entry in assigner.prepare_commit(self._table.io):
+                message = CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
+                messages.append(message)
+        for message in messages:
+            self._counts.files[self._target.identifier] += len(message.new_files)
+            size = sum(file.file_size for file in message.new_files)
+            self._counts.file_bytes[self._target.identifier] += size
+        return tuple(messages)
+
+    def _prepared(self, run: Run) -> pa.Table:
+        """Rows that are to be written: without repeats, cells filled, numbered."""
+        identifier, schema = self._target.identifier, self._table.schema
+        rows = run.rows
+        if not schema.primary_keys and POSITION in rows.column_names:
+            repeated = repeated_rows(rows, run.topics, list(schema.field_names))
+            self._counts.skip(identifier, "repeated", int(np.count_nonzero(repeated)))
+            if bool(repeated.any()):
+                rows = rows.filter(~repeated)
+        rows = fill_unavailable(self._target, rows)
+        kinds = np.bincount(rows.column(KIND).to_numpy())
+        for kind in np.flatnonzero(kinds).tolist():
+            self._counts.rows[identifier, kind] += int(kinds[kind])
+        if schema.primary_keys:
+            numbers = rows.column(RANK).to_numpy() + self._target.sequence_base
+            rows = rows.append_column(SEQUENCE_NUMBER, pa.array(numbers))
+        done_with = {OFFSET, POSITION, RANK}
+        return rows.select([name for name in rows.column_names if name not in done_with])
+
+    def _write_partitions(self, rows: pa.Table) -> Iterator[CommitMessage]:
+        table = self._table
+        groups = group_rows(rows, table.schema.partition_keys)
+        values = partition_values(table, rows, groups.first)
+        partitions = [serialize_row(table.partition_types, one) for one in values]
+        buckets = self._buckets(rows, groups.codes, partitions)
+        plain = rows.drop_columns([name for name in (BUCKET, HASH) if name in rows.column_names])
+        order = np.lexsort((buckets, groups.codes))
+        ordered = plain.take(order) if bool((np.diff(order) < 0).any()) else plain
+        codes, numbers = groups.codes[order], buckets[order]
+        borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(numbers) != 0)) + 1
+        starts = [0, *borders.tolist()]
+        ends = [*borders.tolist(), len(order)]
+        for start, end in zip(starts, ends, strict=True):
+            partition = int(codes[start])
+            yield write_bucket(
+                table,
+                partitions[partition],
+                values[partition],
+                int(numbers[start]),
+                ordered.slice(start, end - start),
+                new_name=self._new_name,
+            )
+
+    def _buckets(self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]) -> _Numbers:
+        if BUCKET in rows.column_names:
+            return rows.column(BUCKET).to_numpy().astype(np.int64)
+        buckets: _Numbers = np.zeros(rows.num_rows, np.int64)
+        if HASH not in rows.column_names:
+            return buckets
+        hashes = rows.column(HASH).to_numpy()
+        owners = assigners_of(self._target, rows, hashes)
+        for number, partition in enumerate(partitions):
+            for owner in np.unique(owners[codes == number]).tolist():
+                mine = (codes == number) & (owners == owner)
+                assigner = self._assigner(partition, int(owner))
+                buckets[mine] = assigner.assign(hashes[mine])
+        return buckets
+
+    def _assigner(self, partition: bytes, owner: int) -> DynamicBucketAssigner:
+        key = (partition, owner)
+        if key not in self._assigners:
+            self._assigners[key] = DynamicBucketAssigner(
+                self._table,
+                partition,
+                self._indexes.get(partition, []),
+                owner,
+                self._target.assigners,
+            )
+        return self._assigners[key]
+
+
+def _by_partition(entries: Iterable[IndexManifestEntry]) -> dict[bytes, list[IndexManifestEntry]]:
+    found: dict[bytes, list[IndexManifestEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.partition, []).append(entry)
+    return found

@@ -1,0 +1,283 @@
+"""A small pipeline in one process: tables in memory, decoded batches made by hand, no Kafka.
+
+Records carry a list of changes as JSON; `JsonChanges` is the data format that reads them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.base import (
+    ChangeBatch,
+    Decoded,
+    KnownColumns,
+    RecordChunk,
+    Rejected,
+    SourceTable,
+    Truncate,
+)
+from ingestd.ingest.context import (
+    BatchContext,
+    RoutingConfig,
+    SourceSettings,
+    TableContext,
+    TableSettings,
+)
+from ingestd.ingest.dead_letter import dead_letter_schema
+from ingestd.ingest.decode_stage import decode_ranges
+from ingestd.ingest.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.schema_evolution import plan
+from ingestd.ingest.write_stage import write_slot
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.arrow import from_arrow_type, to_arrow_type
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.schema_change import apply_changes
+from ingestd.paimon.table.commit import commit
+from ingestd.paimon.table.commit_message import ManifestCommittable
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.schema_manager import publish_schema
+from ingestd.paimon.table.table_state import TableState, load_state
+
+DATABASE = "lake"
+DEAD_LETTERS = f"{DATABASE}.ingestd_dead_letters"
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
+UNAVAILABLE = "(left out)"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of one source table; a record may hold several."""
+
+    row: Mapping[str, Any]
+    kind: int = INSERT
+    table: str = "orders"
+    schema: str = "shop"
+    keys: tuple[str, ...] = ("id",)
+    position: int = -1
+    snapshot: bool = False
+    truncate: bool = False
+
+
+def record(*changes: Change) -> bytes:
+    """The value of a record that holds these changes."""
+    return json.dumps([change.__dict__ for change in changes]).encode()
+
+
+@dataclass
+class JsonChanges:
+    """Data format of the records above; `types` fixes Paimon types of columns by name."""
+
+    name: str = "json-changes"
+    types: Mapping[str, DataType] = field(default_factory=dict)
+
+    def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
+        """Batches of the changes of a chunk, one for each source table."""
+        found: dict[SourceTable, list[tuple[int, dict[str, Any]]]] = {}
+        rejected, truncates, control = [], [], 0
+        for i, value in enumerate(chunk.values):
+            offset = int(chunk.offsets[i])
+            if value is None:
+                control += 1
+                continue
+            try:
+                changes = json.loads(value)
+            except ValueError as error:
+                stamp = int(chunk.timestamps[i])
+                rejected.append(
+                    Rejected(
+                        chunk.topic, chunk.partition, offset, stamp, "decode", "not-json",
+                        str(error), chunk.keys[i], value,
+                    )
+                )  # fmt: skip
+                continue
+            for change in changes:
+                source = SourceTable("db", change["schema"], change["table"])
+                if change["truncate"]:
+                    at = change["position"]
+                    position = at if at >= 0 else None
+                    truncates.append(Truncate(source, chunk.partition, offset, position))
+                else:
+                    found.setdefault(source, []).append((offset, change))
+        batches = [
+            self.batch(source, rows, declared.get(source, {})) for source, rows in found.items()
+        ]
+        return Decoded(batches, rejected, truncates, control)
+
+    def batch(
+        self,
+        source: SourceTable,
+        rows: Sequence[tuple[int, Mapping[str, Any]]],
+        declared: Mapping[str, DataType],
+    ) -> ChangeBatch:
+        """One change batch of (offset, change) pairs."""
+        names = list(dict.fromkeys(name for _, change in rows for name in change["row"]))
+        cells = {name: [change["row"].get(name) for _, change in rows] for name in names}
+        left_out = {
+            name: np.array([cell == UNAVAILABLE for cell in column])
+            for name, column in cells.items()
+            if UNAVAILABLE in column
+        }
+        arrays, types = {}, {}
+        for name, column in cells.items():
+            plain = [None if cell == UNAVAILABLE else cell for cell in column]
+            fixed = declared.get(name) or self.types.get(name)
+            array = pa.array(plain, to_arrow_type(fixed) if fixed else None)
+            if not pa.types.is_null(array.type):
+                arrays[name] = array
+                types[name] = fixed or from_arrow_type(array.type)
+        return ChangeBatch(
+            source=source,
+            columns=pa.table(arrays),
+            types=types,
+            primary_keys=tuple(rows[0][1]["keys"]),
+            row_kind=np.array([change["kind"] for _, change in rows], np.int8),
+            offset=np.array([offset for offset, _ in rows], np.int64),
+            position=np.array([change["position"] for _, change in rows], np.int64),
+            snapshot_row=np.array([change["snapshot"] for _, change in rows], np.bool_),
+            unavailable=left_out,
+        )
+
+
+@dataclass
+class Rig:
+    """Tables in memory, logs of topic partitions, and batches run over them."""
+
+    routing: RoutingConfig = field(default_factory=RoutingConfig)
+    defaults: TableSettings = field(default_factory=TableSettings)
+    settings: Mapping[str, TableSettings] = field(default_factory=dict)
+    slots: int = 1
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    io: MemoryFileIO = field(default_factory=MemoryFileIO)
+    tables: dict[str, FileStoreTable] = field(default_factory=dict)
+    states: dict[str, TableState] = field(default_factory=dict)
+    logs: dict[tuple[str, int], list[bytes | None]] = field(default_factory=dict)
+    committed: dict[tuple[str, int], int] = field(default_factory=dict)
+    identifier: int = 0
+
+    def __post_init__(self) -> None:
+        self.create(DEAD_LETTERS, dead_letter_schema(0))
+
+    def create(self, name: str, schema: TableSchema) -> None:
+        """Create a table."""
+        table = FileStoreTable(f"/warehouse/{name}", schema, self.io, name)
+        assert publish_schema(self.io, table.paths, schema)
+        self.tables[name], self.states[name] = table, load_state(table)
+
+    def produce(self, *values: bytes | None, topic: str = "orders", partition: int = 0) -> None:
+        """Append records to a topic partition."""
+        self.logs.setdefault((topic, partition), []).extend(values)
+
+    def context(self, **changes: Any) -> BatchContext:
+        """The context of the next batch."""
+        tables = {name: self.table_context(name) for name in self.tables}
+        for name, one in changes.pop("table_changes", {}).items():
+            tables[name] = replace(tables[name], **one)
+        for name, position in changes.pop("truncates", {}).items():
+            tables[name] = tables[name].truncated(position)
+        return BatchContext(
+            pipeline="test",
+            database=DATABASE,
+            tables=tables,
+            routing=self.routing,
+            sources={"src": SourceSettings(KafkaSource("src", ("orders",)), "json-changes")},
+            dead_letters=DEAD_LETTERS,
+            slots=self.slots,
+            defaults=self.defaults,
+            settings=self.settings,
+            **{**self.overrides, **changes},
+        )
+
+    def table_context(self, name: str) -> TableContext:
+        """The context of one table, as if nothing of the logs were in it."""
+        table, state = self.tables[name], self.states[name]
+        return TableContext(
+            name,
+            table,
+            index_entries=state.index_entries,
+            sequence_base=state.max_sequence_number + 1,
+            assigners=table.options.dynamic_bucket_assigner_parallelism or 1,
+            snapshot_id=state.snapshot.id if state.snapshot else None,
+        )
+
+    def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
+        """Records of a range in chunks of three."""
+        log = self.logs[wanted.topic, wanted.partition]
+        for start in range(wanted.start, wanted.until, 3):
+            values = log[start : min(start + 3, wanted.until)]
+            offsets = np.arange(start, start + len(values), dtype=np.int64)
+            keys: list[bytes | None] = [b"k"] * len(values)
+            yield RecordChunk(
+                wanted.topic, wanted.partition, offsets, offsets + 1000, keys, values, None
+            )
+
+    def ranges(self) -> list[OffsetRange]:
+        """What is in the logs and not committed yet."""
+        return [
+            OffsetRange(
+                "src", topic, partition, self.committed.get((topic, partition), 0), len(log)
+            )
+            for (topic, partition), log in sorted(self.logs.items())
+        ]
+
+    def round(self, context: BatchContext, ranges: Sequence[OffsetRange]) -> RoundResult:
+        """Both stages over the ranges, a decode task for each, a write task for each slot."""
+        slots: dict[int, list[bytes]] = {}
+        for index, one in enumerate(ranges):
+            pairs = decode_ranges(context, [one], task_index=index, fetch=self.fetch)
+            for slot, blob in pairs:
+                slots.setdefault(slot, []).append(blob)
+        outcomes = [write_slot(context, blobs) for blobs in slots.values()]
+        return merge_outcomes(context, outcomes)
+
+    def run(self, **changes: Any) -> RoundResult:
+        """One batch over everything that is new, evolving schemas as often as needed."""
+        ranges = self.ranges()
+        truncates: dict[str, int] = {}
+        for _ in range(5):
+            context = self.context(truncates=truncates, **changes)
+            result = self.round(context, ranges)
+            if not result.runs_again:
+                break
+            assert not result.messages
+            truncates.update(result.truncates)
+            self.evolve(context, result)
+        assert not result.runs_again
+        self.commit(result, frozenset(truncates))
+        self.committed.update({(one.topic, one.partition): one.until for one in ranges})
+        return result
+
+    def evolve(self, context: BatchContext, result: RoundResult) -> None:
+        """Create and change tables as planned."""
+        evolution = plan(context, result.discoveries, now_ms=1)
+        for name, schema in evolution.creates.items():
+            self.create(name, schema)
+        for name, changes in evolution.changes.items():
+            table = self.tables[name]
+            schema = apply_changes(table.schema, changes, 1)
+            assert publish_schema(self.io, table.paths, schema)
+            self.tables[name] = table.with_schema(schema)
+
+    def commit(self, result: RoundResult, truncated: frozenset[str] = frozenset()) -> None:
+        """One snapshot for each table that was written or truncated."""
+        self.identifier += 1
+        for name in {*result.messages, *truncated}:
+            committable = ManifestCommittable(
+                self.identifier, result.messages.get(name, ()), overwrite=name in truncated
+            )
+            done = commit(
+                self.tables[name], "tester", committable, state=self.states[name], now_ms=1
+            )
+            self.states[name] = done.state
+
+    def rows(self, name: str, *columns: str) -> list[dict[str, Any]]:
+        """The rows of a table, in order of their text."""
+        found = read_table(self.tables[f"{DATABASE}.{name}"], columns=columns or None).to_pylist()
+        return sorted(found, key=repr)

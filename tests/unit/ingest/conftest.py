@@ -1,0 +1,14 @@
+"""Stages under test decode the records of the rig, whatever format a source names."""
+
+import pytest
+
+from ingestd.ingest import decode_stage
+from tests.support.ingest_rig import JsonChanges
+
+
+@pytest.fixture
+def json_changes(monkeypatch: pytest.MonkeyPatch) -> JsonChanges:
+    """The data format of the rig, in place of the real ones."""
+    shared = JsonChanges()
+    monkeypatch.setattr(decode_stage, "load_data_format", lambda name: shared)
+    return shared

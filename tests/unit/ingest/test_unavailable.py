@@ -1,0 +1,115 @@
+"""Cells that the source left out keep the older value."""
+
+import pytest
+
+from ingestd.cdc.unavailable import TEXT
+from tests.support.ingest_rig import (
+    DELETE,
+    UNAVAILABLE,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    Change,
+    Rig,
+    record,
+)
+
+pytestmark = pytest.mark.usefixtures("json_changes")
+
+
+def row(key: int, n: int, doc: str | None, kind: int = UPDATE_AFTER) -> bytes:
+    return record(Change({"id": key, "n": n, "doc": doc}, kind))
+
+
+def docs(rig: Rig) -> dict[int, str | None]:
+    return {one["id"]: one["doc"] for one in rig.rows("orders")}
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_value_comes_from_the_table(slots: int) -> None:
+    rig = Rig(slots=slots)
+    rig.produce(*(row(i, 0, f"doc {i}") for i in range(8)))
+    rig.run()
+    rig.produce(*(row(i, 1, UNAVAILABLE) for i in range(8)))
+    rig.run()
+    assert docs(rig) == {i: f"doc {i}" for i in range(8)}
+    assert {one["n"] for one in rig.rows("orders")} == {1}
+
+
+def test_value_comes_from_the_newest_earlier_row_of_the_batch() -> None:
+    rig = Rig()
+    rig.produce(row(1, 0, "old"))
+    rig.run()
+    rig.produce(
+        row(1, 1, "new"),
+        row(2, 1, "other"),
+        row(1, 2, UNAVAILABLE),
+        row(1, 3, UNAVAILABLE),
+        row(2, 2, None),
+        row(2, 3, UNAVAILABLE),
+    )
+    rig.run()
+    assert docs(rig) == {1: "new", 2: None}
+
+
+def test_later_rows_of_the_batch_are_not_older_values() -> None:
+    rig = Rig()
+    rig.produce(row(1, 0, "old"))
+    rig.run()
+    rig.produce(row(1, 1, UNAVAILABLE), row(2, 1, "other"))
+    rig.run()
+    assert docs(rig) == {1: "old", 2: "other"}
+
+
+def test_value_never_comes_from_another_key() -> None:
+    rig = Rig()
+    rig.produce(row(1, 0, "old 1"), row(2, 0, "old 2"))
+    rig.run()
+    rig.produce(row(1, 1, "new 1"), row(2, 1, UNAVAILABLE), row(3, 1, UNAVAILABLE))
+    rig.run()
+    assert docs(rig) == {1: "new 1", 2: "old 2", 3: TEXT}
+
+
+def test_deleted_row_gives_no_value() -> None:
+    rig = Rig()
+    rig.produce(row(1, 0, "old"), row(2, 0, "x"))
+    rig.run()
+    gone = record(Change({"id": 1, "n": 0, "doc": "old"}, DELETE))
+    rig.produce(gone, row(1, 1, UNAVAILABLE), row(2, 1, "y"))
+    rig.run()
+    assert docs(rig) == {1: TEXT, 2: "y"}
+
+
+def test_row_before_an_update_does_not_hide_the_older_value() -> None:
+    rig = Rig()
+    rig.produce(row(1, 0, "old"), row(2, 0, "x"))
+    rig.run()
+    rig.produce(
+        record(Change({"id": 1, "n": 0}, UPDATE_BEFORE)), row(1, 1, UNAVAILABLE), row(2, 2, "y")
+    )
+    rig.run()
+    assert docs(rig) == {1: "old", 2: "y"}
+
+
+def test_key_without_older_value_gets_the_placeholder() -> None:
+    rig = Rig()
+    rig.produce(row(1, 0, "a"))
+    rig.run()
+    rig.produce(row(7, 0, UNAVAILABLE), row(8, 0, "b"))
+    rig.run()
+    assert docs(rig) == {1: "a", 7: TEXT, 8: "b"}
+
+
+def test_column_added_since_was_null() -> None:
+    rig = Rig()
+    rig.produce(record(Change({"id": 1, "n": 0})))
+    rig.run()
+    rig.produce(row(1, 1, UNAVAILABLE), row(2, 1, "b"))
+    rig.run()
+    assert docs(rig) == {1: None, 2: "b"}
+
+
+def test_value_that_is_not_text_and_not_known_is_null() -> None:
+    rig = Rig()
+    rig.produce(record(Change({"id": 1, "doc": 5})), record(Change({"id": 2, "doc": UNAVAILABLE})))
+    rig.run()
+    assert docs(rig) == {1: 5, 2: None}
