@@ -1,0 +1,31 @@
+"""Errors that come back from other processes as the text of a traceback."""
+
+import re
+
+import ingestd.errors
+from ingestd.errors import IngestdError
+
+_RAISED = re.compile(r"\bingestd\.errors\.(\w+): (.+)")
+_CAUSE = re.compile(r"^\s*((?:[\w.$]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
+_LONGEST = 500
+
+
+def raised_error(text: str) -> IngestdError | None:
+    """The error of this package that a traceback shows as raised last, None if there is none.
+
+    Spark hands over an error of the source's process as the text of its traceback.
+    """
+    found = _RAISED.findall(text)
+    if not found:
+        return None
+    name, message = found[-1]
+    kind = getattr(ingestd.errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, IngestdError)):
+        return None
+    return kind(message)
+
+
+def last_cause(text: str) -> str:
+    """The last line of a traceback that names an error: what happened, without where."""
+    found = _CAUSE.findall(text)
+    return (found[-1] if found else text.strip().rpartition("\n")[2])[:_LONGEST]

@@ -1,0 +1,241 @@
+"""One micro-batch from offsets to snapshots: what `foreachBatch` calls.
+
+    1. read the offset ranges that Spark planned for the batch
+    2. leave out what the tables hold already; stop at a gap
+    3. run the stages; as long as they discover new tables, columns or truncates, act and run again
+    4. commit dead letters, then the other tables, several at once
+    5. write the mirror, which is only a hint
+
+A crash anywhere is repaired by the replay of the same batch: step 2 recognises what landed.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark import SparkContext
+
+from ingestd.errors import OffsetGapError, SchemaConflictError
+from ingestd.ingest.batch_summary import BatchListener, BatchSummary, TableCommit
+from ingestd.ingest.context import BatchContext
+from ingestd.ingest.counts import Counts
+from ingestd.ingest.lake import Lake
+from ingestd.ingest.outcome import RoundResult, WriteOutcome, merge_outcomes
+from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.progress import Gap, Skip, Step, judge
+from ingestd.ingest.schema_evolution import plan
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.table.discard import delete_files
+from ingestd.spark.stages import run_stages
+
+_LOG = logging.getLogger(__name__)
+_MAX_ROUNDS = 8
+_COMMIT_THREADS = 8
+
+TopicIds = Mapping[tuple[str, str], str | None]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one batch gathers on its way."""
+
+    batch_id: int
+    ranges: list[OffsetRange]
+    started: float
+    listener: BatchListener
+    truncates: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    commits: list[TableCommit] = field(default_factory=list)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a phase."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = time.monotonic() - begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + spent
+            self.listener.phase(name, spent)
+
+
+class MicroBatch:
+    """Runs batches of one pipeline; `read_offsets` gives what Spark planned for a batch id."""
+
+    def __init__(
+        self,
+        spark: SparkContext,
+        settings: PipelineSettings,
+        lake: Lake,
+        read_offsets: Callable[[int], BatchOffsets],
+        topic_ids: Callable[[list[OffsetRange]], TopicIds],
+        listener: BatchListener,
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._lake = lake
+        self._read_offsets = read_offsets
+        self._topic_ids = topic_ids
+        self._listener = listener
+
+    def run(self, batch_id: int) -> Offsets:
+        """Run one batch to its commits; the next offsets to read.
+
+        Raises the IngestdError that kept the batch from its commits.
+        """
+        offsets = self._read_offsets(batch_id)
+        batch = _Batch(batch_id, offsets.ranges(), time.monotonic(), self._listener)
+        self._listener.batch_started(batch_id, tuple(batch.ranges))
+        batch.ranges = self._new_ranges(batch.ranges)
+        result = self._run_rounds(batch) if batch.ranges else None
+        if result is not None:
+            with batch.phase("commit"):
+                self._commit(batch, result)
+        with batch.phase("mirror"):
+            self._lake.finish(offsets.until)
+        batch.seconds["total"] = time.monotonic() - batch.started
+        self._listener.batch_finished(
+            BatchSummary(
+                batch_id=batch_id,
+                until=offsets.until,
+                commits=tuple(sorted(batch.commits, key=lambda commit: commit.table)),
+                counts=result.counts if result else Counts(),
+                rejected=result.rejected if result else (),
+                seconds=batch.seconds,
+            )
+        )
+        return offsets.until
+
+    def _new_ranges(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        """Ranges that some table may still need; OffsetGapError if a table misses offsets."""
+        return [one for one in ranges if not self._is_everywhere(one)]
+
+    def _is_everywhere(self, one: OffsetRange) -> bool:
+        """Whether every table that the topic ever fed holds the whole range."""
+        verdicts = []
+        for name, table in self._lake.tables.items():
+            partitions = table.coverage.get(one.source, {}).get(one.topic)
+            if partitions is None:
+                continue
+            verdict = judge(one, partitions.get(one.partition))
+            if isinstance(verdict, Gap):
+                self._on_gap(name, one, verdict)
+            verdicts.append(verdict)
+        return bool(verdicts) and all(isinstance(verdict, Skip) for verdict in verdicts)
+
+    def _on_gap(self, table: str, one: OffsetRange, gap: Gap) -> None:
+        """OffsetGapError, unless the source's policy lets it go on past lost offsets."""
+        policy = self._settings.sources[one.source].kafka.on_offset_out_of_range
+        if policy == "fail":
+            raise OffsetGapError(_gap_message(table, one, gap))
+        where = {"topic": one.topic, "partition": one.partition, "policy": policy}
+        lost = {"table": table, "start": gap.start, "until": gap.until}
+        _LOG.warning("offsets_skipped", extra={"ctx": {**where, **lost}})
+
+    def _run_rounds(self, batch: _Batch) -> RoundResult:
+        """Run the stages until they discover nothing more."""
+        slots = self._settings.limits.slots or self._spark.defaultParallelism
+        for _ in range(_MAX_ROUNDS):
+            context = self._lake.context(slots, batch.truncates)
+            with batch.phase("stages"):
+                outcomes = run_stages(self._spark, context, self._groups(batch.ranges))
+            result = merge_outcomes(context, outcomes)
+            if not result.runs_again:
+                return result
+            with batch.phase("evolve"):
+                self._discard(context, outcomes)
+                self._evolve(context, batch, result)
+        raise SchemaConflictError(
+            f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ROUNDS} "
+            f"rounds: {'; '.join(map(str, result.discoveries[:3]))}"
+        )
+
+    def _groups(self, ranges: list[OffsetRange]) -> list[list[OffsetRange]]:
+        if sum(one.rows for one in ranges) <= self._settings.limits.small_batch_records:
+            return [ranges]
+        return split(ranges, self._spark.defaultParallelism)
+
+    def _evolve(self, context: BatchContext, batch: _Batch, result: RoundResult) -> None:
+        """Open, create and alter tables for what was discovered: one new schema a table."""
+        batch.truncates.update(result.truncates)
+        new = [
+            found
+            for found in result.discoveries
+            if found.table in context.tables or self._lake.adopt(found.table) is None
+        ]
+        evolution = plan(context, new, now_ms=int(time.time() * 1000))
+        for name, schema in evolution.creates.items():
+            self._lake.ensure(name, schema)
+            columns = [column.name for column in schema.fields]
+            _LOG.info("table_created", extra={"ctx": {"table": name, "columns": columns}})
+        for name, changes in evolution.changes.items():
+            self._lake.alter(name, changes)
+            done = [str(change) for change in changes]
+            _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
+
+    def _discard(self, context: BatchContext, outcomes: list[WriteOutcome]) -> None:
+        """Delete what a round wrote that has to run again; such files were never visible."""
+        for outcome in outcomes:
+            for name, messages in outcome.messages.items():
+                for message in messages:
+                    delete_files(context.tables[name].table, message)
+
+    def _commit(self, batch: _Batch, result: RoundResult) -> None:
+        """Dead letters first, so that a rejected record is never between two stools."""
+        topic_ids = self._topic_ids(batch.ranges)
+        names = sorted({*result.messages, *batch.truncates})
+        first = [name for name in names if name == self._lake.dead_letters]
+        for group in (first, [name for name in names if name not in first]):
+            with ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool:
+                steps = {name: self._step(name, batch, result, topic_ids) for name in group}
+                done = [
+                    pool.submit(self._commit_table, name, batch, result, step)
+                    for name, step in steps.items()
+                ]
+            batch.commits.extend(one.result() for one in done)
+
+    def _commit_table(
+        self, name: str, batch: _Batch, result: RoundResult, step: Step
+    ) -> TableCommit:
+        begin = time.monotonic()
+        committed = self._lake.commit(
+            name, result.messages.get(name, ()), step, overwrite=name in batch.truncates
+        )
+        return TableCommit(
+            table=name,
+            status=committed.status,
+            snapshot_id=committed.snapshot.id if committed.snapshot else None,
+            attempts=committed.attempts,
+            seconds=time.monotonic() - begin,
+        )
+
+    def _step(self, name: str, batch: _Batch, result: RoundResult, topic_ids: TopicIds) -> Step:
+        lasting = name in result.lasting_truncates
+        return Step(
+            job=self._settings.name,
+            epoch=self._lake.epoch,
+            batch=str(batch.batch_id),
+            ranges=tuple(batch.ranges),
+            topics=result.topics.get(name, frozenset()),
+            topic_ids=topic_ids,
+            rows={
+                RowKind(kind).name.lower(): count
+                for (table, kind), count in result.counts.rows.items()
+                if table == name
+            },
+            truncated=batch.truncates.get(name) if lasting else None,
+            feeds=result.feeds.get(name, frozenset()),
+            position=result.positions.get(name, -1),
+        )
+
+
+def _gap_message(table: str, one: OffsetRange, gap: Gap) -> str:
+    return (
+        f"table {table} holds {one.topic}/{one.partition} of source {one.source} up to offset "
+        f"{gap.start}, but the batch starts at {gap.until}: the table was rolled back or restored "
+        "while the pipeline ran; start it again, and it reads on from the table's own offsets"
+    )

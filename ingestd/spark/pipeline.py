@@ -1,0 +1,161 @@
+"""A pipeline as one streaming query: start from what the tables hold, run, stop between batches."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from py4j.protocol import Py4JError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ingestd.errors import IngestdError, RetryableError
+from ingestd.ingest.batch_summary import BatchListener
+from ingestd.ingest.lake import Lake
+from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.io.file_io import FileIO, file_io_for
+from ingestd.spark.checkpoint import Generation, choose_generation, read_batch_offsets
+from ingestd.spark.failure import last_cause, raised_error
+from ingestd.spark.group_offsets import GroupOffsets
+from ingestd.spark.micro_batch import MicroBatch
+from ingestd.spark.offset_source import OffsetRangeSource, source_options
+from ingestd.spark.recovery import TopicIdentity
+from ingestd.spark.session import build_session
+
+_LOG = logging.getLogger(__name__)
+
+
+class _StoppedError(Exception):
+    """Keeps a batch from starting after `stop`; Spark plans the same batch again next time."""
+
+
+class Pipeline:
+    """One run of a pipeline; make a new one to run again.
+
+    `listener` hears of batches on the thread that runs them. The Spark session outlives the
+    pipeline and is shared by the next one in the process.
+    """
+
+    def __init__(self, settings: PipelineSettings, listener: BatchListener) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._query: StreamingQuery | None = None
+        self._failure: IngestdError | None = None
+        self._stopping = threading.Event()
+        self._in_flight = threading.Lock()
+
+    def start(self, *, until_latest: bool) -> None:
+        """Recover the position from the tables and start the query.
+
+        With `until_latest` the query ends by itself at the offsets that are there now. Raises
+        the errors of opening the tables and of asking the brokers.
+        """
+        settings = self._settings
+        io = file_io_for(settings.warehouse)
+        lake = Lake(settings, load_catalog(settings.metastore, settings.warehouse), io, _now_ms)
+        lake.open()
+        topics = TopicIdentity(settings.sources)
+        topics.check(lake)
+        generation = choose_generation(
+            file_io_for(settings.checkpoint), settings.checkpoint, lake.start_offsets()
+        )
+        _LOG.info(
+            "checkpoint_chosen",
+            extra={"ctx": {"path": generation.path, "reason": generation.reason}},
+        )
+        session = build_session(f"ingestd-{settings.name}", settings.spark)
+        batch = self._micro_batch(session, lake, generation, topics)
+        self._query = self._start_query(session, generation, batch, until_latest)
+
+    def await_termination(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds; True when the query has ended.
+
+        Raises the error that ended it; a failure of Spark itself becomes a RetryableError.
+        """
+        if self._query is None:
+            raise ValueError("the pipeline was not started")
+        try:
+            ended = self._query.awaitTermination(max(1, int(timeout)))
+        except StreamingQueryException as error:
+            if self._stopping.is_set() and self._failure is None:
+                return True
+            raise self._failure or _translated(error) from error
+        if ended and self._failure is not None:
+            raise self._failure
+        return bool(ended)
+
+    def stop(self) -> None:
+        """Let the batch in flight end, start no other, and end the query."""
+        self._stopping.set()
+        with self._in_flight:
+            # Not held during the stop itself, which waits for a batch that may wait for the lock.
+            query = self._query
+        if query is not None and query.isActive:
+            try:
+                query.stop()
+            except (Py4JError, StreamingQueryException) as error:
+                _LOG.warning("query_stop_failed", extra={"ctx": {"error": str(error)}})
+
+    def _micro_batch(
+        self, session: SparkSession, lake: Lake, generation: Generation, topics: TopicIdentity
+    ) -> MicroBatch:
+        io: FileIO = file_io_for(self._settings.checkpoint)
+        return MicroBatch(
+            session.sparkContext,
+            self._settings,
+            lake,
+            lambda batch_id: read_batch_offsets(io, generation.path, batch_id),
+            topics,
+            self._listener,
+        )
+
+    def _start_query(
+        self,
+        session: SparkSession,
+        generation: Generation,
+        batch: MicroBatch,
+        until_latest: bool,
+    ) -> StreamingQuery:
+        session.dataSource.register(OffsetRangeSource)
+        stream = session.readStream.format(OffsetRangeSource.name())
+        settings = self._settings
+        kafka = {name: one.kafka for name, one in settings.sources.items()}
+        options = source_options(kafka, settings.max_offsets_per_trigger, generation.seed)
+        writer = stream.options(**options).load().writeStream
+        writer = writer.option("checkpointLocation", generation.path)
+        writer = writer.queryName(settings.name)
+        if until_latest:
+            writer = writer.trigger(availableNow=True)
+        else:
+            interval = f"{int(settings.trigger_seconds * 1000)} milliseconds"
+            writer = writer.trigger(processingTime=interval)
+
+        return writer.foreachBatch(self._batch_function(batch)).start()
+
+    def _batch_function(self, batch: MicroBatch) -> Callable[[DataFrame, int], None]:
+        groups = GroupOffsets(self._settings.sources)
+
+        def run_batch(_: DataFrame, batch_id: int) -> None:
+            with self._in_flight:
+                if self._stopping.is_set():
+                    raise _StoppedError
+                try:
+                    until = batch.run(batch_id)
+                except IngestdError as error:
+                    self._failure = error
+                    raise
+            if self._settings.commit_group_offsets:
+                groups.publish(until)
+
+        return run_batch
+
+
+def _translated(error: StreamingQueryException) -> IngestdError:
+    text = str(error)
+    return raised_error(text) or RetryableError(f"the query failed: {last_cause(text)}")
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

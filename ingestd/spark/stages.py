@@ -1,0 +1,101 @@
+"""The two stages of a micro-batch as Spark tasks: decode to blobs, shuffle blobs, write files.
+
+Blobs are opaque bytes to the JVM. A `FatalError` leaves a task as a value, so that the driver
+raises the very error and Spark does not try the hopeless task again; anything else raises, and
+Spark retries the task.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JJavaError
+from pyspark import RDD, SparkContext
+from pyspark.errors import PySparkException
+
+from ingestd.errors import FatalError, RetryableError
+from ingestd.ingest.context import BatchContext
+from ingestd.ingest.decode_stage import decode_ranges
+from ingestd.ingest.outcome import WriteOutcome
+from ingestd.ingest.write_stage import write_slot
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.spark.failure import last_cause, raised_error
+
+_ERROR_MARK = b"ingestd-fatal-error\0"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeTask:
+    """Stage 1: fetches and decodes the ranges of its Spark partition into (slot, blob) pairs."""
+
+    context: BatchContext
+
+    def __call__(
+        self, task_index: int, ranges: Iterator[OffsetRange]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Pairs for the shuffle; a fatal error becomes one pair that carries it."""
+        try:
+            yield from decode_ranges(self.context, list(ranges), task_index=task_index)
+        except FatalError as error:
+            yield task_index % self.context.slots, _ERROR_MARK + pickle.dumps(error)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """Stage 2: writes the files of the blobs of its slots."""
+
+    context: BatchContext
+
+    def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
+        """One outcome for all blobs of the task, or the fatal error met."""
+        blobs: list[bytes] = []
+        for _, blob in pairs:
+            if blob.startswith(_ERROR_MARK):
+                yield pickle.loads(blob[len(_ERROR_MARK) :])  # noqa: S301  (our own stage 1 wrote it)
+                return
+            blobs.append(blob)
+        if not blobs:
+            return
+        try:
+            yield write_slot(self.context, blobs)
+        except FatalError as error:
+            yield error
+
+
+def run_stages(
+    spark: SparkContext, context: BatchContext, groups: list[list[OffsetRange]]
+) -> list[WriteOutcome]:
+    """Run both stages over `groups` (one stage 1 task each) and return what was written.
+
+    One group skips the shuffle: both stages share a task. Raises the first `FatalError` of any
+    task; what other tasks wrote by then stays behind as orphan files. Any other failure that
+    outlived Spark's tries is the error that the task raised, or a `RetryableError`.
+    """
+    ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
+    pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(context)))
+    if len(groups) > 1:
+        pairs = pairs.partitionBy(context.slots, _slot)
+    try:
+        results = pairs.mapPartitions(WriteTask(context)).collect()
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error)
+        raise raised_error(text) or RetryableError(f"a task failed: {last_cause(text)}") from error
+    outcomes: list[WriteOutcome] = []
+    for result in results:
+        if isinstance(result, FatalError):
+            raise result
+        outcomes.append(result)
+    return outcomes
+
+
+def _slot(slot: int) -> int:
+    return slot
+
+
+def _flattened(
+    task: DecodeTask,
+) -> Callable[[int, Iterable[list[OffsetRange]]], Iterator[tuple[int, bytes]]]:
+    def run(index: int, groups: Iterable[list[OffsetRange]]) -> Iterator[tuple[int, bytes]]:
+        return task(index, (one for group in groups for one in group))
+
+    return run
