@@ -1,0 +1,168 @@
+"""`ingestd demo`: a real broker, a workload, the daemon and the result, all on this machine."""
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from ingestd.cli.demo_report import ROOMY, Timings, print_report
+from ingestd.dev.broker import DevBroker
+from ingestd.dev.child import Child
+from ingestd.dev.produce import produce
+from ingestd.dev.workload import TABLES, Workload
+from ingestd.errors import ConfigError, IngestdError
+from ingestd.ingest.progress import decode_properties
+from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
+from ingestd.paimon.table.snapshot_manager import latest_snapshot
+
+DATABASE = "shop"
+MARK = ".ingestd-demo"
+POLL_SECONDS = 0.2
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Option(help="Where warehouse, configuration and logs are put.")
+    ] = Path("demo"),
+    events: Annotated[int, typer.Option(min=100, help="Change events to produce.")] = 20_000,
+) -> None:
+    """Show it all: a Kafka broker, a workload, the daemon and the tables, on this machine.
+
+    The folder stays for a look around; the broker ends with the command.
+    """
+    console = Console() if sys.stdout.isatty() else Console(width=ROOMY)
+    workload = Workload(events=events)
+    root = prepared(folder)
+    timings = Timings()
+    with live(console) as progress:
+        waiting = progress.add_task("Kafka broker", total=None)
+        with DevBroker(log=root / "broker.log") as broker:
+            progress.update(waiting, total=1, completed=1)
+            begun = time.monotonic()
+            timings.records = fill(progress, workload, broker.bootstrap)
+            timings.produced_seconds = time.monotonic() - begun
+            config = write_config(root, workload, broker.bootstrap)
+            begun = time.monotonic()
+            ingest(progress, config, root, timings.records)
+            timings.ingested_seconds = time.monotonic() - begun
+    print_report(
+        console, root, load_catalog("filesystem", str(root / "warehouse")), workload, timings
+    )
+
+
+def prepared(folder: Path) -> Path:
+    """An empty folder of ours; one that is not ours is refused rather than emptied."""
+    root = folder.resolve()
+    if root.exists() and any(root.iterdir()) and not (root / MARK).exists():
+        raise ConfigError(f"{root} holds other things than a demo; name another --folder")
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    (root / MARK).touch()
+    return root
+
+
+@contextmanager
+def live(console: Console) -> Iterator[Progress]:
+    """The progress lines that live while the demo works."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description:<24}"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        yield progress
+
+
+def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
+    """Produce the workload; the number of records."""
+    task = progress.add_task("producing changes", total=workload.events)
+    count = produce(workload, bootstrap, lambda sent: progress.update(task, completed=sent))
+    progress.update(task, total=count, completed=count)
+    return count
+
+
+def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
+    """The pipeline's configuration, small enough to be read."""
+    document = {
+        "pipeline": {"name": "demo", "checkpoint": str(root / "checkpoint"), "trigger": "0s"},
+        "warehouse": {"path": str(root / "warehouse"), "database": DATABASE},
+        "sources": {
+            "shop": {
+                "kafka": {"bootstrap.servers": bootstrap},
+                "topics": list(workload.topics.values()),
+                "format": "debezium-json",
+                "max-offsets-per-trigger": max(workload.events // 4, 1),
+            }
+        },
+        "http": {"listen": "127.0.0.1:0"},
+    }
+    path = root / "ingestd.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
+    """Run the daemon until it has caught up; IngestdError with the end of its log if it fails."""
+    task = progress.add_task("starting the daemon", total=records)
+    with Child(["run", "-c", str(config), "--until-latest"], root / "ingestd.log") as child:
+        while child.exit_code is None:
+            show(progress, task, root / "warehouse")
+            time.sleep(POLL_SECONDS)
+        show(progress, task, root / "warehouse")
+        if child.exit_code:
+            raise IngestdError(
+                f"the daemon ended with {child.exit_code}; the end of {root / 'ingestd.log'}:\n"
+                f"{child.log_tail()}"
+            )
+
+
+def show(progress: Progress, task: TaskID, warehouse: Path) -> None:
+    """Move the bar to what the tables say they hold."""
+    if not warehouse.exists():
+        return
+    count = records_in_tables(load_catalog("filesystem", str(warehouse)))
+    if count:
+        progress.update(task, description="ingesting", completed=count)
+
+
+def records_in_tables(catalog: Catalog) -> int:
+    """Kafka records that the tables' newest snapshots cover."""
+    covered: dict[tuple[str, int], int] = {}
+    for name in TABLES:
+        identifier = Identifier(DATABASE, name)
+        if not catalog.table_exists(identifier):
+            continue
+        table = catalog.get_table(identifier)
+        snapshot = latest_snapshot(table.io, table.paths)
+        progress = snapshot and decode_properties(snapshot.properties, str(identifier))
+        if progress:
+            _widen(covered, progress.covered)
+    return sum(covered.values())
+
+
+def _widen(
+    covered: dict[tuple[str, int], int], more: Mapping[str, Mapping[str, Mapping[int, int]]]
+) -> None:
+    for topics in more.values():
+        for topic, partitions in topics.items():
+            for partition, until in partitions.items():
+                place = topic, partition
+                covered[place] = max(covered.get(place, 0), until)

@@ -1,0 +1,149 @@
+"""What `ingestd demo` prints at the end: tables, snapshots, rate, and where to look next."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ingestd.dev.workload import KEYS, TABLES, Workload
+from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.rows_json import json_lines
+from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
+
+DATABASE = "shop"
+SHOWN_ROWS = 5
+ROOMY = 140  # columns of a terminal that all columns of `orders` need
+ESSENTIAL = {
+    "customers": ("customer_id", "name", "tier", "score", "registered", "active"),
+    "orders": ("order_id", "status", "amount", "note", "updated_at", "coupon"),
+}
+
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+@dataclass(slots=True)
+class Timings:
+    """How many records, and the seconds that making and ingesting them took."""
+
+    records: int = 0
+    produced_seconds: float = 0.0
+    ingested_seconds: float = 0.0
+
+
+def print_report(
+    console: Console, root: Path, catalog: Catalog, workload: Workload, timings: Timings
+) -> None:
+    """Print everything; tables are read back from the warehouse."""
+    expected = workload.expected()
+    right = True
+    history: list[tuple[str, Snapshot]] = []
+    for name in TABLES:
+        table = catalog.get_table(Identifier(DATABASE, name))
+        rows = rows_by_key(table, KEYS[name])
+        right = right and rows == expected[name]
+        columns = [c.name for c in TABLES[name]] if console.width >= ROOMY else ESSENTIAL[name]
+        console.print(table_of_rows(f"{DATABASE}.{name}", columns, rows))
+        history += [(name, s) for s in snapshots(table)]
+    console.print(table_of_snapshots(history))
+    rate = timings.records / timings.ingested_seconds if timings.ingested_seconds else 0.0
+    console.print(
+        f"{timings.records:,} records in {timings.ingested_seconds:.1f} s with the daemon's start: "
+        f"{rate:,.0f} a second{between_commits(history, timings)}."
+    )
+    console.print(
+        "Every row is what the workload ends in."
+        if right
+        else "[bold red]The tables differ from what the workload ends in.[/]"
+    )
+    where_next(console, root)
+    if not right:
+        raise SystemExit(1)
+
+
+def rows_by_key(table: FileStoreTable, key: str) -> list[dict[str, Any]]:
+    """All rows as readers print them, ordered by key."""
+    rows = [json.loads(line) for line in json_lines(read_table(table), table.schema.fields)]
+    return sorted(rows, key=lambda row: int(row[key]))
+
+
+def snapshots(table: FileStoreTable) -> list[Snapshot]:
+    """All snapshots of a table, oldest first."""
+    return [read_snapshot(table.io, table.paths, n) for n in snapshot_ids(table.io, table.paths)]
+
+
+def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> Table:
+    """The first rows of a table, those columns of them."""
+    drawn = _drawn(f"{title}: {len(rows):,} rows")
+    for name in columns:
+        drawn.add_column(name, overflow="ellipsis", no_wrap=True, max_width=26)
+    for row in rows[:SHOWN_ROWS]:
+        drawn.add_row(*(_cell(row[name]) for name in columns))
+    if len(rows) > SHOWN_ROWS:
+        drawn.add_row(*("…" for _ in columns))
+    return drawn
+
+
+def _cell(value: object) -> str:
+    """A value for people: no fractions of seconds."""
+    if isinstance(value, str) and _TIMESTAMP.match(value):
+        return value[:19].replace("T", " ")
+    return "" if value is None else str(value)
+
+
+def _drawn(title: str) -> Table:
+    return Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, min_width=len(title) + 2
+    )
+
+
+def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
+    """One line a snapshot, in the order of their commits."""
+    drawn = _drawn("snapshots")
+    for name in ("committed (UTC)", "table", "snapshot", "kind", "schema", "changes", "records"):
+        drawn.add_column(name, justify="right" if name in {"changes", "records"} else "left")
+    for table, snapshot in sorted(history, key=lambda item: (item[1].time_millis, item[0])):
+        moment = datetime.fromtimestamp(snapshot.time_millis / 1000, UTC)
+        drawn.add_row(
+            moment.strftime("%H:%M:%S.%f")[:-3],
+            table,
+            str(snapshot.id),
+            str(snapshot.commit_kind),
+            str(snapshot.schema_id),
+            f"{snapshot.delta_record_count or 0:,}",
+            f"{snapshot.total_record_count or 0:,}",
+        )
+    return drawn
+
+
+def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
+    """The rate after the first batch, when it can be told from the snapshots."""
+    times = sorted(snapshot.time_millis for _, snapshot in history)
+    batches = max(sum(name == table for name, _ in history) for table in TABLES)
+    if batches < 2 or times[-1] == times[0]:
+        return ""
+    rate = timings.records * (1 - 1 / batches) / ((times[-1] - times[0]) / 1000)
+    return f", {rate:,.0f} a second after the first of {batches} batches"
+
+
+def where_next(console: Console, root: Path) -> None:
+    """Commands to try on what is left."""
+    warehouse = root / "warehouse"
+    console.print("\nWhere to look next:")
+    for command in (
+        f"ingestd read {warehouse} {DATABASE}.orders",
+        f"ingestd read {warehouse} {DATABASE}.orders --snapshot 1 --format table",
+        f"ingestd snapshots {warehouse} {DATABASE}.orders",
+        f"ingestd verify {warehouse} {DATABASE}.orders",
+        f"cat {root / 'ingestd.yaml'}",
+    ):
+        console.print(f"  {command}", soft_wrap=True, highlight=False)

@@ -1,0 +1,115 @@
+"""Rows of a table in the formats that `ingestd read` prints."""
+
+import csv
+import io
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+
+from ingestd.cli.output import print_table
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.table.rows_json import json_lines, sort_lines
+
+SHOWN_ROWS = 50
+"""Rows in a table for people, unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Parts of rows with their columns; `in_order` if their order means something."""
+
+    parts: Iterable[pa.Table]
+    fields: tuple[DataField, ...]
+    in_order: bool
+
+    def lines(self, limit: int | None = None) -> Iterator[str]:
+        """Canonical JSON lines: in the given order, or in the canonical one."""
+        found = (line for part in self.parts for line in json_lines(part, self.fields))
+        return itertools.islice(found if self.in_order else iter(sort_lines(found)), limit)
+
+
+def write_json_lines(rows: Rows, limit: int | None, output: Path | None) -> None:
+    """One JSON object a row."""
+    _write_lines(rows.lines(limit), output)
+
+
+def write_csv(rows: Rows, limit: int | None, output: Path | None) -> None:
+    """A line of column names, then the values of the JSON lines: null is empty."""
+    names = [field.name for field in rows.fields]
+    values = (_cells(line) for line in rows.lines(limit))
+    _write_lines(_csv_lines(itertools.chain([names], values)), output)
+
+
+def write_parquet(rows: Rows, limit: int | None, output: Path | None) -> None:
+    """One Parquet file; ConfigError if it would end on a terminal."""
+    if output is not None:
+        with output.open("wb") as file:
+            _write_row_groups(rows, limit, pa.PythonFile(file, mode="w"))
+    elif sys.stdout.isatty():
+        raise ConfigError("Parquet is nothing for a terminal: add --output FILE")
+    else:
+        buffer = pa.BufferOutputStream()  # a pipe cannot tell its position, which Parquet needs
+        _write_row_groups(rows, limit, buffer)
+        sys.stdout.buffer.write(buffer.getvalue())
+
+
+def print_rows(rows: Rows, limit: int | None) -> None:
+    """A table for people."""
+    lines = rows.lines()
+    names = [field.name for field in rows.fields]
+    shown = itertools.islice(lines, SHOWN_ROWS if limit is None else limit)
+    cells = [dict(zip(names, _cells(line), strict=True)) for line in shown]
+    print_table(cells, names, none="No rows.", titles=False)
+    left = sum(1 for _ in lines)
+    if left:
+        typer.echo(f"{left:,} more rows; --limit shows more.")
+
+
+def _cells(line: str) -> list[str]:
+    return [_plain(value) for value in json.loads(line).values()]
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _csv_lines(rows: Iterable[list[str]]) -> Iterator[str]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="")
+    for row in rows:
+        buffer.seek(0)
+        buffer.truncate()
+        writer.writerow(row)
+        yield buffer.getvalue()
+
+
+def _write_lines(lines: Iterable[str], output: Path | None) -> None:
+    if output is not None:
+        with output.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        return
+    for line in lines:
+        sys.stdout.buffer.write(line.encode("utf-8", "surrogatepass") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _write_row_groups(rows: Rows, limit: int | None, sink: pa.NativeFile) -> None:
+    columns = [pa.field(field.name, to_arrow_type(field.type)) for field in rows.fields]
+    schema = pa.schema(columns)
+    left = limit
+    with pq.ParquetWriter(sink, schema) as writer:
+        for part in rows.parts:
+            taken = part if left is None else part.slice(0, left)
+            left = None if left is None else left - taken.num_rows
+            writer.write_table(taken.cast(schema))

@@ -1,0 +1,216 @@
+"""`ingestd tables`, `snapshots`, `files` and `schema`: looking at what a warehouse holds."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.output import AsJson, Row, print_json, print_table, time_text
+from ingestd.errors import ConfigError
+from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
+from ingestd.paimon.io.file_io import absolute_path, file_io_for
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.schema import TableSchema, encode_schema
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.scan import live_files
+from ingestd.paimon.table.schema_manager import schema_ids
+from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot, snapshot_ids
+
+Warehouse: TypeAlias = Annotated[
+    str, typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse.")
+]
+TableName: TypeAlias = Annotated[
+    str, typer.Argument(metavar="DB.TABLE", help="The table, with its database.")
+]
+SnapshotId: TypeAlias = Annotated[
+    int | None, typer.Option("--snapshot", min=1, help="A snapshot; without it the newest.")
+]
+
+
+def open_catalog(warehouse: str) -> Catalog:
+    """The catalog of a warehouse given on the command line; ConfigError if nothing is there."""
+    path = absolute_path(warehouse)
+    if not file_io_for(path).exists(path):
+        raise ConfigError(f"there is no warehouse at {path}")
+    return load_catalog("filesystem", path)
+
+
+def open_table(warehouse: str, name: str) -> FileStoreTable:
+    """A table given on the command line; ConfigError with the nearest name if there is none."""
+    return open_catalog(warehouse).get_table(Identifier.parse(name))
+
+
+def tables(
+    warehouse: Warehouse,
+    database: Annotated[str | None, typer.Argument(help="Only this database.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tables of a warehouse with their keys, buckets and newest snapshots.
+
+    **Examples**
+
+    ingestd tables /lake
+
+    ingestd tables /lake shop --json
+    """
+    catalog = open_catalog(warehouse)
+    names = [
+        Identifier(one, table)
+        for one in ([database] if database else catalog.list_databases())
+        for table in catalog.list_tables(one)
+    ]
+    rows = [_table_row(catalog.get_table(one)) for one in names]
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("table", "primary_keys", "partition_keys", "bucket", "schema_id", "snapshot_id",
+               "records", "committed_at")  # fmt: skip
+    print_table(rows, columns, none=f"No tables in {warehouse}.")
+
+
+def snapshots(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
+    """List the snapshots of a table, oldest first.
+
+    With --json everything is shown that the snapshot files hold, also the offsets which each of
+    our snapshots covers.
+
+    **Examples**
+
+    ingestd snapshots /lake shop.orders
+
+    ingestd snapshots /lake shop.orders --json
+    """
+    found = open_table(warehouse, table)
+    ids = snapshot_ids(found.io, found.paths)
+    rows = [_snapshot_row(read_snapshot(found.io, found.paths, one)) for one in ids]
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("id", "committed_at", "commit_kind", "commit_user", "commit_identifier",
+               "schema_id", "delta_record_count", "total_record_count")  # fmt: skip
+    print_table(rows, columns, none=f"{table} has no snapshots.")
+
+
+def files(
+    warehouse: Warehouse,
+    table: TableName,
+    snapshot: SnapshotId = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the data files that make up a snapshot of a table.
+
+    **Examples**
+
+    ingestd files /lake shop.orders
+
+    ingestd files /lake shop.orders --snapshot 3 --json
+    """
+    found = open_table(warehouse, table)
+    at = (
+        latest_snapshot(found.io, found.paths)
+        if snapshot is None
+        else read_snapshot(found.io, found.paths, snapshot)
+    )
+    rows = [_file_row(found, entry) for entry in live_files(found, at)] if at else []
+    rows.sort(key=lambda row: (str(row["partition"]), row["bucket"], row["level"], row["file"]))
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("partition", "bucket", "level", "rows", "bytes", "min_sequence_number",
+               "max_sequence_number", "schema_id", "file")  # fmt: skip
+    print_table(rows, columns, none=f"{table} has no data files.")
+
+
+def schema(
+    warehouse: Warehouse,
+    table: TableName,
+    schema_id: Annotated[
+        int | None, typer.Option("--id", min=0, help="A schema; without it the newest.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the columns, keys and options of a table.
+
+    **Examples**
+
+    ingestd schema /lake shop.orders
+
+    ingestd schema /lake shop.orders --id 0 --json
+    """
+    found = open_table(warehouse, table)
+    shown = found.schema if schema_id is None else found.schemas(schema_id)
+    if as_json:
+        print_json(json.loads(encode_schema(shown)))
+        return
+    _print_schema(found, shown)
+
+
+def _table_row(table: FileStoreTable) -> Row:
+    snapshot = latest_snapshot(table.io, table.paths)
+    return {
+        "table": table.name,
+        "primary_keys": list(table.schema.primary_keys),
+        "partition_keys": list(table.schema.partition_keys),
+        "bucket": table.schema.options.get("bucket", "-1"),
+        "schema_id": table.schema.id,
+        "snapshot_id": snapshot.id if snapshot else None,
+        "records": snapshot.total_record_count if snapshot else None,
+        "committed_at": time_text(snapshot.time_millis) if snapshot else None,
+    }
+
+
+def _snapshot_row(snapshot: Snapshot) -> Row:
+    document = {**asdict(snapshot), "properties": dict(snapshot.properties)}
+    return {**document, "committed_at": time_text(snapshot.time_millis)}
+
+
+def _file_row(table: FileStoreTable, entry: ManifestEntry) -> dict[str, "str | int | None"]:
+    values = deserialize_row(table.partition_types, entry.partition)
+    names = table.schema.partition_keys
+    file = entry.file
+    return {
+        "partition": "/".join(f"{n}={v}" for n, v in zip(names, values, strict=True)),
+        "bucket": entry.bucket,
+        "level": file.level,
+        "rows": file.row_count,
+        "deletes": file.delete_row_count,
+        "bytes": file.file_size,
+        "min_sequence_number": file.min_sequence_number,
+        "max_sequence_number": file.max_sequence_number,
+        "schema_id": file.schema_id,
+        "created_at": time_text(file.creation_time_ms),
+        "file": file.file_name,
+    }
+
+
+def _print_schema(table: FileStoreTable, shown: TableSchema) -> None:
+    ids = schema_ids(table.io, table.paths)
+    typer.echo(f"{table.name}, schema {shown.id} of {ids[0]} to {ids[-1]}")
+    rows = [
+        {
+            "id": str(field.id),
+            "column": field.name,
+            "type": str(field.type),
+            "key": _key_word(field.name, shown),
+            "comment": field.description,
+        }
+        for field in shown.fields
+    ]
+    print_table(rows, ("id", "column", "type", "key", "comment"), none="no columns")
+    options = shown.options
+    if options:
+        pairs = [{"option": name, "value": options[name]} for name in sorted(options)]
+        typer.echo("")
+        print_table(pairs, ("option", "value"), none="")
+
+
+def _key_word(column: str, shown: TableSchema) -> str:
+    words = []
+    if column in shown.primary_keys:
+        words.append("primary")
+    if column in shown.partition_keys:
+        words.append("partition")
+    return ", ".join(words)

@@ -1,0 +1,144 @@
+"""`ingestd validate`: whether a configuration is right, and what it comes to."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.config.effective import effective_settings, plain_secrets
+from ingestd.config.load import LoadedConfig, load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError, IngestdError, StorageError
+from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.properties import KafkaSource
+from ingestd.log import redact
+from ingestd.paimon.catalog.base import Identifier, load_catalog
+from ingestd.paimon.io.file_io import file_io_for
+from ingestd.paimon.spec.options import refuse_unsupported
+
+_PROBE_SECONDS = 10.0
+
+
+class Check(NamedTuple):
+    """One thing asked of the world: what, what was found, and the exit code (0 is fine)."""
+
+    what: str
+    found: str
+    code: int
+
+
+def validate(
+    config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")],
+    online: Annotated[
+        bool, typer.Option("--online", help="Also ask the brokers and try the warehouse.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a configuration and show every setting with its value and origin.
+
+    All faults are told at once, each with its line. Secrets are masked.
+
+    **Examples**
+
+    ingestd validate -c shop.yaml
+
+    ingestd validate -c shop.yaml --online --json
+    """
+    try:
+        loaded = load_config(config)
+    except ConfigError as error:
+        if as_json:
+            print_json({"file": str(config), "valid": False, "error": redact(error.message)})
+        raise
+    checks = list(_online_checks(pipeline_settings(loaded))) if online else []
+    if as_json:
+        print_json(_document(config, loaded, checks))
+    else:
+        _print(config, loaded, checks)
+    code = next((one.code for one in checks if one.code), 0)
+    raise typer.Exit(code)
+
+
+def _document(config: Path, loaded: LoadedConfig, checks: list[Check]) -> Mapping[str, object]:
+    return {
+        "file": str(config),
+        "valid": True,
+        "settings": [
+            {"key": one.key, "value": one.value, "origin": one.origin}
+            for one in effective_settings(loaded)
+        ],
+        "warnings": _warnings(loaded),
+        "online": [{"check": one.what, "ok": not one.code, "found": one.found} for one in checks],
+    }
+
+
+def _print(config: Path, loaded: LoadedConfig, checks: list[Check]) -> None:
+    rows = [
+        {"setting": one.key, "value": one.value, "from": one.origin}
+        for one in effective_settings(loaded)
+    ]
+    print_table(rows, ("setting", "value", "from"), none="")
+    for warning in _warnings(loaded):
+        typer.secho(f"warning: {warning}", fg="yellow", err=True)
+    for one in checks:
+        typer.echo(f"{'failed' if one.code else 'ok':<6} {one.what}: {one.found}")
+    if not any(one.code for one in checks):
+        typer.echo(f"{config} is fine.")
+
+
+def _warnings(loaded: LoadedConfig) -> list[str]:
+    return [
+        f"{one.origin}: {one.key} is a secret in plain text; write ${{env:NAME}} or ${{file:PATH}}"
+        for one in plain_secrets(loaded)
+    ]
+
+
+def _online_checks(settings: PipelineSettings) -> Iterator[Check]:
+    for source in settings.sources.values():
+        yield _checked(f"source {source.kafka.name}", partial(_topics, source.kafka))
+    for name, path in (("warehouse", settings.warehouse), ("checkpoint", settings.checkpoint)):
+        yield _checked(name, partial(_writable, path))
+    for table in sorted(settings.tables):
+        yield _checked(f"table {table}", partial(_table, settings, table))
+
+
+def _checked(what: str, ask: Callable[[], str]) -> Check:
+    try:
+        return Check(what, ask(), 0)
+    except IngestdError as error:
+        return Check(what, redact(error.message), error.exit_code)
+
+
+def _topics(source: KafkaSource) -> str:
+    partitions = OffsetClient(source, request_seconds=_PROBE_SECONDS).list_topic_partitions()
+    count = sum(map(len, partitions.values()))
+    missing = sorted(set(source.topics) - partitions.keys())
+    if missing:
+        raise ConfigError(f"no topic {', '.join(missing)} at {source.bootstrap}")
+    return f"{len(partitions)} topics, {count} partitions at {source.bootstrap}"
+
+
+def _writable(path: str) -> str:
+    """Publish a file twice: the second time must be refused, as commits rely on it."""
+    io = file_io_for(path)
+    probe = f"{path}/.ingestd-probe-{uuid.uuid4()}"
+    try:
+        if not io.try_write_atomic(probe, b"1") or io.try_write_atomic(probe, b"2"):
+            raise StorageError(f"{path} does not keep two writers apart")
+    finally:
+        io.delete_quietly(probe)
+    return f"{path} can be written to"
+
+
+def _table(settings: PipelineSettings, name: str) -> str:
+    catalog = load_catalog(settings.metastore, settings.warehouse)
+    identifier = Identifier(settings.database, name)
+    if not catalog.table_exists(identifier):
+        return "will be created"
+    refuse_unsupported(catalog.get_table(identifier).schema, for_write=True)
+    return "exists and can be written to"

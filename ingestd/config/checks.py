@@ -1,0 +1,168 @@
+"""Checks beyond single values: names that registries know, patterns, tables that can be written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ingestd.cdc.base import DATA_FORMATS
+from ingestd.config.document import Document, Path
+from ingestd.config.faults import Fault
+from ingestd.config.model import Config, SourceSection
+from ingestd.config.shape import nearest
+from ingestd.config.table_sections import DefaultsSection, TableSection
+from ingestd.errors import IngestdError
+from ingestd.ingest.context import RoutingConfig, TableSettings
+from ingestd.ingest.router import Router
+from ingestd.kafka.properties import KafkaSource, check_properties
+from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
+from ingestd.paimon.io.file_io import file_io_for
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.options import core_options, refuse_unsupported
+from ingestd.paimon.spec.schema import new_schema
+
+_UNKNOWN_KEY = "key"
+"""Stands for the columns of a message key that no message has shown yet."""
+_STATS_MODE = ("fields.", ".stats-mode")
+
+
+def check(config: Config, document: Document) -> list[Fault]:
+    """The faults of a configuration whose values are each fine."""
+    return list(_Checks(config, document).faults())
+
+
+class _Checks:
+    """Runs checks and turns what they raise into faults with a place."""
+
+    def __init__(self, config: Config, document: Document) -> None:
+        self._config = config
+        self._document = document
+        self._found: list[Fault] = []
+
+    def faults(self) -> list[Fault]:
+        config = self._config
+        for name, source in config.sources.items():
+            self._check_source(name, source)
+        self._check_warehouse()
+        self._check_routing()
+        self._check_table(("defaults", "options"), settings_of(config.defaults))
+        for name, table in config.tables.items():
+            self._check_one(name, table)
+        return self._found
+
+    @contextmanager
+    def _at(self, *path: str) -> Iterator[None]:
+        try:
+            yield
+        except IngestdError as error:
+            self._add(path, error.message)
+
+    def _add(self, path: Path, problem: str) -> None:
+        self._found.append(Fault.at(self._document, path, problem))
+
+    def _check_source(self, name: str, source: SourceSection) -> None:
+        with self._at("sources", name, "kafka"):
+            check_properties(KafkaSource(name, source.topics, properties=source.kafka))
+        if source.format not in DATA_FORMATS:
+            problem = f"unknown data format{nearest(source.format, DATA_FORMATS)}"
+            self._add(("sources", name, "format"), problem)
+
+    def _check_warehouse(self) -> None:
+        warehouse = self._config.warehouse
+        with self._at("warehouse", "path"):
+            file_io_for(warehouse.path)
+        with self._at("pipeline", "checkpoint"):
+            file_io_for(self._config.pipeline.checkpoint or "")
+        with self._at("warehouse", "database"):
+            check_database_name(warehouse.database)
+        if warehouse.catalog.metastore not in METASTORES:
+            problem = f"unknown metastore{nearest(warehouse.catalog.metastore, METASTORES)}"
+            self._add(("warehouse", "catalog", "metastore"), problem)
+
+    def _check_routing(self) -> None:
+        database = self._config.warehouse.database
+        with self._at("routing"):
+            Router(routing_of(self._config), database)
+        for source_table, target in self._config.routing.table_mapping.items():
+            with self._at("routing", "table-mapping", source_table):
+                Identifier(database, target)
+
+    def _check_one(self, name: str, table: TableSection) -> None:
+        defaults = settings_of(self._config.defaults)
+        given_from_key = table.primary_keys is None and "primary_keys" in table.model_fields_set
+        if given_from_key and defaults.primary_keys is not None:
+            problem = "'from-key' cannot be had where defaults.primary-keys says otherwise"
+            self._add(("tables", name, "primary-keys"), problem)
+        self._check_table(("tables", name), settings_of(table).over(defaults))
+
+    def _check_table(self, path: Path, settings: TableSettings) -> None:
+        """Make the table that the settings ask for, as far as it is known, and judge it."""
+        columns = _columns(settings)
+        keys = settings.primary_keys
+        try:
+            schema = new_schema(
+                list(columns.items()),
+                _imagined_key(settings) if keys is None else keys,
+                settings.partition_keys,
+                settings.options,
+                0,
+            )
+            core_options(schema)
+            refuse_unsupported(schema, for_write=True)
+        except IngestdError as error:
+            self._add(path, error.message)
+
+
+def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
+    """What a section says of one table, or of all of them."""
+    types = section.schema_.column_types if isinstance(section, TableSection) else {}
+    return TableSettings(
+        primary_keys=section.primary_keys,
+        partition_keys=section.partition_keys,
+        options=dict(section.options),
+        column_types=dict(types),
+    )
+
+
+def routing_of(config: Config) -> RoutingConfig:
+    """The routing as the router takes it."""
+    routing = config.routing
+    return RoutingConfig(
+        table_prefix=routing.table_prefix,
+        table_suffix=routing.table_suffix,
+        table_mapping=dict(routing.table_mapping),
+        including_tables=routing.including_tables,
+        excluding_tables=routing.excluding_tables,
+        merge_shards=routing.merge_shards,
+        unmatched=routing.unmatched,
+    )
+
+
+def _imagined_key(settings: TableSettings) -> tuple[str, ...]:
+    """A key as the messages may have it: with all columns that the settings need in it."""
+    needed = [*settings.partition_keys, *_bucket_keys(settings)]
+    return tuple(dict.fromkeys([*needed, _UNKNOWN_KEY]))
+
+
+def _columns(settings: TableSettings) -> dict[str, DataType]:
+    """Every column that the settings speak of; types that are not declared are taken for text."""
+    begin, end = _STATS_MODE
+    in_options = [
+        name[len(begin) : -len(end)]
+        for name in settings.options
+        if name.startswith(begin) and name.endswith(end)
+    ]
+    keys = settings.primary_keys
+    names = [
+        *(_imagined_key(settings) if keys is None else keys),
+        *settings.partition_keys,
+        *_bucket_keys(settings),
+        *in_options,
+        *settings.column_types,
+    ]
+    text = DataType("STRING")
+    found = {name: settings.column_types.get(name, text) for name in names}
+    return found or {_UNKNOWN_KEY: text}
+
+
+def _bucket_keys(settings: TableSettings) -> list[str]:
+    texts = settings.options.get("bucket-key", "").split(",")
+    return [one.strip() for one in texts if one.strip()]

@@ -1,0 +1,142 @@
+"""A configuration document as a tree of texts in which every node knows where it was written.
+
+Scalars stay the text they are in the file, so that `08`, `1_000` or `on` mean what they say in
+an option that is handed on verbatim; types are given by the model. A null stays None.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import TypeAlias
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from ingestd.errors import ConfigError
+
+Path: TypeAlias = tuple[str | int, ...]
+Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
+
+_MAX_NODES = 20_000
+_MAX_DEPTH = 32
+
+
+@dataclass(slots=True)
+class Document:
+    """A tree, and by path of each node what to tell a person about its place."""
+
+    name: str
+    tree: dict[str, Tree] = field(default_factory=dict)
+    places: dict[Path, str] = field(default_factory=dict)
+
+    def place_of(self, path: Path) -> str:
+        """Where the node was written, or else the nearest node above it."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+        return self.name
+
+
+def read_document(path: FilePath) -> Document:
+    """The document of a YAML file; ConfigError names the file and the line of what is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: the configuration cannot be read: {error}") from error
+    return parse_document(text, str(path))
+
+
+def parse_document(text: str, name: str) -> Document:
+    """The document of a YAML text, which must be one mapping; `name` is for messages."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise ConfigError(_yaml_message(error, name)) from error
+    document = Document(name)
+    if node is None:
+        return document
+    if not isinstance(node, MappingNode):
+        raise ConfigError(f"{name}:{_line(node)}: the file must be a mapping of sections")
+    tree = _Reader(document).read(node, ())
+    if isinstance(tree, dict):
+        document.tree = tree
+    return document
+
+
+class _Reader:
+    """Turns YAML nodes into a tree; one reader for one document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._nodes = 0
+
+    def read(self, node: Node, path: Path) -> Tree:
+        self._nodes += 1
+        if self._nodes > _MAX_NODES or len(path) > _MAX_DEPTH:
+            raise self._error(node, "the document is too large or too deep")
+        self._document.places[path] = self._place(node)
+        if isinstance(node, MappingNode):
+            return self._read_mapping(node, path)
+        if isinstance(node, SequenceNode):
+            return [self.read(one, (*path, index)) for index, one in enumerate(node.value)]
+        return _scalar(node)
+
+    def _read_mapping(self, node: MappingNode, path: Path) -> dict[str, Tree]:
+        tree: dict[str, Tree] = {}
+        lines: dict[Hashable, int] = {}
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                raise self._error(key, "a key must be a plain text; merge keys are not supported")
+            name = str(key.value)
+            if name in lines:
+                raise self._error(key, f"'{name}' is given twice, first in line {lines[name]}")
+            lines[name] = _line(key)
+            tree[name] = self.read(value, (*path, name))
+            self._document.places[*path, name] = self._place(key)
+        return tree
+
+    def _place(self, node: Node) -> str:
+        return f"{self._document.name}:{_line(node)}"
+
+    def _error(self, node: Node, problem: str) -> ConfigError:
+        return ConfigError(f"{self._place(node)}: {problem}")
+
+
+def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, str | None]]:
+    """Every scalar of a tree with its path."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from walk(value, (*path, name))
+    elif isinstance(tree, list):
+        for index, value in enumerate(tree):
+            yield from walk(value, (*path, index))
+    else:
+        yield path, tree
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it: `sources.shop.topics[0]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def _scalar(node: Node) -> str | None:
+    if node.tag == "tag:yaml.org,2002:null":
+        return None
+    return str(node.value)
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _yaml_message(error: yaml.YAMLError, name: str) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{name}:{mark.line + 1}:{mark.column + 1}: no valid YAML: {error.problem}"
+    return f"{name}: no valid YAML: {type(error).__name__}"

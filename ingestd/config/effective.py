@@ -1,0 +1,74 @@
+"""The configuration as it takes effect, for people: every value with its origin, secrets masked."""
+
+import json
+from dataclasses import dataclass
+
+from ingestd.config.document import Path, Tree, dotted, walk
+from ingestd.config.load import LoadedConfig
+from ingestd.config.references import holds_reference
+from ingestd.log import MASK, is_secret_name, redact
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value: its dotted key, its text, and where it was given."""
+
+    key: str
+    value: str
+    origin: str
+
+
+def effective_settings(loaded: LoadedConfig) -> list[Setting]:
+    """All settings in the order of the model; a reference is shown as it was written.
+
+    A table shows only what it sets itself, the rest is that of `defaults`.
+    """
+    dumped = loaded.config.model_dump(mode="json", by_alias=True, exclude={"tables"})
+    dumped["tables"] = loaded.config.model_dump(
+        mode="json", by_alias=True, include={"tables"}, exclude_unset=True
+    ).get("tables", {})
+    return [_setting(loaded, path, value) for path, value in _leaves(dumped, ())]
+
+
+def plain_secrets(loaded: LoadedConfig) -> list[Setting]:
+    """Secrets that stand in the configuration itself instead of a reference to them."""
+    return [
+        Setting(dotted(path), MASK, loaded.document.place_of(path))
+        for path, text in walk(loaded.document.tree)
+        if text and is_secret_name(str(path[-1])) and not holds_reference(text)
+    ]
+
+
+def _leaves(value: object, path: Path) -> list[tuple[Path, object]]:
+    """Values and lists with their paths; an empty section has none."""
+    if isinstance(value, dict):
+        return [leaf for name, one in value.items() for leaf in _leaves(one, (*path, name))]
+    return [(path, value)]
+
+
+def _setting(loaded: LoadedConfig, path: Path, value: object) -> Setting:
+    given = _given(loaded.document.tree, path)
+    if given is None:
+        return Setting(dotted(path), _text(value), DEFAULT)
+    origin = loaded.document.place_of(path)
+    if isinstance(given, str) and holds_reference(given):
+        return Setting(dotted(path), given, origin)
+    secret = is_secret_name(str(path[-1]))
+    return Setting(dotted(path), MASK if secret else redact(_text(value)), origin)
+
+
+def _given(tree: Tree, path: Path) -> Tree:
+    """What the document has at a path, None if nothing."""
+    for part in path:
+        if not isinstance(tree, dict):
+            return None
+        tree = tree.get(str(part))
+    return tree
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)

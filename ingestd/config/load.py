@@ -1,0 +1,57 @@
+"""From a file and the environment to a validated configuration, or to all its faults at once."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from ingestd.config.checks import check
+from ingestd.config.document import Document, Tree, read_document
+from ingestd.config.environment import apply_environment
+from ingestd.config.faults import faults_of, refuse
+from ingestd.config.model import Config
+from ingestd.config.references import resolve_references
+from ingestd.config.shape import shape_of
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """A configuration and where it is from.
+
+    `document` holds the texts as given, references unresolved, the environment applied; `folder`
+    is what relative paths start from.
+    """
+
+    config: Config
+    document: Document
+    folder: FilePath
+
+
+def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> LoadedConfig:
+    """Load and check a configuration; ConfigError lists every fault with its place.
+
+    Nothing outside the file system is asked. Precedence: environment, file, default.
+    """
+    variables = os.environ if environ is None else environ
+    document = read_document(path)
+    folder = path.absolute().parent
+    shape = shape_of(Config)
+    faults = apply_environment(document, shape, variables)
+    tree, unresolved = resolve_references(document, variables, folder)
+    faults += unresolved
+    try:
+        config = Config.model_validate(_without_nulls(tree))
+    except ValidationError as error:
+        refuse(str(path), faults + faults_of(error, document, shape))
+        raise
+    refuse(str(path), faults + check(config, document))
+    return LoadedConfig(config, document, folder)
+
+
+def _without_nulls(tree: Tree) -> Tree:
+    """A key without a value is a key that was not given."""
+    if isinstance(tree, dict):
+        return {name: _without_nulls(one) for name, one in tree.items() if one is not None}
+    return tree

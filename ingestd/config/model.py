@@ -1,0 +1,231 @@
+"""The configuration: every key there is, its type, its default, and what it is for.
+
+Keys exist only for what is honoured. Kafka client properties, Paimon table options and Spark
+settings keep their own names and are handed on verbatim.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ingestd.config.section import Section
+from ingestd.config.table_sections import DefaultsSection, RoutingSection, TableSection
+from ingestd.config.values import Address, Duration, Name, Names, Size, TableName, Texts
+
+
+class PipelineSection(Section):
+    """What identifies the pipeline, and its pace."""
+
+    name: Name = Field(
+        default="ingestd",
+        description="Identity of the pipeline in the tables (commit user `ingestd-NAME`); another "
+        "name is another pipeline, which starts from `scan.startup.mode`.",
+    )
+    checkpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Directory of Spark's checkpoint; without it "
+        "`WAREHOUSE/.ingestd/NAME/checkpoint`.",
+    )
+    trigger: Duration = Field(
+        default=1.0, description="Least time between the starts of two micro-batches."
+    )
+    commit_offsets_to_kafka: bool = Field(
+        default=True,
+        description="Write Kafka's group offsets after the commit, for lag tools; they are never "
+        "read.",
+    )
+
+
+class CatalogSection(Section):
+    """How tables are found."""
+
+    metastore: str = Field(
+        default="filesystem",
+        description="Kind of catalog; `filesystem` keeps a table in `DB.db/TABLE`.",
+    )
+
+
+class WarehouseSection(Section):
+    """Where the tables are."""
+
+    path: str = Field(
+        min_length=1,
+        description="Root of the warehouse: a path, from this file's folder if relative, or a "
+        "`file:` URI.",
+    )
+    database: str = Field(
+        default="default", min_length=1, description="Database that gets the tables."
+    )
+    catalog: CatalogSection = Field(
+        default_factory=CatalogSection, description="How tables are found."
+    )
+
+
+class SourceSection(Section):
+    """Topics of one Kafka cluster that are read in one way."""
+
+    kafka: Texts = Field(
+        repr=False,
+        description="Properties of the Kafka client (librdkafka), verbatim; "
+        "`bootstrap.servers` is needed.",
+    )
+    format: str = Field(description="Data format of the messages: `debezium-json`.")
+    topics: Names = Field(default=(), description="Names of the topics.")
+    topic_pattern: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Instead of `topics`: a regular expression for whole names; new topics join.",
+    )
+    topic_exclude: Names = Field(
+        default=(), description="Names of topics to leave out of `topic-pattern`."
+    )
+    scan_startup_mode: Literal["earliest-offset", "latest-offset"] = Field(
+        default="earliest-offset",
+        alias="scan.startup.mode",
+        description="Where a pipeline starts that no table has heard of.",
+    )
+    on_offset_out_of_range: Literal["fail", "earliest", "latest"] = Field(
+        default="fail",
+        description="What happens when the log no longer has the offsets that come next; anything "
+        "but `fail` loses records and says so in the log.",
+    )
+    max_offsets_per_trigger: int = Field(
+        default=500_000, ge=1, description="Most offsets of this source in one micro-batch."
+    )
+
+    @model_validator(mode="after")
+    def _topics_in_one_way(self) -> Self:
+        if bool(self.topics) == bool(self.topic_pattern):
+            raise ValueError("give either 'topics' or 'topic-pattern'")
+        if self.topic_exclude and self.topic_pattern is None:
+            raise ValueError("'topic-exclude' goes with 'topic-pattern'")
+        try:
+            re.compile(self.topic_pattern or "")
+        except re.error as error:
+            raise ValueError(f"'topic-pattern' is no regular expression: {error}") from error
+        return self
+
+
+class ErrorsSection(Section):
+    """What becomes of records that cannot be used."""
+
+    dead_letter_table: TableName = Field(
+        default="ingestd_dead_letters",
+        description="Append table of the warehouse's database that keeps rejected records.",
+    )
+
+
+class ProcessingSection(Section):
+    """Bounds of memory and of tasks."""
+
+    small_batch_records: int = Field(
+        default=20_000, ge=0, description="A batch of at most so many records runs in one task."
+    )
+    write_tasks: int | None = Field(
+        default=None,
+        ge=1,
+        le=4096,
+        description="Tasks of the write stage; without it one per core.",
+    )
+    max_chunk_records: int = Field(
+        default=50_000, ge=1, description="Most records that a task decodes at a time."
+    )
+    max_chunk_bytes: Size = Field(
+        default=32 << 20, ge=1 << 10, description="Most bytes that a task decodes at a time."
+    )
+    max_record_bytes: Size = Field(
+        default=16 << 20, ge=1 << 10, description="Larger records become dead letters."
+    )
+
+
+class RestartSection(Section):
+    """How often a failed query is started again before the daemon ends."""
+
+    max_attempts: int = Field(default=10, ge=0, description="Most restarts within `window`.")
+    window: Duration = Field(default=600.0, gt=0, description="Older restarts are forgiven.")
+    initial_backoff: Duration = Field(default=1.0, description="Wait before the first restart.")
+    max_backoff: Duration = Field(default=60.0, description="The wait doubles up to this.")
+
+
+class HttpSection(Section):
+    """The pages of the daemon."""
+
+    listen: Address = Field(
+        default="127.0.0.1:8080",
+        description="HOST:PORT of `/metrics`, `/livez`, `/readyz` and `/status`; port 0 takes a "
+        "free one, `0.0.0.0:8080` is for containers.",
+    )
+
+
+class LoggingSection(Section):
+    """Log lines on standard output."""
+
+    format: Literal["auto", "json", "text"] = Field(
+        default="auto", description="`auto` is text on a terminal and JSON elsewhere."
+    )
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="Least level that is written."
+    )
+
+
+class Config(BaseSettings):
+    """One pipeline."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True
+    )
+
+    warehouse: WarehouseSection = Field(description="Where the tables are.")
+    sources: Mapping[Name, SourceSection] = Field(
+        min_length=1, description="Kafka sources by name; the name is kept in the tables."
+    )
+    pipeline: PipelineSection = Field(
+        default_factory=PipelineSection, description="What identifies the pipeline, and its pace."
+    )
+    routing: RoutingSection = Field(
+        default_factory=RoutingSection,
+        description="Which source tables are taken, and under which names.",
+    )
+    defaults: DefaultsSection = Field(
+        default_factory=DefaultsSection, description="What holds for every table."
+    )
+    tables: Mapping[TableName, TableSection] = Field(
+        default={}, description="Target tables by name, where they differ from `defaults`."
+    )
+    errors: ErrorsSection = Field(
+        default_factory=ErrorsSection, description="What becomes of records that cannot be used."
+    )
+    processing: ProcessingSection = Field(
+        default_factory=ProcessingSection, description="Bounds of memory and of tasks."
+    )
+    restart: RestartSection = Field(
+        default_factory=RestartSection, description="How often a failed query is started again."
+    )
+    http: HttpSection = Field(default_factory=HttpSection, description="The pages of the daemon.")
+    logging: LoggingSection = Field(default_factory=LoggingSection, description="Log lines.")
+    spark: Texts = Field(
+        default={}, description="Settings of the Spark session, verbatim; local by default."
+    )
+
+    @model_validator(mode="after")
+    def _spark_names(self) -> Self:
+        strange = [name for name in self.spark if not name.startswith("spark.")]
+        if strange:
+            raise ValueError(f"spark: settings of Spark begin with 'spark.', not {strange}")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is given: `load` reads the environment itself, to refuse unknown names."""
+        return (init_settings,)

@@ -1,0 +1,82 @@
+"""Secrets that a configuration only points to: `${env:NAME}` and `${file:PATH}`.
+
+They are resolved when the configuration is loaded, and registered so that no log line and no
+message shows them.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+
+from ingestd.config.document import Document, Path, Tree, walk
+from ingestd.config.faults import Fault
+from ingestd.log import add_secrets, is_secret_name
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_MAX_BYTES = 64 << 10
+
+
+class _UnresolvedError(Exception):
+    """A reference that leads to nothing."""
+
+
+def holds_reference(text: str | None) -> bool:
+    """Whether a text points to a value elsewhere."""
+    return text is not None and _REFERENCE.search(text) is not None
+
+
+def resolve_references(
+    document: Document, environ: Mapping[str, str], folder: FilePath
+) -> tuple[Tree, list[Fault]]:
+    """The tree with all references replaced, and the faults of those that lead to nothing.
+
+    A relative path is one from `folder`. A line break at the end of a file is not part of it.
+    """
+    faults: list[Fault] = []
+
+    def replaced(tree: Tree, path: Path) -> Tree:
+        if isinstance(tree, dict):
+            return {name: replaced(one, (*path, name)) for name, one in tree.items()}
+        if isinstance(tree, list):
+            return [replaced(one, (*path, index)) for index, one in enumerate(tree)]
+        if tree is None or not holds_reference(tree):
+            return tree
+        try:
+            return _REFERENCE.sub(lambda found: _look_up(found[1], environ, folder), tree)
+        except _UnresolvedError as error:
+            faults.append(Fault.at(document, path, str(error)))
+            return tree
+
+    resolved = replaced(document.tree, ())
+    _register(document.tree, resolved)
+    return resolved, faults
+
+
+def _register(raw: Tree, resolved: Tree) -> None:
+    """Make known what must not be shown: what came by reference, and what a name gives away."""
+    before = dict(walk(raw))
+    add_secrets(
+        value
+        for path, value in walk(resolved)
+        if value and (value != before[path] or is_secret_name(str(path[-1])))
+    )
+
+
+def _look_up(reference: str, environ: Mapping[str, str], folder: FilePath) -> str:
+    kind, colon, name = reference.partition(":")
+    if kind == "env" and name:
+        if name not in environ:
+            raise _UnresolvedError(f"environment variable {name} is not set")
+        return environ[name]
+    if kind == "file" and name:
+        return _read(folder / name)
+    raise _UnresolvedError(f"'${{{kind}{colon}...}}' is neither ${{env:NAME}} nor ${{file:PATH}}")
+
+
+def _read(path: FilePath) -> str:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise _UnresolvedError(f"{path} is larger than {_MAX_BYTES} bytes")
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _UnresolvedError(f"{path} cannot be read: {type(error).__name__}") from error

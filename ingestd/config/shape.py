@@ -1,0 +1,56 @@
+"""Which keys there may be at each place of a configuration, read off the model."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+
+from ingestd.config.document import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What may be at a place: a value, a section with `keys`, or a map of `element`s by name."""
+
+    keys: Mapping[str, "Shape"] = field(default_factory=dict)
+    element: "Shape | None" = None
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is a single value or a list of them."""
+        return not self.keys and self.element is None
+
+    def at(self, path: Path) -> "Shape | None":
+        """The shape at a path below; None where nothing may be."""
+        found: Shape | None = self
+        for part in path:
+            if found is None or isinstance(part, int):
+                return None
+            found = found.element or found.keys.get(part)
+        return found
+
+
+def shape_of(annotation: Any) -> Shape:  # noqa: ANN401  (whatever may stand behind a colon)
+    """The shape of a model, or of the annotation of one of its fields."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = annotation.model_fields.items()
+        return Shape({spec.alias or name: shape_of(spec.annotation) for name, spec in fields})
+    if get_origin(annotation) is Mapping:
+        return Shape(element=shape_of(get_args(annotation)[1]))
+    return Shape()
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown key: the key that was meant, or those there are."""
+    names = list(known)
+    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; there is: {', '.join(sorted(names))}" if names else ""
+
+
+def plain(name: str) -> str:
+    """A key as an environment variable can spell it: lower case, with `_` for `-` and `.`."""
+    return name.lower().replace("-", "_").replace(".", "_")

@@ -1,0 +1,76 @@
+"""Durations and sizes as people write them: `10s`, `1 min`, `512mb`."""
+
+import re
+
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+_SECONDS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "seconds": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "minutes": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "hours": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
+    "days": 86400.0,
+}
+_BYTES = {
+    "b": 1,
+    "bytes": 1,
+    "k": 1 << 10,
+    "kb": 1 << 10,
+    "m": 1 << 20,
+    "mb": 1 << 20,
+    "g": 1 << 30,
+    "gb": 1 << 30,
+}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds; ValueError without a unit or for anything else that is no duration."""
+    number, unit = _parts(text, "10s, 500ms, 1 min, 2h or 1d")
+    if unit not in _SECONDS:
+        raise ValueError(f"'{text}' is no duration; write 10s, 500ms, 1 min, 2h or 1d")
+    return number * _SECONDS[unit]
+
+
+def parse_size(text: str) -> int:
+    """Bytes (kb, mb and gb are powers of 1024); ValueError without a unit."""
+    number, unit = _parts(text, "512kb, 32mb or 1gb")
+    size = number * _BYTES.get(unit, 0)
+    if unit not in _BYTES or size != int(size):
+        raise ValueError(f"'{text}' is no size; write 512kb, 32mb or 1gb")
+    return int(size)
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest text that `parse_duration` reads as the same."""
+    for unit in ("d", "h", "min", "s"):
+        count = seconds / _SECONDS[unit]
+        if count >= 1 and count == int(count):
+            return f"{int(count)}{unit}"
+    millis = f"{seconds * 1000:.3f}".rstrip("0").rstrip(".")
+    return f"{millis}ms"
+
+
+def format_size(size: int) -> str:
+    """The shortest text that `parse_size` reads as the same."""
+    for unit in ("gb", "mb", "kb"):
+        if size and size % _BYTES[unit] == 0:
+            return f"{size // _BYTES[unit]}{unit}"
+    return f"{size}b"
+
+
+def _parts(text: str, examples: str) -> tuple[float, str]:
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise ValueError(f"'{text}' is no number with a unit; write {examples}")
+    if not found[2]:
+        raise ValueError(f"'{text}' has no unit; write {examples}")
+    return float(found[1]), found[2].lower()

@@ -1,0 +1,87 @@
+"""Types of single values: texts in, typed values out, and back again for showing them."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from ingestd.config.units import format_duration, format_size, parse_duration, parse_size
+from ingestd.errors import IngestdError
+from ingestd.paimon.spec.data_types import DataType, parse_type
+
+FROM_KEY = "from-key"
+NO_KEYS = "none"
+
+
+def _duration(value: object) -> object:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def _size(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _names(value: object) -> object:
+    """A list, or the text of one: `a, b` or JSON, since an environment has only texts."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise ValueError("neither a list nor names with commas between") from error
+    return [one.strip() for one in value.split(",") if one.strip()]
+
+
+def _keys(value: object) -> object:
+    if value == FROM_KEY:
+        return None
+    return () if value == NO_KEYS else _names(value)
+
+
+def _show_keys(keys: tuple[str, ...] | None) -> str | list[str]:
+    if keys is None:
+        return FROM_KEY
+    return list(keys) or NO_KEYS
+
+
+def _data_type(value: object) -> DataType:
+    """A type as a text, or in the form that a table's schema file has for nested types."""
+    if isinstance(value, DataType):
+        return value
+    try:
+        return parse_type(_numbered(value) if isinstance(value, dict) else str(value))
+    except IngestdError as error:
+        raise ValueError(f"no type of a column: {error.message}") from error
+
+
+def _numbered(value: object) -> Any:  # noqa: ANN401  (a document, texts for its numbers)
+    """The same document with the ids of fields as numbers."""
+    if isinstance(value, list):
+        return [_numbered(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    ids = value.get("id")
+    numbers = {"id": int(ids)} if isinstance(ids, str) and ids.isdecimal() else {}
+    return {**{name: _numbered(one) for name, one in value.items()}, **numbers}
+
+
+def _address(value: object) -> str:
+    host, colon, port = str(value).rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"'{value}' is no HOST:PORT, such as 127.0.0.1:8080")
+    return str(value)
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=100)]
+TableName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
+Texts = Mapping[str, str]
+Duration = Annotated[
+    float, BeforeValidator(_duration), PlainSerializer(format_duration, return_type=str)
+]
+Size = Annotated[int, BeforeValidator(_size), PlainSerializer(format_size, return_type=str)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Keys = Annotated[tuple[str, ...] | None, BeforeValidator(_keys), PlainSerializer(_show_keys)]
+TypeText = Annotated[DataType, BeforeValidator(_data_type), PlainSerializer(str, return_type=str)]
+Address = Annotated[str, BeforeValidator(_address)]

@@ -1,0 +1,110 @@
+"""What a batch leaves behind on the driver: metrics, status, and one line in the log."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from ingestd import metrics
+from ingestd.daemon.status import Status
+from ingestd.ingest.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.counts import Counts
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.log import bind_thread
+from ingestd.paimon.spec.data_types import RowKind
+
+_LOG = logging.getLogger(__name__)
+TOTAL = "total"
+
+
+class BatchLog:
+    """The listener of a pipeline; `succeeded` is called after each batch that went through."""
+
+    def __init__(
+        self,
+        status: Status,
+        succeeded: Callable[[], None],
+        clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._status = status
+        self._succeeded = succeeded
+        self._clock = clock
+        self._ticks = ticks
+        self._begun = ticks()
+
+    def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
+        """Remember when it began; its id is on every line that this thread logs."""
+        self._begun = self._ticks()
+        bind_thread(batch_id=batch_id)
+        self._status.batch_started(batch_id, ranges)
+        _LOG.debug("batch_started", extra={"ctx": {"offsets": sum(one.rows for one in ranges)}})
+
+    def phase(self, name: str, seconds: float) -> None:
+        """Told again in the summary, where it is counted."""
+        _LOG.debug("phase", extra={"ctx": {"phase": name, "seconds": round(seconds, 3)}})
+
+    def batch_finished(self, summary: BatchSummary) -> None:
+        """Count, tell the status, write the line."""
+        seconds = summary.seconds.get(TOTAL, self._ticks() - self._begun)
+        _count(summary.counts)
+        now = self._clock()
+        for commit in summary.commits:
+            _count_commit(commit, now)
+        for phase, spent in summary.seconds.items():
+            if phase != TOTAL:
+                metrics.record_phase(phase, spent)
+        metrics.record_batch(summary.batch_id, seconds, now)
+        self._status.batch_finished(summary)
+        self._succeeded()
+        _log_rejected(summary)
+        _log_batch(summary, seconds)
+        bind_thread(batch_id=None)
+
+
+def _count(counts: Counts) -> None:
+    read: dict[tuple[str, str], tuple[int, int]] = {}
+    for place, records in counts.records.items():
+        so_far = read.get((place.source, place.topic), (0, 0))
+        size = counts.bytes.get(place, 0)
+        read[place.source, place.topic] = (so_far[0] + records, so_far[1] + size)
+    for (source, topic), (records, size) in read.items():
+        metrics.record_read(source, topic, records, size)
+    metrics.record_control(counts.control)
+    for (table, kind), rows in counts.rows.items():
+        metrics.record_rows(table, RowKind(kind).symbol, rows)
+    for (table, reason), rows in counts.skipped.items():
+        metrics.record_skipped(table, reason, rows)
+    for (stage, reason), records in counts.rejected.items():
+        metrics.record_dead_letters(stage, reason, records)
+    for table, files in counts.files.items():
+        metrics.record_files(table, files, counts.file_bytes.get(table, 0))
+
+
+def _count_commit(commit: TableCommit, now: float) -> None:
+    metrics.record_commit(commit.table, commit.status, commit.attempts, commit.seconds)
+    if commit.status == "committed" and commit.snapshot_id is not None:
+        metrics.record_snapshot(commit.table, commit.snapshot_id, now)
+
+
+def _log_rejected(summary: BatchSummary) -> None:
+    for one in summary.rejected:
+        place = {"source": one.source, "topic": one.topic, "partition": one.partition}
+        cause = {"stage": one.stage, "reason": one.reason, "message": one.message}
+        _LOG.warning("record_rejected", extra={"ctx": {**place, "offset": one.offset, **cause}})
+
+
+def _log_batch(summary: BatchSummary, seconds: float) -> None:
+    counts = summary.counts
+    records = sum(counts.records.values())
+    snapshots = {one.table: one.snapshot_id for one in summary.commits if one.snapshot_id}
+    fields = {
+        "records": records,
+        "bytes": sum(counts.bytes.values()),
+        "rows": sum(counts.rows.values()),
+        "rejected": sum(counts.rejected.values()),
+        "seconds": round(seconds, 3),
+        "phases": {name: round(spent, 3) for name, spent in summary.seconds.items()},
+        "snapshots": snapshots,
+    }
+    level = logging.INFO if records or summary.commits else logging.DEBUG
+    _LOG.log(level, "batch_finished", extra={"ctx": fields})

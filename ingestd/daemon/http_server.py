@@ -1,0 +1,172 @@
+"""The pages of the daemon: metrics, probes and status; reading only, on one port.
+
+A fixed number of connections is served at a time, each with a time limit, so that slow or many
+clients cost the stream nothing.
+"""
+
+import html
+import json
+import logging
+import socket
+import threading
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar, NamedTuple
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from ingestd.daemon.status import Status
+from ingestd.errors import ConfigError
+
+_LOG = logging.getLogger(__name__)
+_MAX_CONNECTIONS = 16
+_REQUEST_SECONDS = 5.0
+_TEXT = "text/plain; charset=utf-8"
+_PAGES: Mapping[str, str] = {
+    "/metrics": "Prometheus metrics",
+    "/livez": "200 while the daemon's loop is alive",
+    "/readyz": "200 while the query runs and its sources answer",
+    "/status": "state, tables, offsets and lag as JSON",
+}
+
+
+class Answer(NamedTuple):
+    """What a page says."""
+
+    code: HTTPStatus
+    content_type: str
+    body: bytes
+
+
+def page(path: str, status: Status) -> Answer:
+    """The answer to a GET of a path."""
+    if path == "/metrics":
+        return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest())
+    if path == "/livez":
+        return _probe(status.is_live, "alive", "the loop is stuck")
+    if path == "/readyz":
+        return _probe(status.is_ready, "ready", "not ready")
+    if path == "/status":
+        body = json.dumps(status.document(), indent=2).encode() + b"\n"
+        return Answer(HTTPStatus.OK, "application/json", body)
+    if path == "/":
+        return Answer(HTTPStatus.OK, "text/html; charset=utf-8", _index(status.document()))
+    names = ", ".join(["/", *_PAGES])
+    return Answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is: {names}\n".encode())
+
+
+class HttpServer:
+    """Serves the pages in threads of its own from `start` to `stop`."""
+
+    def __init__(self, listen: str, status: Status) -> None:
+        host, _, port = listen.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        handler = type("Handler", (_Handler,), {"status": status})
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        server_class = type("Server", (_Server,), {"address_family": family})
+        try:
+            self._server: _Server = server_class((host, int(port)), handler)
+        except OSError as error:
+            raise ConfigError(
+                f"http.listen: {listen} cannot be listened on: {error.strerror or error}; choose "
+                "another, or port 0 for any that is free (INGESTD__HTTP__LISTEN=127.0.0.1:0)"
+            ) from error
+        self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT that is listened on."""
+        host, port = self._server.server_address[:2]
+        name = host if isinstance(host, str) else host.decode()
+        return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+        _LOG.info("http_listening", extra={"ctx": {"address": self.address}})
+
+    def stop(self) -> None:
+        """Serve no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
+        if self._slots.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
+        _LOG.debug("http_request_failed", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    status: ClassVar[Status]
+    timeout = _REQUEST_SECONDS
+    server_version = "ingestd"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401  (types of the base class)
+        _LOG.debug("http_request", extra={"ctx": {"request": format % args}})
+
+    def _answer(self, *, with_body: bool) -> None:
+        answer = page(self.path.partition("?")[0], self.status)
+        self.send_response(answer.code)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if with_body:
+            self.wfile.write(answer.body)
+
+
+def _probe(good: bool, yes: str, no: str) -> Answer:
+    code = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
+    return Answer(code, _TEXT, f"{yes if good else no}\n".encode())
+
+
+def _index(status: Mapping[str, Any]) -> bytes:
+    """A page for people: what the pipeline does, its tables, and where to look on."""
+    name, state = html.escape(status["pipeline"]), html.escape(status["state"])
+    links = "".join(
+        f'<li><a href="{path}">{path}</a> {html.escape(text)}</li>' for path, text in _PAGES.items()
+    )
+    rows = "".join(
+        f"<tr><td>{html.escape(table)}</td><td>{one['snapshot_id']}</td>"
+        f"<td>{html.escape(one['committed_at'])}</td></tr>"
+        for table, one in status["tables"].items()
+    )
+    error = status["last_error"]
+    newest = f"<p>Last error: {html.escape(error['message'])}</p>" if error else ""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>'
+        "<style>body{font-family:sans-serif;margin:2em}td,th{padding:.2em 1em .2em 0;"
+        "text-align:left}</style>"
+        f"<h1>{name}: {state}</h1><p>since {html.escape(status['since'])}, restarts: "
+        f"{status['restarts']}</p>{newest}<ul>{links}</ul>"
+        f"<table><tr><th>table</th><th>snapshot</th><th>committed</th></tr>{rows}</table></html>\n"
+    ).encode()

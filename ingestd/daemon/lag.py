@@ -1,0 +1,79 @@
+"""Asks the brokers, beside the stream, where topics end: for lag and for readiness."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from ingestd.daemon.status import Status
+from ingestd.errors import IngestdError
+from ingestd.kafka.offsets import OffsetClient, TopicPartitions
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import TopicOffsets
+
+_LOG = logging.getLogger(__name__)
+_INTERVAL_SECONDS = 5.0
+_REQUEST_SECONDS = 10.0
+
+
+class Cluster(Protocol):
+    """The questions that are asked; `OffsetClient` answers them."""
+
+    def list_topic_partitions(self) -> TopicPartitions:
+        """Partitions of the topics that the source selects."""
+
+    def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
+        """The last stable offsets."""
+
+
+def _connect(source: KafkaSource) -> Cluster:
+    return OffsetClient(source, request_seconds=_REQUEST_SECONDS)
+
+
+class LagMonitor:
+    """A thread that asks every source in turn; a source that does not answer is asked again."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, KafkaSource],
+        status: Status,
+        connect: Callable[[KafkaSource], Cluster] = _connect,
+    ) -> None:
+        self._sources = sources
+        self._status = status
+        self._connect = connect
+        self._clusters: dict[str, Cluster] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
+
+    def start(self) -> None:
+        """Begin asking."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask no more; a question under way ends by itself."""
+        self._stopping.set()
+
+    def ask_all(self) -> None:
+        """Ask every source once."""
+        for name, source in self._sources.items():
+            try:
+                ends = self._ask(name, source)
+            except IngestdError as error:
+                self._clusters.pop(name, None)
+                if self._status.source_silent(name):
+                    context = {"source": name, "error": error.message}
+                    _LOG.warning("source_unreachable", extra={"ctx": context})
+            else:
+                self._status.source_answered(name, ends)
+
+    def _ask(self, name: str, source: KafkaSource) -> TopicOffsets:
+        if name not in self._clusters:
+            self._clusters[name] = self._connect(source)
+        cluster = self._clusters[name]
+        return cluster.end_offsets(cluster.list_topic_partitions())
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.ask_all()
+            self._stopping.wait(_INTERVAL_SECONDS)

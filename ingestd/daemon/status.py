@@ -1,0 +1,206 @@
+"""What the daemon knows of itself: written by its threads, read by the HTTP pages and metrics."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ingestd import metrics
+from ingestd.errors import IngestdError
+from ingestd.ingest.batch_summary import BatchSummary
+from ingestd.kafka.ranges import OffsetRange, TopicOffsets
+from ingestd.log import redact
+
+STUCK_SECONDS = 300.0
+"""The loop ticks every second; the start of Spark is the longest that it may be silent."""
+
+Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The newest error of the query."""
+
+    kind: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """The newest commit to a table."""
+
+    snapshot_id: int | None
+    result: str
+    at: float
+
+
+class Status:
+    """State of one pipeline; every method may be called by any thread."""
+
+    def __init__(
+        self,
+        pipeline: str,
+        version: str,
+        sources: Iterable[str],
+        clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pipeline = pipeline
+        self._version = version
+        self._clock = clock
+        self._ticks = ticks
+        self._lock = threading.Lock()
+        self._state = "starting"
+        self._since = clock()
+        self._beat = ticks()
+        self._restarts = 0
+        self._failure: Failure | None = None
+        self._running_batch: int | None = None
+        self._finished_batch: int | None = None
+        self._batch_done = False
+        self._tables: dict[str, TableStatus] = {}
+        self._positions: dict[Place, int] = {}
+        self._ends: dict[Place, int] = {}
+        self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
+        metrics.record_build(version)
+        metrics.record_state(self._state)
+
+    def enter(self, state: str) -> None:
+        """The pipeline now does this; a query that starts has yet to finish a batch."""
+        with self._lock:
+            self._state, self._since, self._beat = state, self._clock(), self._ticks()
+            if state == "starting":
+                self._batch_done, self._running_batch = False, None
+        metrics.record_state(state)
+
+    def beat(self) -> None:
+        """The loop is alive."""
+        with self._lock:
+            self._beat = self._ticks()
+
+    def failed(self, error: IngestdError) -> None:
+        """The query failed."""
+        now = self._clock()
+        with self._lock:
+            self._failure = Failure(type(error).__name__, redact(error.message), now)
+        metrics.record_failure(now)
+
+    def restarting(self, error: IngestdError) -> None:
+        """The query will be started again."""
+        with self._lock:
+            self._restarts += 1
+        metrics.record_restart(type(error).__name__)
+
+    def batch_started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
+        """A batch begins: what it starts from is in the tables."""
+        with self._lock:
+            self._running_batch = batch_id
+            for one in ranges:
+                self._positions.setdefault((one.source, one.topic, one.partition), one.start)
+
+    def batch_finished(self, summary: BatchSummary) -> None:
+        """A batch has landed."""
+        now = self._clock()
+        with self._lock:
+            self._running_batch, self._finished_batch = None, summary.batch_id
+            self._batch_done = True
+            for commit in summary.commits:
+                self._tables[commit.table] = TableStatus(commit.snapshot_id, commit.status, now)
+            for source, topics in summary.until.items():
+                self._positions.update(_places(source, topics))
+        self._publish_offsets()
+
+    def source_answered(self, source: str, ends: TopicOffsets) -> None:
+        """The brokers of a source told where its topic partitions end."""
+        with self._lock:
+            self._reachable[source] = True
+            found = _places(source, ends)
+            gone = [one for one in self._ends if one[0] == source and one not in found]
+            for one in gone:
+                del self._ends[one]
+                self._positions.pop(one, None)
+            self._ends.update(found)
+        metrics.record_reachable(source, reachable=True)
+        metrics.forget_partitions(gone)
+        self._publish_offsets()
+
+    def source_silent(self, source: str) -> bool:
+        """The brokers of a source did not answer; whether that is news."""
+        with self._lock:
+            news = self._reachable.get(source) is not False
+            self._reachable[source] = False
+        metrics.record_reachable(source, reachable=False)
+        return news
+
+    @property
+    def is_live(self) -> bool:
+        """False only if the loop has been silent for too long."""
+        with self._lock:
+            return self._ticks() - self._beat < STUCK_SECONDS
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the query runs and has finished a batch, or knows that its sources are there."""
+        with self._lock:
+            reachable = all(self._reachable.values())
+            return self._state == "running" and (self._batch_done or reachable)
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for /status."""
+        live, ready = self.is_live, self.is_ready
+        with self._lock:
+            failure = self._failure
+            return {
+                "pipeline": self._pipeline,
+                "version": self._version,
+                "state": self._state,
+                "since": _time(self._since),
+                "live": live,
+                "ready": ready,
+                "restarts": self._restarts,
+                "last_error": failure
+                and {"type": failure.kind, "message": failure.message, "at": _time(failure.at)},
+                "batch": {"running": self._running_batch, "finished": self._finished_batch},
+                "tables": {
+                    name: {
+                        "snapshot_id": one.snapshot_id,
+                        "result": one.result,
+                        "committed_at": _time(one.at),
+                    }
+                    for name, one in sorted(self._tables.items())
+                },
+                "sources": {name: self._source(name) for name in sorted(self._reachable)},
+            }
+
+    def _source(self, name: str) -> dict[str, Any]:
+        topics: dict[str, dict[str, dict[str, int | None]]] = {}
+        for place in sorted({*self._positions, *self._ends}):
+            if place[0] == name:
+                position, end = self._positions.get(place), self._ends.get(place)
+                lag = None if position is None or end is None else max(end - position, 0)
+                offsets = {"position": position, "end": end, "lag": lag}
+                topics.setdefault(place[1], {})[str(place[2])] = offsets
+        return {"reachable": self._reachable[name], "topics": topics}
+
+    def _publish_offsets(self) -> None:
+        with self._lock:
+            places = {*self._positions, *self._ends}
+            known = [(one, self._positions.get(one), self._ends.get(one)) for one in places]
+        for (source, topic, partition), position, end in known:
+            metrics.record_position(source, topic, partition, position=position, end=end)
+
+
+def _places(source: str, topics: TopicOffsets) -> dict[Place, int]:
+    return {
+        (source, topic, partition): offset
+        for topic, partitions in topics.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def _time(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

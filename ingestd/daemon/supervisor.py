@@ -1,0 +1,224 @@
+"""Keeps one pipeline running: starts it, restarts what may heal, stops what may not, on signals.
+
+The query runs in a thread of its own; the main thread only waits, so that signals are heard at
+any time.
+"""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Protocol
+
+from ingestd.daemon.batch_log import BatchLog
+from ingestd.daemon.http_server import HttpServer
+from ingestd.daemon.lag import LagMonitor
+from ingestd.daemon.restarts import RestartBudget, RestartPolicy
+from ingestd.daemon.status import Status
+from ingestd.errors import IngestdError, RetryableError
+from ingestd.ingest.batch_summary import BatchListener
+from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.spark.pipeline import Pipeline
+
+_LOG = logging.getLogger(__name__)
+_TICK_SECONDS = 1.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+UNEXPECTED = 1
+
+
+class Run(Protocol):
+    """One run of a pipeline, as `ingestd.spark.pipeline.Pipeline` is."""
+
+    def start(self, *, until_latest: bool) -> None:
+        """Start the query."""
+
+    def await_termination(self, timeout: float) -> bool:
+        """Wait; True when the query has ended. Raises the error that ended it."""
+
+    def stop(self) -> None:
+        """End the batch in flight and then the query."""
+
+
+MakeRun = Callable[[PipelineSettings, BatchListener], Run]
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSettings:
+    """What the daemon needs beside the pipeline: its address, its patience, its version."""
+
+    listen: str
+    version: str
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
+    until_latest: bool = False
+
+
+class Supervisor:
+    """Runs a pipeline until it is done, is stopped, or cannot go on."""
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        daemon: DaemonSettings,
+        status: Status,
+        make_run: MakeRun = Pipeline,
+    ) -> None:
+        self._settings = settings
+        self._until_latest = daemon.until_latest
+        self._status = status
+        self._make_run = make_run
+        self._budget = RestartBudget(daemon.restarts)
+        self._listener = BatchLog(status, self._budget.succeeded)
+        self._stopping = threading.Event()
+        self._run: Run | None = None
+
+    def run(self) -> int:
+        """The exit code, when all is over."""
+        while True:
+            error = self._attempt()
+            if error is not None:
+                self._status.failed(error)
+            if error is None or (self._stopping.is_set() and isinstance(error, RetryableError)):
+                self._status.enter("stopped")
+                _log_end(error)
+                return 0
+            if not self._wait_for_restart(error):
+                return self._give_up(error)
+
+    def stop(self) -> None:
+        """End the batch in flight and then everything; returns when the query has ended."""
+        self._stopping.set()
+        self._status.enter("draining")
+        if self._run is not None:
+            self._run.stop()
+
+    def _attempt(self) -> IngestdError | None:
+        """One run of the query: None when it ended as it should, else what ended it."""
+        if self._stopping.is_set():
+            return None
+        self._status.enter("starting")
+        run = self._run = self._make_run(self._settings, self._listener)
+        try:
+            run.start(until_latest=self._until_latest)
+            if self._stopping.is_set():
+                run.stop()
+            else:
+                self._status.enter("running")
+                _LOG.info("query_running")
+            while not run.await_termination(_TICK_SECONDS):
+                self._status.beat()
+        except IngestdError as error:
+            run.stop()
+            return error
+        if self._until_latest or self._stopping.is_set():
+            return None
+        return RetryableError("the query ended by itself, although nothing told it to")
+
+    def _wait_for_restart(self, error: IngestdError) -> bool:
+        """Wait out the backoff; False if the error does not heal or happened too often."""
+        if not isinstance(error, RetryableError):
+            return False
+        seconds = self._budget.next_wait(time.monotonic())
+        if seconds is None:
+            _LOG.error("restart_budget_used_up")
+            return False
+        context = {"error_type": type(error).__name__, "message": error.message}
+        _LOG.warning(
+            "query_failed_restarting",
+            extra={"ctx": {**context, "wait_seconds": round(seconds, 1)}},
+        )
+        self._status.restarting(error)
+        self._status.enter("backoff")
+        end = time.monotonic() + seconds
+        while not self._stopping.wait(min(_TICK_SECONDS, max(end - time.monotonic(), 0))):
+            self._status.beat()
+            if time.monotonic() >= end:
+                break
+        return True
+
+    def _give_up(self, error: IngestdError) -> int:
+        self._status.enter("failed")
+        context = {"error_type": type(error).__name__, "message": error.message}
+        _LOG.error("pipeline_failed", extra={"ctx": {**context, "exit_code": error.exit_code}})
+        return error.exit_code
+
+
+def supervise(
+    settings: PipelineSettings, daemon: DaemonSettings, make_run: MakeRun = Pipeline
+) -> int:
+    """Run the daemon in this process to its end; the exit code.
+
+    Must be called on the main thread. SIGTERM and SIGINT end the batch in flight and give 0; a
+    second one ends the process at once. Raises ConfigError if the address cannot be listened on.
+    """
+    stop_asked = threading.Event()
+    context = {"version": daemon.version, "warehouse": settings.warehouse, "pid": os.getpid()}
+    with _handled_signals(stop_asked):
+        _LOG.info("daemon_started", extra={"ctx": context})
+        status = Status(settings.name, daemon.version, settings.sources)
+        supervisor = Supervisor(settings, daemon, status, make_run)
+        with _pages(daemon, settings, status), ThreadPoolExecutor(1, "query") as thread:
+            task = thread.submit(supervisor.run)
+            _wait(task, stop_asked, supervisor)
+    return _exit_code(task)
+
+
+@contextmanager
+def _pages(daemon: DaemonSettings, settings: PipelineSettings, status: Status) -> Iterator[None]:
+    """Serve the pages, and ask for lag, as long as the block runs."""
+    server = HttpServer(daemon.listen, status)
+    lag = LagMonitor({name: one.kafka for name, one in settings.sources.items()}, status)
+    server.start()
+    lag.start()
+    try:
+        yield
+    finally:
+        lag.stop()
+        server.stop()
+
+
+def _wait(task: Future[int], stop_asked: threading.Event, supervisor: Supervisor) -> None:
+    while not wait([task], timeout=0.1).done:
+        if stop_asked.is_set():
+            stop_asked.clear()
+            supervisor.stop()
+
+
+def _exit_code(task: Future[int]) -> int:
+    error = task.exception()
+    if error is None:
+        return task.result()
+    _LOG.error("pipeline_broke", exc_info=error)
+    return error.exit_code if isinstance(error, IngestdError) else UNEXPECTED
+
+
+@contextmanager
+def _handled_signals(stop_asked: threading.Event) -> Iterator[None]:
+    """The first signal asks to stop, the second one ends the process where it stands."""
+    seen: list[int] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            os._exit(128 + number)
+        stop_asked.set()
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _log_end(error: IngestdError | None) -> None:
+    if error is None:
+        _LOG.info("pipeline_stopped")
+    else:
+        context = {"error_type": type(error).__name__, "message": error.message}
+        _LOG.warning("pipeline_stopped_after_error", extra={"ctx": context})

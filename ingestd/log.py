@@ -1,0 +1,169 @@
+"""Log lines: one event a line, as JSON for machines or as text for people, secrets struck out.
+
+An event is a short constant message; its fields go in `extra={"ctx": {...}}`. Whatever a field
+holds, it can neither begin a line of its own nor reach the terminal as a control sequence.
+"""
+
+import json
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+LogFormat = Literal["auto", "json", "text"]
+
+MASK = "******"
+_FEWEST_CHARACTERS = 4
+"""Shorter secrets are not looked for in lines: they would strike out half of every word."""
+_NOT_A_SECRET = frozenset(
+    {"true", "false", "null", "none", "localhost", "json", "text", "ingestd", "kafka", "fail"}
+)
+_SECRET_NAME = re.compile(
+    r"passw|secret|token|credential|private|jaas|api[-_.]?key|access[-_.]?key|ssl\.key\.pem"
+    r"|oauthbearer\.config|user\.?info",
+    re.IGNORECASE,
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_PLAIN = re.compile(r"[^\s\"=]+")
+_NOISY = {"py4j": logging.CRITICAL, "urllib3": logging.WARNING}
+
+_process_fields: dict[str, object] = {}
+_secrets: set[str] = set()
+_bound: ContextVar[Mapping[str, object]] = ContextVar("ingestd_log_fields")
+
+
+def configure_logging(
+    level: str, style: LogFormat, *, stream: TextIO | None = None, **fields: object
+) -> None:
+    """Send all log events of the process to one stream, standard error if none is given.
+
+    `auto` writes text to a terminal and JSON elsewhere. `fields` are on every line.
+    """
+    target = stream or sys.stderr
+    handler = logging.StreamHandler(target)
+    as_text = style == "text" or (style == "auto" and target.isatty())
+    handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name, least in _NOISY.items():
+        logging.getLogger(name).setLevel(max(least, root.level))
+    logging.captureWarnings(capture=True)
+    _process_fields.clear()
+    _process_fields.update(fields)
+
+
+@contextmanager
+def bind(**fields: object) -> Iterator[None]:
+    """Put fields on every line that this thread logs inside the block."""
+    token = _bound.set({**_bound.get({}), **fields})
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def bind_thread(**fields: object) -> None:
+    """Put fields on every line that this thread logs from now on; None takes a field away."""
+    merged = {**_bound.get({}), **fields}
+    _bound.set({name: value for name, value in merged.items() if value is not None})
+
+
+def add_secrets(values: Iterable[str]) -> None:
+    """Strike these values out of everything that is logged or redacted from now on."""
+    _secrets.update(
+        value
+        for value in values
+        if len(value) >= _FEWEST_CHARACTERS and value.lower() not in _NOT_A_SECRET
+    )
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting of this name holds something that nobody may read."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def redact(text: str) -> str:
+    """The text without the values given to `add_secrets`."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def printable(text: str) -> str:
+    """The text with control characters escaped, so that it stays on its line."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def event_fields(record: logging.LogRecord) -> dict[str, object]:
+    """Fields of a line: of the process, of the thread, of the event; secret names masked."""
+    context = getattr(record, "ctx", None)
+    fields = {**_process_fields, **_bound.get({}), **(context or {})}
+    return {name: MASK if is_secret_name(name) else value for name, value in fields.items()}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, ASCII only."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line without its end."""
+        document: dict[str, object] = {
+            "ts": _timestamp(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        for name, value in event_fields(record).items():
+            document[f"{name}_" if name in document else name] = value
+        if record.exc_info and record.exc_info[1]:
+            document["error"] = _error(record.exc_info[1])
+        return json.dumps(_redacted(document), default=str, separators=(",", ":"))
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, event and fields; a stack follows on lines of its own, indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line without its end."""
+        fields = "".join(f" {name}={_word(value)}" for name, value in event_fields(record).items())
+        time = _timestamp(record)[11:23]
+        head = f"{time} {record.levelname:<7} {record.getMessage()}{fields}"
+        line = printable(redact(head))
+        if record.exc_info and record.exc_info[1]:
+            stack = "".join(traceback.format_exception(record.exc_info[1]))
+            lines = (printable(one) for one in redact(stack).splitlines())
+            line = "\n    ".join([line, *lines])
+        return line
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _error(error: BaseException) -> dict[str, str]:
+    stack = "".join(traceback.format_exception(error))
+    return {"type": type(error).__name__, "message": str(error), "stack": stack}
+
+
+def _word(value: object) -> str:
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _redacted(value: object) -> object:
+    """The same document with secrets struck out of every text in it, names included."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {redact(str(name)): _redacted(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted(one) for one in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return redact(str(value))

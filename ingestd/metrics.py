@@ -1,0 +1,205 @@
+"""Every Prometheus collector, declared once, and the functions that feed them plain values.
+
+Only the driver counts, and only what has been committed; tasks return their counts with their
+results. Labels are bounded: never a partition value, a bucket, a key, a file or an error text.
+"""
+
+from collections.abc import Iterable
+
+from prometheus_client import Counter, Gauge, Histogram
+
+STATES = ("starting", "running", "backoff", "draining", "stopped", "failed")
+"""What a pipeline may be doing; one of them is 1 in `ingestd_pipeline_state`."""
+
+_BATCH_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_COMMIT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+BUILD_INFO = Gauge("ingestd_build_info", "Always 1; the version is a label.", ["version"])
+PIPELINE_STATE = Gauge(
+    "ingestd_pipeline_state", "1 for what the pipeline is doing, 0 for the rest.", ["state"]
+)
+RESTARTS = Counter(
+    "ingestd_restarts", "Restarts of a failed query, by the class of its error.", ["error"]
+)
+LAST_ERROR = Gauge(
+    "ingestd_last_error_timestamp_seconds", "When the query last failed; 0 if it never did."
+)
+
+SOURCE_RECORDS = Counter(
+    "ingestd_source_records", "Kafka records read, rejected ones included.", ["source", "topic"]
+)
+SOURCE_BYTES = Counter(
+    "ingestd_source_bytes", "Bytes of keys and values of the records read.", ["source", "topic"]
+)
+SOURCE_CONTROL = Counter(
+    "ingestd_source_control_records",
+    "Records understood that carry no row: heartbeats, tombstones, transaction marks.",
+)
+SOURCE_POSITION = Gauge(
+    "ingestd_source_position_offset",
+    "Next offset to read: everything before it is in the tables.",
+    ["source", "topic", "partition"],
+)
+SOURCE_END = Gauge(
+    "ingestd_source_end_offset",
+    "End of the topic partition (last stable offset), when it was last asked for.",
+    ["source", "topic", "partition"],
+)
+SOURCE_LAG = Gauge(
+    "ingestd_source_lag_records",
+    "Offsets between what is in the tables and the end of the topic partition.",
+    ["source", "topic", "partition"],
+)
+SOURCE_REACHABLE = Gauge(
+    "ingestd_source_reachable", "1 if the brokers answered when last asked.", ["source"]
+)
+
+RECORDS = Counter(
+    "ingestd_records",
+    "Rows written by table and row kind (+I, -U, +U, -D), before rows of one key are merged.",
+    ["table", "kind"],
+)
+SKIPPED_ROWS = Counter(
+    "ingestd_skipped_rows",
+    "Rows left out: covered (in the table already), truncated, repeated, excluded by routing.",
+    ["table", "reason"],
+)
+DEAD_LETTERS = Counter(
+    "ingestd_dead_letters",
+    "Records that could not be used and are kept in the table of dead letters.",
+    ["stage", "reason"],
+)
+
+BATCH_SECONDS = Histogram("ingestd_batch_seconds", "Whole micro-batches.", buckets=_BATCH_BUCKETS)
+PHASE_SECONDS = Histogram(
+    "ingestd_phase_seconds", "Phases of micro-batches.", ["phase"], buckets=_BATCH_BUCKETS
+)
+BATCH_ID = Gauge("ingestd_batch_id", "Id of the newest finished micro-batch.")
+LAST_BATCH = Gauge(
+    "ingestd_last_batch_timestamp_seconds", "When a micro-batch last finished; 0 if none has."
+)
+
+COMMITS = Counter(
+    "ingestd_commits",
+    "Commits by result: committed, replayed (it was there already) or empty.",
+    ["table", "result"],
+)
+COMMIT_SECONDS = Histogram(
+    "ingestd_commit_seconds", "Commits of one table.", ["table"], buckets=_COMMIT_BUCKETS
+)
+COMMIT_ATTEMPTS = Counter(
+    "ingestd_commit_attempts",
+    "Tries at publishing a snapshot; more than commits means other writers.",
+    ["table"],
+)
+LAST_COMMIT = Gauge(
+    "ingestd_last_commit_timestamp_seconds", "When a table last got a snapshot.", ["table"]
+)
+SNAPSHOT_ID = Gauge("ingestd_snapshot_id", "Newest snapshot of ours in a table.", ["table"])
+FILES_WRITTEN = Counter("ingestd_files_written", "Data files written.", ["table"])
+FILE_BYTES_WRITTEN = Counter("ingestd_file_bytes_written", "Bytes of data files.", ["table"])
+
+
+def record_build(version: str) -> None:
+    """Say which version runs."""
+    BUILD_INFO.labels(version).set(1)
+
+
+def record_state(state: str) -> None:
+    """The pipeline now does this, one of `STATES`."""
+    if state not in STATES:
+        raise ValueError(f"no state of a pipeline: {state}")
+    for one in STATES:
+        PIPELINE_STATE.labels(one).set(one == state)
+
+
+def record_failure(time_seconds: float) -> None:
+    """The query failed at this time (seconds since 1970)."""
+    LAST_ERROR.set(time_seconds)
+
+
+def record_restart(error: str) -> None:
+    """The query is started again after an error of this class."""
+    RESTARTS.labels(error).inc()
+
+
+def record_read(source: str, topic: str, records: int, size: int) -> None:
+    """Records of a topic were read, of so many bytes."""
+    SOURCE_RECORDS.labels(source, topic).inc(records)
+    SOURCE_BYTES.labels(source, topic).inc(size)
+
+
+def record_control(records: int) -> None:
+    """Records without rows were read."""
+    SOURCE_CONTROL.inc(records)
+
+
+def record_rows(table: str, kind: str, rows: int) -> None:
+    """Rows of one kind were written to a table."""
+    RECORDS.labels(table, kind).inc(rows)
+
+
+def record_skipped(table: str, reason: str, rows: int) -> None:
+    """Rows were left out."""
+    SKIPPED_ROWS.labels(table, reason).inc(rows)
+
+
+def record_dead_letters(stage: str, reason: str, records: int) -> None:
+    """Records were rejected and kept."""
+    DEAD_LETTERS.labels(stage, reason).inc(records)
+
+
+def record_files(table: str, files: int, size: int) -> None:
+    """Data files of so many bytes were written."""
+    FILES_WRITTEN.labels(table).inc(files)
+    FILE_BYTES_WRITTEN.labels(table).inc(size)
+
+
+def record_phase(phase: str, seconds: float) -> None:
+    """A phase of a micro-batch took so long."""
+    PHASE_SECONDS.labels(phase).observe(seconds)
+
+
+def record_batch(batch_id: int, seconds: float, time_seconds: float) -> None:
+    """A micro-batch finished at this time (seconds since 1970)."""
+    BATCH_ID.set(batch_id)
+    BATCH_SECONDS.observe(seconds)
+    LAST_BATCH.set(time_seconds)
+
+
+def record_commit(table: str, result: str, attempts: int, seconds: float) -> None:
+    """A table's commit ended."""
+    COMMITS.labels(table, result).inc()
+    COMMIT_ATTEMPTS.labels(table).inc(attempts)
+    COMMIT_SECONDS.labels(table).observe(seconds)
+
+
+def record_snapshot(table: str, snapshot_id: int, time_seconds: float) -> None:
+    """A table got a snapshot at this time (seconds since 1970)."""
+    SNAPSHOT_ID.labels(table).set(snapshot_id)
+    LAST_COMMIT.labels(table).set(time_seconds)
+
+
+def record_reachable(source: str, *, reachable: bool) -> None:
+    """The brokers of a source answered, or did not."""
+    SOURCE_REACHABLE.labels(source).set(reachable)
+
+
+def record_position(
+    source: str, topic: str, partition: int, *, position: int | None, end: int | None
+) -> None:
+    """Where reading stands in a topic partition, and where it ends; None: not known yet."""
+    labels = (source, topic, str(partition))
+    if position is not None:
+        SOURCE_POSITION.labels(*labels).set(position)
+    if end is not None:
+        SOURCE_END.labels(*labels).set(end)
+    if position is not None and end is not None:
+        SOURCE_LAG.labels(*labels).set(max(end - position, 0))
+
+
+def forget_partitions(gone: Iterable[tuple[str, str, int]]) -> None:
+    """Drop the series of topic partitions (source, topic, partition) that exist no more."""
+    for source, topic, partition in gone:
+        for gauge in (SOURCE_POSITION, SOURCE_END, SOURCE_LAG):
+            gauge.remove_by_labels({"source": source, "topic": topic, "partition": str(partition)})

@@ -1,0 +1,129 @@
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from ingestd.cli import main
+from ingestd.cli.main import COMMANDS, load_command
+from ingestd.errors import FencedError
+from tests.support.command_line import run_command
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help_that_teaches_by_example(name: str, capsys: Capture) -> None:
+    done = run_command(capsys, name, "--help")
+    assert done.code == 0
+    assert f"ingestd {name}" in done.out
+    if name != "demo":
+        assert "Examples" in done.out
+        assert done.out.count(f"ingestd {name} ") > 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_the_function_of_its_name(name: str) -> None:
+    assert load_command(name).name == name
+
+
+def test_inspection_commands_all_speak_json() -> None:
+    for name in ("validate", "read", "tables", "snapshots", "files", "schema", "verify"):
+        options = {option for one in load_command(name).params for option in one.opts}
+        assert "--json" in options, name
+
+
+def test_help_lists_the_commands_without_loading_them() -> None:
+    code = (
+        "import sys; from ingestd.cli.main import execute; execute(['--help']);"
+        "heavy = {'pyspark', 'pyarrow', 'pydantic', 'confluent_kafka'} & set(sys.modules);"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for name, info in COMMANDS.items():
+        assert name in done.stdout
+        assert info.help in done.stdout
+
+
+def test_the_version_is_that_of_the_package(capsys: Capture) -> None:
+    done = run_command(capsys, "--version")
+    assert done.code == 0
+    assert done.out.startswith("ingestd 0.")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["rum"], ["run"], ["read"], ["read", "/w", "a.b", "--format", "xml"], ["run", "--bogus"]],
+)
+def test_wrong_usage_is_two(arguments: list[str], capsys: Capture) -> None:
+    assert run_command(capsys, *arguments).code == 2
+
+
+def test_a_command_that_does_not_exist_names_the_nearest(capsys: Capture) -> None:
+    assert "'read'" in run_command(capsys, "reed").err
+
+
+def test_an_error_is_one_message_and_its_exit_code(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise FencedError("somebody else\nhas \x1b[31mtaken over")
+
+    monkeypatch.setattr(main, "app", fail)
+    done = run_command(capsys)
+    assert done.code == 6
+    assert done.err == "error: somebody else\nhas \\x1b[31mtaken over\n"
+
+
+def test_debug_shows_where_it_failed(capsys: Capture) -> None:
+    plain = run_command(capsys, "tables", "/does/not/exist")
+    assert plain.code == 2
+    assert plain.err == "error: there is no warehouse at /does/not/exist\n"
+    debug = run_command(capsys, "tables", "/does/not/exist", "--debug")
+    assert debug.code == 2
+    assert "Traceback" in debug.err
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (OSError("full"), 4)])
+def test_interruptions_and_files_have_codes_too(
+    error: BaseException, code: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main, "app", fail)
+    assert run_command(capsys).code == code
+
+
+PROGRAM = "import sys; from ingestd.cli import main; main.app = {0}; main.main()"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "trace"), [(["x"], False), (["x", "--debug"], True), (["--debug", "x"], True)]
+)
+def test_an_error_that_nobody_foresaw_is_one_and_no_traceback_unless_asked_for(
+    arguments: list[str], trace: bool
+) -> None:
+    code = PROGRAM.format("lambda **_: 1 / 0")
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert ("Traceback" in done.stderr) is trace
+    assert "division by zero" in done.stderr
+
+
+def test_main_ends_the_process_with_the_code() -> None:
+    command = [sys.executable, "-c", "from ingestd.cli.main import main; main()"]
+    done = subprocess.run([*command, "rum"], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert inspect.signature(main.main).parameters == {}

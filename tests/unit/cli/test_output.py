@@ -1,0 +1,50 @@
+import json
+
+import pytest
+
+from ingestd.cli.output import cell_text, print_json, print_table, time_text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (1234567, "1,234,567"),
+        (True, "True"),
+        (["a", "b"], "a, b"),
+        ("two\nlines\x1b[2J", "two\\nlines\\x1b[2J"),
+    ],
+)
+def test_a_cell_is_one_harmless_line(value: object, text: str) -> None:
+    assert cell_text(value) == text
+
+
+def test_times_are_utc() -> None:
+    assert time_text(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+    assert time_text(None) is None
+
+
+def test_json_keeps_letters_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"name": "Grün"})
+    text = capsys.readouterr().out
+    assert "Grün" in text
+    assert json.loads(text) == {"name": "Grün"}
+
+
+def test_a_table_cuts_nothing_off_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table([{"file_name": "x" * 200, "n": 5}], ("file_name", "n"), none="nothing")
+    text = capsys.readouterr().out
+    assert "x" * 200 in text
+    assert "file name" in text
+
+
+def test_cells_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([{"a": "[bold]x[/bold]"}], ("a",), none="nothing")
+    assert "[bold]x[/bold]" in capsys.readouterr().out
+
+
+def test_no_rows_are_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([], ("a",), none="nothing here")
+    assert capsys.readouterr().out.strip() == "nothing here"

@@ -1,0 +1,112 @@
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from ingestd import log
+from ingestd.paimon.spec.data_types import parse_type
+from tests.support.command_line import run_command
+from tests.support.native_tables import native_table
+
+Capture = pytest.CaptureFixture[str]
+FILE = """
+warehouse: {path: lake, database: db}
+sources:
+  shop:
+    kafka: {bootstrap.servers: "127.0.0.1:PORT", sasl.password: hunter22}
+    topics: [orders]
+    format: debezium-json
+tables: {t: {}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(log, "_secrets", set())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    path = tmp_path / "f.yaml"
+    path.write_text(FILE.replace("PORT", str(port)), encoding="utf-8")
+    return path
+
+
+def test_every_setting_is_shown_with_its_origin(config: Path, capsys: Capture) -> None:
+    done = run_command(capsys, "validate", "-c", config)
+    assert done.code == 0
+    assert "restart.max-attempts" in done.out
+    assert f"{config}:7" in done.out
+    assert done.out.rstrip().endswith("is fine.")
+
+
+def test_secrets_in_plain_text_are_masked_and_warned_of(config: Path, capsys: Capture) -> None:
+    done = run_command(capsys, "validate", "-c", config)
+    assert "sources.shop.kafka.sasl.password is a secret in plain text" in done.err
+    assert "hunter22" not in done.out + done.err
+    document = run_command(capsys, "validate", "-c", config, "--json").out
+    assert "hunter22" not in document
+    assert len(json.loads(document)["warnings"]) == 1
+
+
+def test_json_has_keys_values_and_origins(
+    config: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INGESTD__PIPELINE__TRIGGER", "3s")
+    document = json.loads(run_command(capsys, "validate", "-c", config, "--json").out)
+    assert document["valid"] is True
+    settings = {one["key"]: one for one in document["settings"]}
+    assert settings["pipeline.trigger"] == {
+        "key": "pipeline.trigger",
+        "value": "3s",
+        "origin": "environment INGESTD__PIPELINE__TRIGGER",
+    }
+
+
+def test_a_wrong_file_is_two_and_says_why(config: Path, capsys: Capture) -> None:
+    config.write_text("warehose: {}\n", encoding="utf-8")
+    done = run_command(capsys, "validate", "-c", config)
+    assert done.code == 2
+    assert "did you mean 'warehouse'?" in done.err
+    assert "Traceback" not in done.err
+    document = json.loads(run_command(capsys, "validate", "-c", config, "--json").out)
+    assert document["valid"] is False
+    assert "warehose" in document["error"]
+
+
+def test_a_file_that_is_not_there_is_two(tmp_path: Path, capsys: Capture) -> None:
+    assert run_command(capsys, "validate", "-c", tmp_path / "none.yaml").code == 2
+
+
+def test_static_checks_touch_nothing(config: Path, capsys: Capture) -> None:
+    run_command(capsys, "validate", "-c", config)
+    assert [one.name for one in config.parent.iterdir()] == ["f.yaml"]
+
+
+@pytest.mark.timeout(120)
+def test_online_checks_ask_brokers_warehouse_and_tables(
+    config: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestd.cli.validate._PROBE_SECONDS", 1.0)
+    done = run_command(capsys, "validate", "-c", config, "--online", "--json")
+    assert done.code == 3
+    checks = {one["check"]: one for one in json.loads(done.out)["online"]}
+    assert checks["source shop"]["ok"] is False
+    assert checks["warehouse"]["ok"] is True
+    assert checks["checkpoint"]["ok"] is True
+    assert checks["table t"]["found"] == "will be created"
+    assert not list((config.parent / "lake").rglob("*probe*"))
+
+
+@pytest.mark.timeout(120)
+def test_online_checks_refuse_a_table_that_could_not_be_written(
+    config: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestd.cli.validate._PROBE_SECONDS", 1.0)
+    options = {"merge-engine": "aggregation", "bucket": "1"}
+    lake = config.parent / "lake"
+    native_table(lake, [("id", parse_type("INT").root)], keys=["id"], options=options)
+    done = run_command(capsys, "validate", "-c", config, "--online", "--json")
+    checks = {one["check"]: one for one in json.loads(done.out)["online"]}
+    assert checks["table t"]["ok"] is False
+    assert "merge-engine" in checks["table t"]["found"]

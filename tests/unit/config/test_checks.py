@@ -1,0 +1,101 @@
+from pathlib import Path
+
+import pytest
+
+from ingestd.config.load import load_config
+from ingestd.errors import ConfigError
+
+BASE = """
+warehouse: {path: /lake}
+sources:
+  shop:
+    kafka: {bootstrap.servers: "localhost:9092"}
+    topics: [orders]
+    format: debezium-json
+"""
+
+
+def fault(folder: Path, text: str) -> str:
+    path = folder / "f.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match="one fault") as caught:
+        load_config(path, {})
+    return caught.value.message.splitlines()[1].strip().removeprefix(f"{folder}/")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("debezium-json", "debezium-jsn", "unknown data format; did you mean 'debezium-json'?"),
+        ("bootstrap.servers", "bootstrap.server", "has no bootstrap.servers"),
+        ("topics: [orders]", "topic-pattern: '['", "is no regular expression"),
+        ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
+        ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),
+        ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "goes with 'topic-pattern'"),
+        ("/lake", "s3://bucket/lake", "scheme 's3' is not supported"),
+        ("{path: /lake}", "{path: /lake, database: ../x}", "database name"),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {metastore: hive}}",
+            "unknown metastore; there is: filesystem",
+        ),
+        ('"localhost:9092"', '"a:1", isolation.level: read_uncommitted', "isolation.level"),
+    ],
+)
+def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert message in fault(tmp_path, BASE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("routing: {excluding-tables: '('}", "routing", "no regular expression"),
+        ("routing: {table-mapping: {a: 'x/y'}}", "routing.table-mapping.a", "slash"),
+        (
+            "defaults: {options: {merge-engine: aggregation}}",
+            "defaults.options",
+            "option 'merge-engine' = 'aggregation' is not supported",
+        ),
+        ("defaults: {options: {no.such.option: 1}}", "defaults.options", "no.such.option"),
+        ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),
+        (
+            "tables: {t: {options: {changelog-producer: lookup}}}",
+            "tables.t",
+            "option 'changelog-producer'",
+        ),
+        ("tables: {t: {primary-keys: [id], partition-keys: [dt]}}", "tables.t", "dt"),
+        (
+            "tables: {t: {schema: {column-types: {v: VARIANT}}}}",
+            "tables.t",
+            "data type VARIANT",
+        ),
+        (
+            "defaults: {primary-keys: none}\ntables: {t: {primary-keys: from-key}}",
+            "tables.t.primary-keys",
+            "from-key",
+        ),
+    ],
+)
+def test_tables_that_could_not_be_written_are_refused_before_the_start(
+    tmp_path: Path, text: str, place: str, message: str
+) -> None:
+    found = fault(tmp_path, BASE + text)
+    assert f": {place}: " in found
+    assert message in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "defaults: {primary-keys: none, options: {bucket: '-1'}}",
+        "defaults: {partition-keys: [dt], options: {bucket: '4'}}",
+        "defaults: {options: {bucket: '4', bucket-key: 'a, b'}}",
+        "defaults: {options: {fields.note.stats-mode: none, snapshot.time-retained: 1 h}}",
+        "tables: {t: {primary-keys: [id, dt], partition-keys: [dt], options: {bucket: '2'}}}",
+        "tables: {t: {primary-keys: none, schema: {column-types: {at: TIMESTAMP(6)}}}}",
+    ],
+)
+def test_tables_that_can_be_written_pass(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(BASE + text, encoding="utf-8")
+    load_config(path, {})

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+from ingestd.config.load import load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.paimon.spec.data_types import parse_type
+
+FILE = """
+pipeline: {name: shop-ods, trigger: 250ms, commit-offsets-to-kafka: false}
+warehouse: {path: lake, database: ods}
+sources:
+  shop:
+    kafka: {bootstrap.servers: "localhost:9092", client.id: me}
+    topic-pattern: shop\\..*
+    topic-exclude: [shop.x]
+    format: debezium-json
+    scan.startup.mode: latest-offset
+    on-offset-out-of-range: earliest
+    max-offsets-per-trigger: 7
+routing: {table-prefix: o_, table-mapping: {a.b: c}, merge-shards: true, unmatched: fail}
+defaults: {options: {file.compression: zstd}}
+tables:
+  item:
+    primary-keys: [id, dt]
+    partition-keys: [dt]
+    options: {bucket: 3}
+    schema: {column-types: {price: "DECIMAL(9, 3)"}}
+errors: {dead-letter-table: letters}
+processing: {small-batch-records: 1, write-tasks: 3, max-chunk-records: 4, max-chunk-bytes: 5kb,
+  max-record-bytes: 6kb}
+spark: {spark.master: "local[1]"}
+"""
+
+
+def settings(folder: Path, text: str = FILE) -> PipelineSettings:
+    path = folder / "f.yaml"
+    path.write_text(text, encoding="utf-8")
+    return pipeline_settings(load_config(path, {}))
+
+
+def test_the_pipeline_gets_all_that_the_file_says(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    assert (found.name, found.commit_user) == ("shop-ods", "ingestd-shop-ods")
+    assert (found.database, found.metastore) == ("ods", "filesystem")
+    assert found.trigger_seconds == 0.25
+    assert found.commit_group_offsets is False
+    assert found.dead_letter_table == "letters"
+    assert found.max_offsets_per_trigger == {"shop": 7}
+    assert found.spark == {"spark.master": "local[1]"}
+
+
+def test_sources_are_what_the_kafka_side_takes(tmp_path: Path) -> None:
+    source = settings(tmp_path).sources["shop"]
+    assert source.data_format == "debezium-json"
+    assert source.kafka.name == "shop"
+    assert source.kafka.properties == {"bootstrap.servers": "localhost:9092", "client.id": "me"}
+    assert source.kafka.startup_mode == "latest-offset"
+    assert source.kafka.on_offset_out_of_range == "earliest"
+    assert source.kafka.selected(["shop.a", "shop.x", "other"]) == ["shop.a"]
+
+
+def test_tables_and_routing_are_what_the_ingest_side_takes(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    item = found.tables["item"].over(found.defaults)
+    assert item.primary_keys == ("id", "dt")
+    assert item.partition_keys == ("dt",)
+    assert item.options == {"file.compression": "zstd", "bucket": "3"}
+    assert item.column_types == {"price": parse_type("DECIMAL(9, 3)")}
+    assert found.routing.table_prefix == "o_"
+    assert found.routing.table_mapping == {"a.b": "c"}
+    assert found.routing.merge_shards is True
+    assert found.routing.unmatched == "fail"
+
+
+def test_limits_are_numbers_of_records_and_bytes(tmp_path: Path) -> None:
+    limits = settings(tmp_path).limits
+    assert (limits.small_batch_records, limits.slots, limits.max_chunk_records) == (1, 3, 4)
+    assert (limits.max_chunk_bytes, limits.max_record_bytes) == (5120, 6144)
+
+
+def test_relative_paths_start_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    assert found.warehouse == f"{tmp_path}/lake"
+    assert found.checkpoint == f"{tmp_path}/lake/.ingestd/shop-ods/checkpoint"
+
+
+def test_absolute_paths_and_file_uris_stay(tmp_path: Path) -> None:
+    text = FILE.replace("path: lake", "path: file:///lake")
+    text = text.replace("trigger: 250ms", "checkpoint: /state/shop")
+    found = settings(tmp_path, text)
+    assert found.warehouse == "/lake"
+    assert found.checkpoint == "/state/shop"

@@ -1,0 +1,144 @@
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ingestd.daemon.http_server import HttpServer, page
+from ingestd.daemon.status import STUCK_SECONDS, Status
+from ingestd.errors import ConfigError, SourceError
+from ingestd.ingest.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.counts import Counts
+
+PATHS = ("/metrics", "/livez", "/readyz", "/status")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def status(clock: Clock) -> Status:
+    return Status("shop", "1.2.3", ["s"], clock, clock)
+
+
+@pytest.fixture
+def server(status: Status) -> Iterator[HttpServer]:
+    server = HttpServer("127.0.0.1:0", status)
+    server.start()
+    yield server
+    server.stop()
+
+
+def ask(server: HttpServer, path: str, method: str = "GET") -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection(server.address, timeout=10)
+    connection.request(method, path)
+    return connection.getresponse()
+
+
+def test_metrics_are_served_in_prometheus_text_format(server: HttpServer) -> None:
+    answer = ask(server, "/metrics")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert b"# TYPE ingestd_records_total counter" in answer.read()
+
+
+def test_livez_fails_only_when_the_loop_is_stuck(
+    server: HttpServer, status: Status, clock: Clock
+) -> None:
+    status.failed(SourceError("x"))
+    status.enter("backoff")
+    assert ask(server, "/livez").status == 200
+    clock.now += STUCK_SECONDS + 1
+    assert ask(server, "/livez").status == 503
+
+
+def test_readyz_follows_the_query(server: HttpServer, status: Status) -> None:
+    assert ask(server, "/readyz").status == 503
+    status.source_answered("s", {})
+    status.enter("running")
+    assert ask(server, "/readyz").status == 200
+
+
+def test_status_is_json(server: HttpServer) -> None:
+    answer = ask(server, "/status?pretty")
+    assert answer.headers["Content-Type"] == "application/json"
+    assert json.loads(answer.read())["version"] == "1.2.3"
+
+
+def test_the_page_for_people_lists_the_others(server: HttpServer) -> None:
+    body = ask(server, "/").read().decode()
+    for path in PATHS:
+        assert f'href="{path}"' in body
+
+
+def test_the_page_for_people_shows_names_as_text(status: Status) -> None:
+    commit = TableCommit("db.<script>", "committed", 1, 1, 0.1)
+    status.batch_finished(BatchSummary(1, {}, (commit,), Counts()))
+    status.failed(SourceError("<b>bad</b>"))
+    body = page("/", status).body.decode()
+    assert "db.&lt;script&gt;" in body
+    assert "<script>" not in body
+    assert "<b>" not in body
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/../etc/passwd", "/metrics/x"])
+def test_other_paths_are_not_found_and_say_what_there_is(server: HttpServer, path: str) -> None:
+    answer = ask(server, path)
+    assert answer.status == 404
+    assert b"/readyz" in answer.read()
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_can_be_done_but_reading(server: HttpServer, method: str) -> None:
+    assert ask(server, "/status", method).status == 501
+
+
+def test_head_has_no_body(server: HttpServer) -> None:
+    answer = ask(server, "/status", "HEAD")
+    assert answer.status == 200
+    assert int(answer.headers["Content-Length"]) > 0
+    assert answer.read() == b""
+
+
+def test_pages_may_not_load_anything(server: HttpServer) -> None:
+    assert "default-src 'none'" in ask(server, "/").headers["Content-Security-Policy"]
+
+
+def test_many_idle_clients_neither_pile_up_nor_shut_others_out(server: HttpServer) -> None:
+    host, _, port = server.address.rpartition(":")
+    idle = [socket.create_connection((host, int(port)), 10) for _ in range(60)]
+    try:
+        end = time.monotonic() + 60
+        while True:
+            try:
+                assert ask(server, "/livez").status == 200
+                return
+            except (OSError, http.client.HTTPException):
+                assert time.monotonic() < end
+                time.sleep(0.2)
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_an_address_that_is_taken_is_a_fault_of_the_configuration(
+    server: HttpServer, status: Status
+) -> None:
+    with pytest.raises(ConfigError, match=r"http\.listen: 127\.0\.0\.1:\d+ cannot be listened on"):
+        HttpServer(server.address, status)
+
+
+def test_an_address_that_does_not_exist_is_a_fault_of_the_configuration(status: Status) -> None:
+    with pytest.raises(ConfigError, match=r"http\.listen"):
+        HttpServer("192.0.2.1:0", status)

@@ -1,0 +1,126 @@
+import pytest
+
+from ingestd.daemon.status import STUCK_SECONDS, Status
+from ingestd.errors import SourceError
+from ingestd.ingest.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.counts import Counts
+from ingestd.kafka.ranges import OffsetRange
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def status(clock: Clock) -> Status:
+    return Status("shop", "1.0", ["a", "b"], clock, clock)
+
+
+def finished(batch_id: int = 1, until: int = 10) -> BatchSummary:
+    commit = TableCommit("db.t", "committed", 4, 1, 0.1)
+    return BatchSummary(batch_id, {"a": {"topic": {0: until}}}, (commit,), Counts())
+
+
+def test_it_is_live_as_long_as_the_loop_ticks(status: Status, clock: Clock) -> None:
+    clock.now += STUCK_SECONDS - 1
+    assert status.is_live
+    status.beat()
+    clock.now += STUCK_SECONDS - 1
+    assert status.is_live
+    clock.now += 1
+    assert not status.is_live
+
+
+def test_a_failed_query_does_not_make_it_dead(status: Status) -> None:
+    status.failed(SourceError("no broker"))
+    status.enter("backoff")
+    assert status.is_live
+    assert not status.is_ready
+
+
+def test_it_is_ready_when_it_runs_and_all_sources_have_answered(status: Status) -> None:
+    status.source_answered("a", {})
+    status.source_answered("b", {})
+    assert not status.is_ready
+    status.enter("running")
+    assert status.is_ready
+
+
+def test_it_is_not_ready_before_every_source_has_answered(status: Status) -> None:
+    status.enter("running")
+    status.source_answered("a", {})
+    assert not status.is_ready
+    status.source_silent("b")
+    assert not status.is_ready
+
+
+def test_a_finished_batch_is_as_good_as_an_answer(status: Status) -> None:
+    status.enter("running")
+    status.batch_finished(finished())
+    assert status.is_ready
+    status.enter("draining")
+    assert not status.is_ready
+
+
+def test_a_restart_has_to_prove_itself_again(status: Status) -> None:
+    status.enter("running")
+    status.batch_finished(finished())
+    status.enter("starting")
+    status.enter("running")
+    assert not status.is_ready
+
+
+def test_lag_is_the_end_less_what_is_in_the_tables(status: Status) -> None:
+    status.batch_started(1, [OffsetRange("a", "topic", 0, 4, 10)])
+    status.source_answered("a", {"topic": {0: 25, 1: 3}})
+    topics = status.document()["sources"]["a"]["topics"]
+    assert topics["topic"]["0"] == {"position": 4, "end": 25, "lag": 21}
+    assert topics["topic"]["1"] == {"position": None, "end": 3, "lag": None}
+    status.batch_finished(finished(until=10))
+    assert status.document()["sources"]["a"]["topics"]["topic"]["0"]["lag"] == 15
+
+
+def test_topics_that_are_gone_are_forgotten(status: Status) -> None:
+    status.source_answered("a", {"old": {0: 5}, "topic": {0: 1}})
+    status.source_answered("a", {"topic": {0: 2}})
+    assert list(status.document()["sources"]["a"]["topics"]) == ["topic"]
+
+
+def test_one_source_does_not_make_another_forget(status: Status) -> None:
+    status.source_answered("a", {"one": {0: 5}})
+    status.source_answered("b", {"two": {0: 5}})
+    assert list(status.document()["sources"]["a"]["topics"]) == ["one"]
+
+
+def test_silence_is_news_once(status: Status) -> None:
+    assert status.source_silent("a")
+    assert not status.source_silent("a")
+    status.source_answered("a", {})
+    assert status.source_silent("a")
+
+
+def test_the_document_tells_tables_batches_and_the_last_error(status: Status, clock: Clock) -> None:
+    status.enter("running")
+    status.batch_started(7, [])
+    document = status.document()
+    assert document["state"] == "running"
+    assert document["batch"] == {"running": 7, "finished": None}
+    assert document["last_error"] is None
+    status.batch_finished(finished(7))
+    status.failed(SourceError("no broker"))
+    status.restarting(SourceError("no broker"))
+    document = status.document()
+    assert document["tables"]["db.t"]["snapshot_id"] == 4
+    assert document["tables"]["db.t"]["committed_at"] == "2023-11-14T22:13:20Z"
+    assert document["batch"] == {"running": None, "finished": 7}
+    assert document["last_error"]["type"] == "SourceError"
+    assert document["restarts"] == 1

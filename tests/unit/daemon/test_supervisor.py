@@ -1,0 +1,236 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from ingestd.daemon.restarts import RestartPolicy
+from ingestd.daemon.status import Status
+from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
+from ingestd.errors import ConfigError, FencedError, IngestdError, SourceError
+from ingestd.ingest.batch_summary import BatchListener, BatchSummary
+from ingestd.ingest.context import RoutingConfig, TableSettings
+from ingestd.ingest.counts import Counts
+from ingestd.ingest.pipeline_settings import PipelineSettings
+
+QUICK = RestartPolicy(3, 600, 0.001, 0.002)
+
+
+class Run:
+    """A run of a pipeline that does what a test tells it to."""
+
+    def __init__(self, outcome: IngestdError | None, listener: BatchListener) -> None:
+        self.outcome = outcome
+        self.listener = listener
+        self.stopped = threading.Event()
+        self.until_latest = False
+
+    def start(self, *, until_latest: bool) -> None:
+        self.until_latest = until_latest
+        if isinstance(self.outcome, ConfigError):
+            raise self.outcome
+
+    def await_termination(self, timeout: float) -> bool:
+        if self.outcome is not None:
+            raise self.outcome
+        return self.until_latest or self.stopped.wait(min(timeout, 0.01))
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+class Runs:
+    """Makes runs, one for each outcome told."""
+
+    def __init__(self, outcomes: Sequence[IngestdError | None]) -> None:
+        self.outcomes = list(outcomes)
+        self.made: list[Run] = []
+
+    def __call__(self, _: PipelineSettings, listener: BatchListener) -> Run:
+        run = Run(self.outcomes[len(self.made)], listener)
+        self.made.append(run)
+        return run
+
+
+def settings() -> PipelineSettings:
+    return PipelineSettings(
+        name="p",
+        warehouse="/w",
+        metastore="filesystem",
+        database="db",
+        checkpoint="/c",
+        sources={},
+        routing=RoutingConfig(),
+        defaults=TableSettings(),
+        tables={},
+        max_offsets_per_trigger={},
+    )
+
+
+def supervisor(
+    runs: Runs, *, until_latest: bool = False, policy: RestartPolicy = QUICK
+) -> tuple[Supervisor, Status]:
+    status = Status("p", "1", [])
+    daemon = DaemonSettings("127.0.0.1:0", "1", policy, until_latest)
+    return Supervisor(settings(), daemon, status, runs), status
+
+
+def state(status: Status) -> object:
+    return status.document()["state"]
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_until_latest_ends_with_zero_when_the_query_has_caught_up() -> None:
+    runs = Runs([None])
+    one, status = supervisor(runs, until_latest=True)
+    assert one.run() == 0
+    assert runs.made[0].until_latest
+    assert state(status) == "stopped"
+
+
+def test_what_may_heal_is_started_again() -> None:
+    runs = Runs([SourceError("a"), SourceError("b"), None])
+    one, status = supervisor(runs, until_latest=True)
+    before = REGISTRY.get_sample_value("ingestd_restarts_total", {"error": "SourceError"}) or 0
+    assert one.run() == 0
+    assert len(runs.made) == 3
+    assert all(run.stopped.is_set() for run in runs.made[:2])
+    assert status.document()["restarts"] == 2
+    after = REGISTRY.get_sample_value("ingestd_restarts_total", {"error": "SourceError"})
+    assert after == before + 2
+
+
+def test_the_budget_ends_it_with_the_code_of_the_last_error() -> None:
+    runs = Runs([SourceError("again")] * 10)
+    one, status = supervisor(runs)
+    assert one.run() == 3
+    assert len(runs.made) == 1 + QUICK.max_attempts
+    assert state(status) == "failed"
+    assert status.document()["last_error"]["message"] == "again"
+
+
+@pytest.mark.parametrize(("error", "code"), [(FencedError("x"), 6), (ConfigError("x"), 2)])
+def test_what_does_not_heal_ends_it_at_once(error: IngestdError, code: int) -> None:
+    runs = Runs([error])
+    one, _ = supervisor(runs)
+    assert one.run() == code
+    assert len(runs.made) == 1
+
+
+def test_a_query_that_ends_by_itself_is_started_again() -> None:
+    runs = Runs([None, FencedError("end of the test")])
+    one, _ = supervisor(runs)
+    thread = threading.Thread(target=one.run)
+    thread.start()
+    eventually(lambda: bool(runs.made))
+    runs.made[0].stopped.set()
+    thread.join(30)
+    assert len(runs.made) == 2
+
+
+def test_what_batches_did_reaches_the_status() -> None:
+    runs = Runs([None])
+    one, status = supervisor(runs, until_latest=True)
+    assert one.run() == 0
+    runs.made[0].listener.batch_finished(BatchSummary(5, {}, (), Counts()))
+    assert status.document()["batch"]["finished"] == 5
+
+
+def test_stop_ends_a_running_query_with_zero() -> None:
+    runs = Runs([None])
+    one, status = supervisor(runs)
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(one.run()))
+    thread.start()
+    eventually(lambda: state(status) == "running")
+    one.stop()
+    thread.join(30)
+    assert codes == [0]
+    assert len(runs.made) == 1
+
+
+def test_stop_ends_a_wait_for_a_restart_with_zero() -> None:
+    runs = Runs([SourceError("a"), None])
+    one, status = supervisor(runs, policy=RestartPolicy(5, 600, 3600, 3600))
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(one.run()))
+    thread.start()
+    eventually(lambda: state(status) == "backoff")
+    one.stop()
+    thread.join(30)
+    assert codes == [0]
+    assert len(runs.made) == 1
+
+
+def test_the_daemon_reports_an_error_that_nobody_foresaw_as_one() -> None:
+    def broken(_: PipelineSettings, __: BatchListener) -> Run:
+        raise ZeroDivisionError
+
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
+    assert supervise(settings(), daemon, broken) == 1
+
+
+def test_the_daemon_puts_signal_handlers_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK, until_latest=True)
+    assert supervise(settings(), daemon, Runs([None])) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+PROGRAM = """
+import sys, threading, time
+sys.path[:0] = [{root!r}]
+from ingestd.daemon.supervisor import DaemonSettings, supervise
+from tests.unit.daemon.test_supervisor import QUICK, Runs, Run, settings
+
+class Slow(Runs):
+    def __call__(self, settings, listener):
+        run = super().__call__(settings, listener)
+        if {stubborn}:
+            run.stop = lambda: (print("stopping", flush=True), time.sleep(600))
+        print("up", flush=True)
+        return run
+
+daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
+sys.exit(supervise(settings(), daemon, Slow([None])))
+"""
+
+
+def started(stubborn: bool) -> subprocess.Popen[str]:
+    root = str(Path(__file__).resolve().parents[3])
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(root=root, stubborn=stubborn)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_daemon_with_zero(number: int) -> None:
+    process = started(stubborn=False)
+    os.kill(process.pid, number)
+    assert process.wait(30) == 0
+
+
+def test_a_second_signal_ends_the_process_at_once() -> None:
+    process = started(stubborn=True)
+    assert process.stdout is not None
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.stdout.readline() == "stopping\n"
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait(30) == 128 + signal.SIGTERM

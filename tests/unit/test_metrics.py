@@ -1,0 +1,82 @@
+import pytest
+from prometheus_client import REGISTRY, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.parser import text_string_to_metric_families
+
+from ingestd import metrics
+
+COLLECTORS = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
+
+
+def value(name: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(name, labels)
+
+
+def test_names_have_the_prefix_base_units_and_a_meaning() -> None:
+    for one in COLLECTORS:
+        assert one._name.startswith("ingestd_")
+        assert not one._name.endswith(("_ms", "_millis", "_kb"))
+        assert one._documentation.endswith(".")
+
+
+def test_labels_are_bounded() -> None:
+    allowed = {"source", "topic", "partition", "table", "kind", "reason", "stage", "phase",
+               "result", "error", "state", "version"}  # fmt: skip
+    assert {label for one in COLLECTORS for label in one._labelnames} <= allowed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ingestd_records",
+        "ingestd_source_bytes",
+        "ingestd_source_lag_records",
+        "ingestd_batch_seconds",
+        "ingestd_phase_seconds",
+        "ingestd_commits",
+        "ingestd_last_commit_timestamp_seconds",
+        "ingestd_snapshot_id",
+        "ingestd_dead_letters",
+        "ingestd_restarts",
+        "ingestd_pipeline_state",
+    ],
+)
+def test_what_operators_were_promised_is_there(name: str) -> None:
+    assert name in {one._name for one in COLLECTORS}
+
+
+def test_the_page_can_be_parsed() -> None:
+    metrics.record_rows("db.t", "+I", 3)
+    families = text_string_to_metric_families(generate_latest().decode())
+    assert "ingestd_records" in {family.name for family in families}
+
+
+def test_exactly_one_state_is_set() -> None:
+    metrics.record_state("backoff")
+    metrics.record_state("running")
+    values = {one: value("ingestd_pipeline_state", state=one) for one in metrics.STATES}
+    assert values == {one: float(one == "running") for one in metrics.STATES}
+
+
+def test_a_state_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="sleeping"):
+        metrics.record_state("sleeping")
+
+
+def test_lag_needs_both_ends_and_is_never_negative() -> None:
+    place = {"source": "s", "topic": "lag-test", "partition": "0"}
+    metrics.record_position("s", "lag-test", 0, position=5, end=None)
+    assert value("ingestd_source_lag_records", **place) is None
+    metrics.record_position("s", "lag-test", 0, position=5, end=12)
+    assert value("ingestd_source_lag_records", **place) == 7
+    metrics.record_position("s", "lag-test", 0, position=20, end=12)
+    assert value("ingestd_source_lag_records", **place) == 0
+
+
+def test_partitions_that_are_gone_leave_the_page() -> None:
+    metrics.record_position("s", "gone-test", 1, position=1, end=2)
+    metrics.forget_partitions([("s", "gone-test", 1)])
+    metrics.forget_partitions([("s", "gone-test", 1)])
+    place = {"source": "s", "topic": "gone-test", "partition": "1"}
+    assert value("ingestd_source_lag_records", **place) is None
+    assert value("ingestd_source_end_offset", **place) is None
