@@ -84,9 +84,10 @@ class ChangeBatch:
     their nullable Paimon types. `primary_keys` are the fields of the message key in its order.
     A DELETE carries only key values, or all that is known when there is no message key. A chunk
     may give several batches of one table: `offset` orders their rows, and rows of one offset
-    follow one another. `position` orders changes in the log of the source database; it differs
-    from change to change except in snapshots and where it is `UNKNOWN_POSITION`. `unavailable`
-    marks cells, null in `columns`, whose value the source left out: the old value still holds.
+    follow one another. `position` orders changes in the log of the source database. Two changes
+    have the same one only in snapshots, where it is `UNKNOWN_POSITION`, and when an update that
+    changed a key comes as a delete and an insert. `unavailable` marks cells, null in `columns`,
+    whose value the source left out: the old value still holds.
     """
 
     source: SourceTable

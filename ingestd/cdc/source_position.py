@@ -32,13 +32,16 @@ class SourcePosition(msgspec.Struct, gc=False):
 def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
     """The position of each change, `UNKNOWN_POSITION` where there is none."""
     numbers = [source.lsn for source in sources]
-    try:
-        return np.array(numbers, np.int64)
-    except (TypeError, ValueError, OverflowError):
-        packed = _one_file(sources) if numbers.count(None) == len(numbers) else None
+    packed = _one_file(sources) if numbers.count(None) == len(numbers) else _integers(numbers)
     if packed is None:
         return np.array([position_of(source) for source in sources], np.int64)
     return packed
+
+
+def _integers(numbers: Sequence[int | str | None]) -> npt.NDArray[np.int64] | None:
+    """The numbers if all of them are integers of 64 bits."""
+    array = np.array(numbers)
+    return array if array.dtype == np.int64 else None
 
 
 def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None:
@@ -47,10 +50,9 @@ def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None
     match = _FILE_NUMBER.search(files[0] or "")
     if match is None or files.count(files[0]) < len(files) or int(match[1]) >> _FILE_BITS:
         return None
-    try:
-        pos = np.array([source.pos for source in sources], np.int64)
-        row = np.array([source.row for source in sources], np.int64)
-    except (TypeError, ValueError, OverflowError):
+    pos = _integers([source.pos for source in sources])
+    row = _integers([source.row for source in sources])
+    if pos is None or row is None:
         return None
     packed = ((int(match[1]) << _POS_BITS) + pos << _ROW_BITS) + row
     unknown = (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0) | snapshot_rows(sources)

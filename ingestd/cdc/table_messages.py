@@ -22,7 +22,7 @@ from ingestd.cdc.column_learning import (
 )
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
-from ingestd.cdc.unfit_events import sift
+from ingestd.cdc.unfit_events import reason_of, sift
 
 Reasons = dict[int, Reason]
 """Why messages are refused, by place."""
@@ -82,6 +82,15 @@ class _Learning:
         self._weight = 1
 
     def decode(self) -> tuple[ChangeBatch | None, Reasons]:
+        if self._memory.plan is not None:
+            refused: Reasons = {}
+            self._sieve(self._memory.plan, refused)
+            if len(refused) <= _SAMPLE:
+                self._odd = self._look_into(refused)
+                return self._decode_good(self._plan())
+        return self._decode_from_sample()
+
+    def _decode_from_sample(self) -> tuple[ChangeBatch | None, Reasons]:
         size = len(self._messages.values)
         sample = list(range(size))
         if size > 2 * _SAMPLE:
@@ -116,8 +125,8 @@ class _Learning:
         self._remember()
         try:
             return assemble(plan, events), self._bad
-        except RecordError as error:
-            return None, self._bad | dict.fromkeys(places, error.reason)
+        except BUILD_ERRORS as error:
+            return None, self._bad | dict.fromkeys(places, reason_of(error))
 
     def _look_into(self, places: Iterable[int]) -> dict[int, CellKinds]:
         """Kinds of the values of messages; those that cannot be read become bad."""

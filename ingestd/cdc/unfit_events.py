@@ -26,7 +26,7 @@ def sift(plan: RowPlan, events: Events) -> dict[int, Reason]:
             try:
                 lay_out(plan, events.take((index,)))
             except BUILD_ERRORS as error:
-                bad[index] = _reason(error)
+                bad[index] = reason_of(error)
     good = [index for index in range(size) if index not in bad]
     if good:
         for index, reason in _bad_cells(plan, events.take(good)).items():
@@ -34,7 +34,8 @@ def sift(plan: RowPlan, events: Events) -> dict[int, Reason]:
     return bad
 
 
-def _reason(error: Exception) -> Reason:
+def reason_of(error: Exception) -> Reason:
+    """The reason behind one of `BUILD_ERRORS` for a whole event."""
     if isinstance(error, RecordError):
         return error.reason
     return Reason("decode", "wrong_type", str(error))

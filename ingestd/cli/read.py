@@ -71,9 +71,14 @@ def read(
     """
     style = Format.JSONL if as_json else style
     _check_options(changelog, snapshot, first, last)
-    rows = (
-        _changes(warehouse, table, first, last) if changelog else _rows(warehouse, table, snapshot)
-    )
+    if changelog:
+        rows = _changes(warehouse, table, first, last)
+    else:
+        rows = _rows(warehouse, table, snapshot)
+    _print(rows, style, limit, output)
+
+
+def _print(rows: Rows, style: Format, limit: int | None, output: Path | None) -> None:
     if style is Format.PARQUET:
         rows_output.write_parquet(rows, limit, output)
     elif style is Format.CSV:

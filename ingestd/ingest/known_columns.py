@@ -3,6 +3,7 @@
 Looked up as the decoder asks, because source tables only show themselves in the records.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 
 from ingestd.cdc.base import SourceTable
@@ -41,8 +42,9 @@ class _ByRoute(Mapping[SourceTable, ColumnTypes]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    @abstractmethod
     def _types(self, table: str) -> ColumnTypes | None:
-        raise NotImplementedError
+        """Types by column of a target table, None if nothing is known of it."""
 
 
 class TableColumns(_ByRoute):

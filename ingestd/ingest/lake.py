@@ -18,6 +18,7 @@ from ingestd.ingest.mirror import (
     decode_mirror,
     effective_coverage,
     encode_mirror,
+    holds,
 )
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.ingest.progress import (
@@ -156,8 +157,9 @@ class Lake:
         user = self._settings.commit_user
         state = with_user(one.table, one.state, user)
         progress = advance(one.progress, step)
+        newest = one.newest.commit_identifier if one.newest else 0
         committable = ManifestCommittable(
-            identifier=max(state.committed[user], 0) + 1,
+            identifier=max(state.committed[user], newest) + 1,
             messages=tuple(messages),
             properties=encode_properties(progress),
             overwrite=overwrite,
@@ -193,7 +195,12 @@ class Lake:
             }
             self.tables[name] = replace(one, coverage=furthest(one.coverage, own))
         marks = {name: one.newest for name, one in self.tables.items()}
-        mirror = Mirror(self._settings.name, marks, self._until)
+        records = {
+            name: encode_properties(one.progress)
+            for name, one in self.tables.items()
+            if one.progress is not None
+        }
+        mirror = Mirror(self._settings.name, marks, self._until, records)
         self._io.overwrite(self._mirror_path, encode_mirror(mirror))
 
     def _candidates(self) -> list[str]:
@@ -211,22 +218,22 @@ class Lake:
         table = self._catalog.get_table(Identifier.parse(name))
         state = load_state(table)
         newest = newest_of_user(table, state, self._settings.commit_user)
-        progress = None
+        mark = _mark(newest) if newest else None
+        history = self._history(name, table, state, mark)
         if newest is not None:
             progress = decode_properties(newest.properties, table.paths.snapshot(newest.id))
-        mark = _mark(newest) if newest else None
-        return LakeTable(
-            table=table,
-            state=state,
-            progress=progress,
-            coverage=effective_coverage(
-                progress.covered if progress else {},
-                self._mirror,
-                name,
-                self._history(name, table, state, mark),
-            ),
-            newest=mark,
-        )
+        else:
+            progress = self._mirrored(name, history)
+            mark = self._mirror.tables[name] if self._mirror and progress else None
+        own = progress.covered if progress else {}
+        coverage = effective_coverage(own, self._mirror, name, history)
+        return LakeTable(table, state, progress, coverage, mark)
+
+    def _mirrored(self, name: str, history: TableHistory) -> TableProgress | None:
+        """The record of our newest snapshot if that has expired, as the mirror kept it."""
+        if self._mirror is None or not holds(self._mirror, name, history):
+            return None
+        return decode_properties(self._mirror.records.get(name, {}), self._mirror_path)
 
     def _history(
         self, name: str, table: FileStoreTable, state: TableState, newest: SnapshotMark | None

@@ -7,7 +7,7 @@ since; it is a help for starting over, never the truth.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ingestd.errors import FormatError
@@ -30,12 +30,15 @@ class SnapshotMark:
 class Mirror:
     """Progress of a pipeline: newest snapshot of ours by table (None: not any yet), and offsets.
 
-    `until` holds for each topic partition the first offset that no batch has finished.
+    `until` holds for each topic partition the first offset that no batch has finished. `records`
+    repeats the progress record of each table's newest snapshot, as its properties, because that
+    snapshot may expire while others write on.
     """
 
     job: str
     tables: Mapping[str, SnapshotMark | None]
     until: Coverage
+    records: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,13 @@ def encode_mirror(mirror: Mirror) -> bytes:
         }
         for name, mark in mirror.tables.items()
     }
-    document = {"version": _VERSION, "job": mirror.job, "tables": tables, "until": mirror.until}
+    document = {
+        "version": _VERSION,
+        "job": mirror.job,
+        "tables": tables,
+        "until": mirror.until,
+        "records": {name: dict(record) for name, record in mirror.records.items()},
+    }
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False).encode()
 
 
@@ -83,6 +92,10 @@ def decode_mirror(data: bytes, where: str) -> Mirror:
                     for topic, partitions in topics.items()
                 }
                 for source, topics in document["until"].items()
+            },
+            {
+                name: {str(key): str(value) for key, value in record.items()}
+                for name, record in document["records"].items()
             },
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

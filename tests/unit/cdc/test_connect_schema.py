@@ -16,7 +16,14 @@ from tests.support.change_events import TABLE, chunk, event, field, key, wrapped
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 TIME = "io.debezium.time."
 CONNECT = "org.apache.kafka.connect.data."
-MOMENT = datetime(2024, 2, 29, 12, 34, 56, 789012)
+
+
+def naive(*parts: int) -> datetime:
+    """A moment without a zone."""
+    return datetime(*parts, tzinfo=UTC).replace(tzinfo=None)  # type: ignore[arg-type,misc]
+
+
+MOMENT = naive(2024, 2, 29, 12, 34, 56, 789012)
 
 
 def decimal(scale: int, precision: int | None = None) -> dict[str, Any]:
@@ -50,7 +57,7 @@ CASES: list[tuple[dict[str, Any], Any, str, Any]] = [
     (field("v", "int64", TIME + "MicroTime"), 86400000000, "BIGINT", 86400000000),
     (field("v", "int64", TIME + "NanoTime"), 1, "BIGINT", 1),
     (field("v", "int64", TIME + "Timestamp"), -1, "TIMESTAMP(3)", None),
-    (field("v", "int64", CONNECT + "Timestamp"), 0, "TIMESTAMP(3)", datetime(1970, 1, 1)),
+    (field("v", "int64", CONNECT + "Timestamp"), 0, "TIMESTAMP(3)", naive(1970, 1, 1)),
     (field("v", "int64", TIME + "MicroTimestamp"), 1709210096789012, "TIMESTAMP(6)", MOMENT),
     (field("v", "int64", TIME + "NanoTimestamp"), 2**63 - 1, "BIGINT", 2**63 - 1),
     (field("v", "string", TIME + "ZonedTimestamp"), "2024-02-29T12:34:56.789012Z",
@@ -151,14 +158,14 @@ def test_timestamps_keep_the_whole_range(
         (field("v", "int64", TIME + "MicroTime"), 3723456789, "TIME(6)", time(1, 2, 3, 456000)),
         (field("v", "int64", TIME + "NanoTime"), 3723456789000, "TIME(3)", time(1, 2, 3, 456000)),
         (field("v", "int64", TIME + "MicroTimestamp"), -1, "TIMESTAMP(3)",
-         datetime(1969, 12, 31, 23, 59, 59, 999000)),
+         naive(1969, 12, 31, 23, 59, 59, 999000)),
         (field("v", "int64", TIME + "Timestamp"), 1, "TIMESTAMP(6)",
-         datetime(1970, 1, 1, 0, 0, 0, 1000)),
+         naive(1970, 1, 1, 0, 0, 0, 1000)),
         (field("v", "int64", TIME + "NanoTimestamp"), 1_000_999, "TIMESTAMP(6)",
-         datetime(1970, 1, 1, 0, 0, 0, 1000)),
+         naive(1970, 1, 1, 0, 0, 0, 1000)),
         (field("v", "string", TIME + "ZonedTimestamp"), "infinity", "STRING", "infinity"),
         (field("v", "string", TIME + "ZonedTimestamp"), "1970-01-01T00:00:01Z", "TIMESTAMP(6)",
-         datetime(1970, 1, 1, 0, 0, 1)),
+         naive(1970, 1, 1, 0, 0, 1)),
         (field("v", "int32"), 7, "BIGINT", 7),
         (field("v", "int32"), 7, "DECIMAL(10, 2)", Decimal("7.00")),
         (VARIABLE, {"scale": 3, "value": "MDk="}, "DECIMAL(10, 4)", Decimal("12.3450")),
@@ -166,9 +173,7 @@ def test_timestamps_keep_the_whole_range(
         (field("v", "string"), "2024-02-29", "DATE", date(2024, 2, 29)),
     ],
 )  # fmt: skip
-def test_declared_type_wins(
-    column: dict[str, Any], value: Any, declared: str, wanted: Any
-) -> None:
+def test_declared_type_wins(column: dict[str, Any], value: Any, declared: str, wanted: Any) -> None:
     decoded = decode(column, value, declared)
     assert decoded.rejected == []
     [batch] = decoded.batches

@@ -1,20 +1,15 @@
 """Change batches of a captured stream, folded by key, are the rows the database ended with."""
 
-import json
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from ingestd.cdc import unavailable
 from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk, SourceTable, load_data_format
-from ingestd.ingest.type_merge import merge_types
-from ingestd.paimon.spec.data_types import DataField, DataType, RowKind, encode_type, parse_type
-from ingestd.paimon.table.evolution import cast_array
-from ingestd.paimon.table.rows_json import json_lines
+from ingestd.paimon.spec.data_types import encode_type, parse_type
 from tests.support import corpus, state
+from tests.support.change_fold import Fold
 from tests.support.declared import declared_types
 
 DATABASE = "shopdb"
@@ -41,65 +36,6 @@ def chunks(mode: corpus.Mode, size: int) -> list[RecordChunk]:
                 )
             )
     return found
-
-
-class Fold:
-    """Rows of one table after its changes, and the types they need together."""
-
-    def __init__(self) -> None:
-        self.types: dict[str, DataType] = {}
-        self.rows: dict[str, tuple[int, dict[str, Any] | None]] = {}
-        self.chunks: list[list[ChangeBatch]] = []
-        self.emptied_at = -2
-
-    def add(self, batches: list[ChangeBatch]) -> None:
-        """The batches of one chunk."""
-        self.chunks.append(batches)
-        for batch in batches:
-            for name, found in batch.types.items():
-                merged = merge_types(self.types.get(name, found), found)
-                assert merged is not None
-                self.types[name] = merged
-
-    def lines(self) -> list[dict[str, Any]]:
-        for batches in self.chunks:
-            changes = [change for batch in batches for change in self._changes(batch)]
-            for _, batch, index, row in sorted(changes, key=lambda change: change[0]):
-                self._apply(batch, index, row)
-        return [row for at, row in self.rows.values() if row and at > self.emptied_at]
-
-    def _changes(self, batch: ChangeBatch) -> list[tuple[int, ChangeBatch, int, dict[str, Any]]]:
-        cells = self._cells(batch)
-        return [
-            (offset, batch, index, {name: values[index] for name, values in cells.items()})
-            for index, offset in enumerate(batch.offset.tolist())
-        ]
-
-    def _apply(self, batch: ChangeBatch, index: int, row: dict[str, Any]) -> None:
-        position = int(batch.position[index])
-        key = json.dumps([row[name] for name in batch.primary_keys])
-        before, old = self.rows.get(key, (-1, {}))
-        # A key whose type or value changed comes through another topic partition.
-        if before > position >= 0:
-            return
-        if batch.row_kind[index] == RowKind.DELETE:
-            self.rows[key] = position, None
-            return
-        for name, left_out in batch.unavailable.items():
-            if left_out[index]:
-                row[name] = (old or {}).get(name, unavailable.TEXT)
-        self.rows[key] = position, row
-
-    def _cells(self, batch: ChangeBatch) -> dict[str, list[Any]]:
-        fields = [
-            DataField(number, name, self.types[name]) for number, name in enumerate(batch.types)
-        ]
-        columns = {}
-        for field in fields:
-            column = batch.columns.column(field.name).combine_chunks()
-            columns[field.name] = cast_array(column, batch.types[field.name], field.type)
-        rows = [json.loads(line) for line in json_lines(pa.table(columns), fields)]
-        return {field.name: [row.get(field.name) for row in rows] for field in fields}
 
 
 def decode_all(mode: corpus.Mode, size: int, *, declare: bool) -> tuple[dict[str, Fold], Decoded]:

@@ -1,0 +1,44 @@
+# syntax=docker/dockerfile:1
+# `build` makes a virtual environment from the hashed lock files; the last stage puts it beside a
+# Java 17 runtime. Nothing is downloaded when a container starts, and it writes only to /tmp and to
+# where the configuration points.
+#
+#   docker build -t ingestd .
+#   docker run --init --read-only --tmpfs /tmp -p 8080:8080 -v lake:/lake \
+#     -v "$PWD/ingestd.yaml:/etc/ingestd/ingestd.yaml:ro" ingestd
+
+FROM python:3.11.13-slim-bookworm AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /src
+COPY requirements-build.lock requirements.lock ./
+RUN python -m venv /opt/build \
+    && /opt/build/bin/pip install --quiet --require-hashes -r requirements-build.lock
+RUN /opt/build/bin/pip wheel --quiet --require-hashes --no-build-isolation --wheel-dir /opt/wheelhouse -r requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY ingestd ./ingestd
+RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/wheelhouse . \
+    && python -m venv /opt/ingestd \
+    && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse ingestd \
+    && /opt/ingestd/bin/pip uninstall --quiet --yes setuptools pip
+
+FROM eclipse-temurin:17.0.16_8-jre-jammy AS java
+
+FROM python:3.11.13-slim-bookworm
+LABEL org.opencontainers.image.title="ingestd" \
+      org.opencontainers.image.description="Kafka change streams into Apache Paimon tables, exactly once" \
+      org.opencontainers.image.licenses="Apache-2.0"
+RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin ingestd
+COPY --from=java /opt/java/openjdk /opt/java/openjdk
+COPY --from=build /opt/ingestd /opt/ingestd
+ENV JAVA_HOME=/opt/java/openjdk \
+    PATH=/opt/ingestd/bin:/opt/java/openjdk/bin:/usr/local/bin:/usr/bin:/bin \
+    HOME=/tmp \
+    SPARK_LOCAL_DIRS=/tmp \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+WORKDIR /tmp
+USER 10001:10001
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/opt/ingestd/bin/ingestd", "run"]
+CMD ["-c", "/etc/ingestd/ingestd.yaml"]

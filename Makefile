@@ -1,0 +1,100 @@
+# Everything a developer or a CI machine does. `make help` lists it.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCKS := requirements-build.lock requirements-dev.lock
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+PYTEST := $(BIN)/python -m pytest -q
+CHECKED := ingestd tests bench docs
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): $(LOCKS) pyproject.toml .ci/interpreter
+	@python=$$(.ci/interpreter) && echo "creating $(VENV) with $$python (some minutes the first time)" \
+	  && $$python -m venv --clear $(VENV)
+	@$(PIP) --require-hashes -r requirements-build.lock
+	@$(PIP) --require-hashes --no-build-isolation -r requirements-dev.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: require
+require:
+	@.ci/interpreter >/dev/null
+
+.PHONY: setup
+setup: require $(READY) ## create .venv with everything installed, from the hashed lock files
+
+.PHONY: fmt
+fmt: setup ## format and sort imports
+	$(BIN)/ruff format $(CHECKED)
+	$(BIN)/ruff check --fix $(CHECKED)
+
+.PHONY: lint
+lint: setup ## formatting and lint
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+
+.PHONY: types
+types: setup ## mypy --strict
+	$(BIN)/mypy
+
+.PHONY: layers
+layers: setup ## imports point down only
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: check
+check: lint layers types ## lint, layers and types
+
+.PHONY: unit
+unit: setup ## fast tests: no network, no Spark
+	$(PYTEST) tests/house tests/unit tests/docs
+
+.PHONY: property
+property: setup ## properties, with hypothesis
+	$(PYTEST) tests/property
+
+.PHONY: compat
+compat: setup ## Java Paimon and pypaimon judge our tables, and we read theirs
+	$(PYTEST) tests/compat
+
+.PHONY: integration
+integration: setup ## a real broker, a real Spark, the Dockerfile's steps
+	$(PYTEST) tests/integration tests/docker
+
+.PHONY: chaos
+chaos: setup ## processes are killed
+	$(PYTEST) tests/chaos
+
+.PHONY: test
+test: check unit property compat integration chaos ## everything, quickest first
+
+.PHONY: demo
+demo: setup ## a broker, a workload, the daemon and the result, on this machine
+	$(BIN)/ingestd demo
+
+.PHONY: bench
+bench: setup ## records per second end to end, and the floors under them
+	$(BIN)/python -m bench.run
+
+.PHONY: docs
+docs: setup ## write the generated parts of docs/
+	$(BIN)/python -m docs.generate
+
+.PHONY: lock
+lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on the PATH)
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev -c requirements.lock \
+	  pyproject.toml -o requirements-dev.lock
+	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'setuptools>=80' wheel \
+	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links - -o requirements-build.lock
+
+.PHONY: clean
+clean: ## remove the environment and caches
+	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

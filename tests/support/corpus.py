@@ -1,0 +1,192 @@
+"""Change streams captured from a real PostgreSQL by Debezium, and putting them into a broker.
+
+A capture holds one JSON object a line: topic, partition, offset, timestamp, key_b64, value_b64
+(null: tombstone) and headers. Replayed into empty topics, records get their captured offsets.
+"""
+
+import base64
+import json
+import lzma
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+SHOP = Path(__file__).resolve().parents[1] / "golden" / "corpus" / "shop"
+Mode = Literal["json", "json-schema"]
+MODES: tuple[Mode, ...] = ("json", "json-schema")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One captured record."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, str | bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay made: topic names by source table such as ``shop.orders``, and the count."""
+
+    prefix: str
+    topics: Mapping[str, str]
+    records: int
+
+
+def captured(mode: Mode) -> Iterator[Record]:
+    """The records of a capture in the order they were seen."""
+    with lzma.open(SHOP / f"{mode}.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            raw = json.loads(line)
+            yield Record(
+                raw["topic"],
+                raw["partition"],
+                raw["offset"],
+                raw["timestamp"],
+                _bytes(raw["key_b64"]),
+                _bytes(raw["value_b64"]),
+                [(name, _bytes(value)) for name, value in raw["headers"]],
+            )
+
+
+@cache
+def _info() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((SHOP / "info.json").read_text())
+    captures: dict[str, Any] = document["captures"]
+    return captures
+
+
+def topic_prefix(mode: Mode) -> str:
+    """The connector's name, with which all its topics begin."""
+    prefix: str = _info()[mode]["topic_prefix"]
+    return prefix
+
+
+def partitions(mode: Mode) -> dict[str, int]:
+    """Partition count of each topic of a capture."""
+    counts: dict[str, int] = _info()[mode]["partitions"]
+    return counts
+
+
+def replay(mode: Mode, bootstrap: str, *, prefix: str | None = None, limit: int = 0) -> Replayed:
+    """Create the topics and produce every record (or the first ``limit``) into its partition.
+
+    ``prefix`` replaces the connector's name in topic names, so that one broker can hold many
+    replays; the messages keep the captured name.
+    """
+    old = topic_prefix(mode)
+    new = prefix or old
+    names = {topic: new + topic.removeprefix(old) for topic in partitions(mode)}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    wanted = [NewTopic(names[topic], count, 1) for topic, count in partitions(mode).items()]
+    for future in admin.create_topics(wanted).values():
+        future.result(30)
+    failed: list[object] = []
+    producer = Producer(
+        {  # without idempotence a retry may change the order within a partition
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 3,
+        }
+    )
+    sent = 0
+    for record in captured(mode):
+        if limit and sent >= limit:
+            break
+        producer.produce(
+            names[record.topic],
+            value=record.value,
+            key=record.key,
+            partition=record.partition,
+            timestamp=record.timestamp_ms,
+            headers=record.headers,
+            on_delivery=lambda error, _: failed.append(error) if error else None,
+        )
+        producer.poll(0)
+        sent += 1
+    if producer.flush(60) or failed:
+        raise AssertionError(f"replay of {mode} into {bootstrap} failed: {failed[:1]}")
+    tables = {topic.removeprefix(old + "."): name for topic, name in names.items()}
+    return Replayed(new, tables, sent)
+
+
+def payload(record: Record) -> dict[str, Any] | None:
+    """The change event of a record without its schema envelope; None for other messages."""
+    if record.value is None:
+        return None
+    document = json.loads(record.value)
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    if isinstance(document, dict) and document.get("op") in {"c", "r", "u", "d", "t"}:
+        return document
+    return None
+
+
+def repeated_inserts(mode: Mode) -> dict[str, Counter[str]]:
+    """Inserts of tables without a key that the connector sent more than once after it was killed.
+
+    By table such as ``shop.audit_log``: the row as JSON text, and how many times too often.
+    """
+    seen: dict[str, Counter[tuple[int, str]]] = {}
+    for record in captured(mode):
+        event = payload(record)
+        if record.key is None and event and event["op"] in {"c", "r"}:
+            table = record.topic.removeprefix(topic_prefix(mode) + ".")
+            row = json.dumps(event["after"], sort_keys=True)
+            seen.setdefault(table, Counter())[event["source"]["lsn"], row] += 1
+    return {
+        table: Counter({row: n - 1 for (_, row), n in rows.items() if n > 1})
+        for table, rows in seen.items()
+    }
+
+
+def folded(mode: Mode) -> dict[str, dict[str, dict[str, Any]]]:
+    """Rows that the stream itself ends in: table -> key as JSON text -> column -> wire value.
+
+    A value that the connector left out keeps the older one. Only tables with a key.
+    """
+    tables: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in captured(mode):
+        event = payload(record)
+        if event is None:
+            continue
+        rows = tables.setdefault(record.topic.removeprefix(topic_prefix(mode) + "."), {})
+        if event["op"] == "t":
+            rows.clear()
+        elif record.key is not None:
+            _fold(rows, record.key, event)
+    return {table: rows for table, rows in tables.items() if rows}
+
+
+UNAVAILABLE = "__debezium_unavailable_value"
+_LEFT_OUT = {UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()}
+
+
+def _fold(rows: dict[str, dict[str, Any]], raw_key: bytes, event: dict[str, Any]) -> None:
+    document = json.loads(raw_key)
+    key = json.dumps(list(document.get("payload", document).values()))
+    if event["op"] == "d":
+        rows.pop(key, None)
+        return
+    old = rows.get(key, {})
+    rows[key] = {
+        name: old.get(name, value) if isinstance(value, str) and value in _LEFT_OUT else value
+        for name, value in event["after"].items()
+    }
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

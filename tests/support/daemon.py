@@ -1,0 +1,153 @@
+"""`ingestd run` as a process of its own, for tests that start, watch and kill it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+COMMAND = (sys.executable, "-c", "from ingestd.cli.main import main; main()")
+
+
+class Daemon:
+    """One running `ingestd run`; on leaving the block it is killed with all its children."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, port: int) -> None:
+        self.process = process
+        self.log = log
+        self.port = port
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    def wait(self, timeout: float = 240) -> int:
+        """The exit code; the end of the log is in the error when it does not end in time."""
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"still running after {timeout} s:\n{self.tail()}") from error
+
+    def terminate(self) -> None:
+        """SIGTERM to the driver: the batch in flight ends, then the daemon."""
+        self.process.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL to the driver, the JVM and every worker."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(30)
+
+    def kill_one(self, command_part: str) -> int | None:
+        """SIGKILL to one descendant whose command line holds the text; its pid, None if absent."""
+        for pid, command in self.family().items():
+            if command_part in command and pid != self.process.pid:
+                os.kill(pid, signal.SIGKILL)
+                return pid
+        return None
+
+    def family(self) -> dict[int, str]:
+        """Command lines of all processes of the daemon's group, youngest first."""
+        found: dict[int, str] = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except (OSError, UnicodeDecodeError):
+                continue
+            if int(fields[2]) == self.process.pid and fields[0] != "Z":
+                found[int(folder.name)] = command
+        return dict(sorted(found.items(), reverse=True))
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of a page of the daemon; status 0 while nothing listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_until_ready(self, timeout: float = 120) -> None:
+        """Return when /readyz says so."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise AssertionError(f"ended with {self.process.returncode}:\n{self.tail()}")
+            if self.get("/readyz")[0] == 200:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"not ready after {timeout} s:\n{self.tail()}")
+
+    def tail(self, lines: int = 40) -> str:
+        """The end of what it printed."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def run_daemon(
+    config: Mapping[str, Any], folder: Path, *, until_latest: bool = False, name: str = "ingestd"
+) -> Daemon:
+    """Write the configuration into ``folder`` and start the daemon on a free HTTP port.
+
+    Its output goes to ``NAME.log`` in the same folder, one file for all runs of that name.
+    """
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {**config, "http": {"listen": f"127.0.0.1:{port}"}}
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    log = folder / f"{name}.log"
+    flags = ["--until-latest"] if until_latest else []
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*COMMAND, "run", "-c", str(file), *flags],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=folder,
+        )
+    return Daemon(process, log, port)
+
+
+def catch_up(config: Mapping[str, Any], folder: Path, *, timeout: float = 240) -> Daemon:
+    """Run until the latest offsets are in the tables; the run must succeed."""
+    with run_daemon(config, folder, until_latest=True) as daemon:
+        code = daemon.wait(timeout)
+        assert code == 0, f"exit code {code}:\n{daemon.tail(80)}"
+    return daemon
+
+
+def ingestd(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run one command line to its end; output is captured."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

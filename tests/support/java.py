@@ -1,0 +1,87 @@
+"""Jars, compilation and start of the Java programs that the tests use as judges."""
+
+import hashlib
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pyspark
+
+from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
+
+PINS = Path(__file__).with_name("java_jars.txt")
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+FROM_SPARK = (
+    "hadoop-client-api",
+    "hadoop-client-runtime",
+    "jcl-over-slf4j",
+    "slf4j-api",
+    "lz4-java",
+    "snappy-java",
+)
+
+
+@cache
+def fetched(artifact: str) -> Path:
+    """A pinned archive, out of the user's cache."""
+    pins = read_pins(PINS)
+    coordinate = next(one for one in pins if one.split(":")[1] == artifact)
+    return fetch([coordinate], cache_folder() / "judges" / artifact, pins=pins)[0]
+
+
+@cache
+def paimon_classpath() -> tuple[Path, ...]:
+    """Java Paimon and what it needs, the latter out of PySpark."""
+    from_spark = (next(iter(sorted(SPARK_JARS.glob(f"{name}-*.jar")))) for name in FROM_SPARK)
+    return (fetched("paimon-bundle"), *from_spark)
+
+
+def compiled_classes(sources: Path) -> Path:
+    """Compile a folder of Java files against Paimon, once for each content of them."""
+    files = sorted(sources.glob("*.java"))
+    jars = paimon_classpath()
+    digest = hashlib.sha256(b"\0".join(f.read_bytes() for f in files))
+    digest.update(":".join(jar.name for jar in jars).encode())
+    target = cache_folder() / "judges" / digest.hexdigest()[:16]
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        fresh = Path(folder) / "classes"
+        options = ["-17", "-nowarn", "-proc:none", "-d", str(fresh)]
+        classpath = ":".join(str(jar) for jar in jars)
+        subprocess.run(
+            [
+                java_command(),
+                "-jar",
+                str(fetched("ecj")),
+                *options,
+                "-cp",
+                classpath,
+                *map(str, files),
+            ],
+            check=True,
+        )
+        try:
+            fresh.rename(target)
+        except OSError:
+            if not target.is_dir():  # another process may have been first
+                raise
+    return target
+
+
+def judge_command(main: str, classes: Path, *arguments: str) -> Sequence[str]:
+    """Command line of a judge: small heap, quick start, UTC."""
+    classpath = ":".join([str(classes), *map(str, paimon_classpath())])
+    flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx768m", "-Duser.timezone=UTC"]
+    return [
+        java_command(),
+        *flags,
+        "-Dslf4j.internal.verbosity=ERROR",
+        "-cp",
+        classpath,
+        main,
+        *arguments,
+    ]

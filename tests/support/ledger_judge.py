@@ -1,0 +1,62 @@
+"""Whether the tables of a ledger are right, by Java's reading, and the books in their snapshots."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.support.ledger import PARTITIONS, TABLES, Ledger
+from tests.support.oracle import Oracle
+from tests.support.pipelines import DATABASE
+
+
+def judge(ledger: Ledger, warehouse: Path, oracle: Oracle) -> list[str]:
+    """All that is wrong, as sentences."""
+    rows = oracle.read(warehouse, DATABASE, "account")
+    found = {row["account"]: row["number"] for row in rows}
+    wanted = ledger.final_accounts()
+    problems = [
+        f"account {key}: {found.get(key)}, wanted {wanted.get(key)}"
+        for key in sorted(found.keys() | wanted.keys())
+        if found.get(key) != wanted.get(key)
+    ]
+    if len(rows) != len(found):
+        problems.append(f"{len(rows)} rows for {len(found)} accounts")
+    entries = Counter(row["number"] for row in oracle.read(warehouse, DATABASE, "entry"))
+    expected = Counter(ledger.entries())
+    if entries != expected:
+        lost, doubled = expected - entries, entries - expected
+        problems.append(f"entries lost: {sorted(lost)[:5]}, doubled: {sorted(doubled)[:5]}")
+    for table in TABLES:
+        problems += [f"{table}: {one}" for one in oracle.fsck(warehouse, DATABASE, table)]
+        problems += books(warehouse, table)
+    return problems
+
+
+def books(warehouse: Path, table: str) -> list[str]:
+    """Doubled commit identifiers, and ranges of offsets that overlap or leave a gap."""
+    problems: list[str] = []
+    identifiers: Counter[tuple[str, int]] = Counter()
+    reached: dict[tuple[str, str], int] = {}
+    for snapshot in _snapshots(warehouse, table):
+        identifiers[snapshot["commitUser"], snapshot["commitIdentifier"]] += 1
+        for topics in json.loads(snapshot.get("properties", {}).get("ingestd.src", "{}")).values():
+            for topic, one in topics.items():
+                for partition, (start, until) in one["p"].items():
+                    before = reached.get((topic, partition), start)
+                    if start != before:
+                        problems.append(
+                            f"{table} snapshot {snapshot['id']}: {topic}/{partition} goes on at "
+                            f"{start}, the table had reached {before}"
+                        )
+                    reached[topic, partition] = until
+    problems += [f"{table}: identifier {one} twice" for one, n in identifiers.items() if n > 1]
+    if len(reached) != PARTITIONS:
+        problems.append(f"{table}: offsets of {len(reached)} partitions recorded")
+    return problems
+
+
+def _snapshots(warehouse: Path, table: str) -> list[dict[str, Any]]:
+    folder = warehouse / f"{DATABASE}.db" / table / "snapshot"
+    files = sorted(folder.glob("snapshot-*"), key=lambda path: int(path.name[9:]))
+    return [json.loads(path.read_text()) for path in files]

@@ -1,0 +1,153 @@
+"""Java Paimon as a judge: one JVM for a whole test run, asked through a pipe.
+
+    with Oracle() as oracle:
+        rows = oracle.read(warehouse, "shop", "orders")
+        assert oracle.fsck(warehouse, "shop", "orders") == []
+
+The two sources in ``oracle_java/`` are compiled on first use, with the Eclipse compiler so that a
+Java runtime is enough, into the user's cache; the jars come from there as well.
+"""
+
+import hashlib
+import json
+import subprocess
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from tests.support.java import compiled_classes, judge_command
+
+SOURCES = Path(__file__).resolve().parent / "oracle_java"
+
+
+class OracleError(Exception):
+    """The oracle refused a command; the message holds the Java exception and its causes."""
+
+
+class _Reply(msgspec.Struct):
+    rc: int
+    lines: list[msgspec.Raw] = []
+    error: str = ""
+    causes: list[str] = []
+
+
+class Oracle:
+    """One running oracle; safe to share between tests, one request at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            judge_command("Oracle", compiled_classes(SOURCES), "serve"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._exchange(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the JVM."""
+        if self._process.stdin and not self._process.stdin.closed:
+            self._process.stdin.close()
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._process.wait(timeout=30)
+
+    def call(self, *arguments: object) -> tuple[int, list[str]]:
+        """Exit status and the lines of one command, the JSON text as Java prints it."""
+        request = json.dumps([str(a) for a in arguments]).encode() + b"\n"
+        with self._lock:
+            line = self._exchange(request)
+        reply = msgspec.json.decode(line, type=_Reply)
+        if reply.error:
+            raise OracleError("; ".join([reply.error, *reply.causes]))
+        return reply.rc, [bytes(line).decode() for line in reply.lines]
+
+    def __call__(self, *arguments: object) -> list[Any]:
+        """The parsed values of one command."""
+        return [json.loads(line) for line in self.call(*arguments)[1]]
+
+    def read_lines(
+        self, warehouse: Path | str, database: str, table: str, *flags: object
+    ) -> list[str]:
+        """Merged rows as canonical JSON lines, sorted: what ``ingestd read`` must print too."""
+        return self.call("read", warehouse, database, table, *flags)[1]
+
+    def read(
+        self, warehouse: Path | str, database: str, table: str, *flags: object
+    ) -> list[dict[str, Any]]:
+        """Merged rows; flags as ``--snapshot N``, ``--filter column=value``, ``--rowkind``."""
+        return self("read", warehouse, database, table, *flags)
+
+    def changelog(
+        self, warehouse: Path | str, database: str, table: str, *flags: object
+    ) -> list[dict[str, Any]]:
+        """What a streaming reader is given: rows with ``_snapshot`` and ``_kind``."""
+        return self("changelog", warehouse, database, table, *flags)
+
+    def inspect(self, warehouse: Path | str, database: str, table: str) -> dict[str, Any]:
+        """Snapshots, schemas, manifests, live files and index entries as one object."""
+        answer: dict[str, Any] = self("inspect", warehouse, database, table)[0]
+        return answer
+
+    def fsck(
+        self, warehouse: Path | str, database: str, table: str, *flags: str
+    ) -> list[dict[str, Any]]:
+        """Problems, warnings included; flags: ``--all``, ``--orphans``, ``--shallow``."""
+        return self("fsck", warehouse, database, table, *flags)
+
+    def append(
+        self,
+        warehouse: Path | str,
+        database: str,
+        table: str,
+        rows: Iterable[Mapping[str, Any]],
+        scratch: Path,
+        *flags: object,
+    ) -> list[Any]:
+        """Write rows with Java (``_kind`` optional); ``scratch`` is a folder for the rows' file."""
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        file = scratch / f"rows-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
+        file.write_text(text, encoding="utf-8")
+        return self("append", warehouse, database, table, file, *flags)
+
+    def compact(self, warehouse: Path | str, database: str, table: str) -> list[Any]:
+        """Full compaction of every bucket, by Java."""
+        return self("compact", warehouse, database, table)
+
+    def write_spec(
+        self, spec: Mapping[str, Any], warehouse: Path | str, scratch: Path
+    ) -> Sequence[Any]:
+        """Create the table of a specification document and run its steps; one line a snapshot."""
+        text = json.dumps(spec, ensure_ascii=False)
+        file = scratch / f"spec-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+        file.write_text(text, encoding="utf-8")
+        return self("write", file, "--warehouse", warehouse)
+
+    def _exchange(self, request: bytes | None) -> bytes:
+        if not self._process.stdin or not self._process.stdout:
+            raise OracleError("the oracle has no pipes")
+        try:
+            if request is not None:
+                self._process.stdin.write(request)
+                self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError as error:
+            raise OracleError("the oracle has ended") from error
+        if not line:
+            raise OracleError("the oracle has ended; run its command by hand to see why")
+        return line
