@@ -5,6 +5,7 @@ when asked for. Nothing here knows how a message looks.
 """
 
 import importlib
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -129,12 +130,16 @@ class DataFormat(Protocol):
         ...
 
 
+_THREAD = threading.local()
 DATA_FORMATS: Mapping[str, str] = {"debezium-json": "ingestd.cdc.debezium_json"}
 """Module of each data format; it has `new_format()`."""
 
 
 def load_data_format(name: str) -> DataFormat:
-    """A new instance of a data format; ConfigError lists the names that exist."""
+    """A new instance of a data format; ConfigError lists the names that exist.
+
+    An instance remembers what it learnt of tables: use one for all chunks of a source.
+    """
     module = DATA_FORMATS.get(name)
     if module is None:
         raise ConfigError(
@@ -142,3 +147,15 @@ def load_data_format(name: str) -> DataFormat:
         )
     data_format: DataFormat = importlib.import_module(module).new_format()
     return data_format
+
+
+def shared_data_format(name: str, source: str) -> DataFormat:
+    """The instance that this thread keeps for a source, so that later tasks need not learn again.
+
+    ConfigError lists the names that exist.
+    """
+    kept: dict[tuple[str, str], DataFormat] = _THREAD.__dict__.setdefault("formats", {})
+    found = kept.get((name, source))
+    if found is None:
+        found = kept[name, source] = load_data_format(name)
+    return found

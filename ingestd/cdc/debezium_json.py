@@ -25,7 +25,6 @@ from ingestd.cdc.column_learning import TableMemory
 from ingestd.cdc.debezium_envelope import Envelopes, Shape
 from ingestd.cdc.debezium_event import Event, read_event
 from ingestd.cdc.record_errors import (
-    BUILD_ERRORS,
     PARSE_ERRORS,
     RecordError,
     explain,
@@ -33,7 +32,7 @@ from ingestd.cdc.record_errors import (
     rejected,
 )
 from ingestd.cdc.source_position import position_of
-from ingestd.cdc.table_messages import Messages, decode_messages, decode_with
+from ingestd.cdc.table_messages import Messages, decode_if_alike, decode_messages
 
 _MAX_MEMORIES = 2000
 _decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -107,13 +106,10 @@ class DebeziumJson:
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> ChangeBatch | None:
         """The batch of a chunk whose messages are all as usual for the topic, else None."""
-        usual = self._usual.get(chunk.topic)
-        memory = None if usual is None else self._memories.get(usual)
-        if usual is None or memory is None or memory.plan is None:
+        group_key = self._usual.get(chunk.topic) or self._group_of_first(chunk)
+        if group_key is None:
             return None
-        source, value_shape, key_shape, _ = usual
-        if not memory.is_current(known.get(source, {}), declared.get(source, {})):
-            return None
+        source, value_shape, key_shape, _ = group_key
         indices, values, keys = _without_tombstones(chunk)
         payloads = value_shape.cut(values)
         if not payloads or keys.count(None) != (0 if key_shape else len(keys)):
@@ -124,10 +120,26 @@ class DebeziumJson:
             if key_payloads is None:
                 return None
         messages = Messages(payloads, key_payloads, chunk.offsets[indices])
-        try:
-            return decode_with(memory.plan, messages)
-        except (*PARSE_ERRORS, *BUILD_ERRORS):
-            return None
+        memory = self._memory(group_key)
+        batch = decode_if_alike(memory, messages, known.get(source, {}), declared.get(source, {}))
+        if batch is not None:
+            self._usual[chunk.topic] = group_key
+        return batch
+
+    def _group_of_first(self, chunk: RecordChunk) -> GroupKey | None:
+        """The group of the first record that has a value, if that is a row."""
+        for value, key in zip(chunk.values, chunk.keys, strict=True):
+            if value is None:
+                continue
+            try:
+                found = self._open(value, chunk.topic)
+                if found is None or found.event.is_truncate:
+                    return None
+                opened = self._open_key(key)
+            except RecordError:
+                return None
+            return (found.event.source, found.shape, opened.shape, opened.names)
+        return None
 
     def _decode_apart(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns

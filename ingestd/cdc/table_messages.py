@@ -54,6 +54,23 @@ def decode_with(plan: RowPlan, messages: Messages) -> ChangeBatch:
     return join(batches)
 
 
+def decode_if_alike(
+    memory: TableMemory, messages: Messages, known: Types, declared: Types
+) -> ChangeBatch | None:
+    """The batch of messages all of which pass through one plan, None if there is no such plan.
+
+    Raises UnsupportedError for a column type without an Arrow form.
+    """
+    try:
+        if not memory.is_current(known, declared):
+            memory.renew(known, declared)
+        if memory.plan is None:
+            return _Learning(memory, messages).decode_by_sample()
+        return decode_with(memory.plan, messages)
+    except (*PARSE_ERRORS, *BUILD_ERRORS):
+        return None
+
+
 def decode_messages(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
 ) -> tuple[ChangeBatch | None, Reasons]:
@@ -61,14 +78,8 @@ def decode_messages(
 
     Raises UnsupportedError for a column type without an Arrow form.
     """
-    try:
-        if not memory.is_current(known, declared):
-            memory.renew(known, declared)
-        if memory.plan is not None:
-            return decode_with(memory.plan, messages), {}
-    except (*PARSE_ERRORS, *BUILD_ERRORS):
-        pass
-    return _Learning(memory, messages).decode()
+    batch = decode_if_alike(memory, messages, known, declared)
+    return (batch, {}) if batch is not None else _Learning(memory, messages).decode()
 
 
 class _Learning:
@@ -88,28 +99,29 @@ class _Learning:
             if len(refused) <= _SAMPLE:
                 self._odd = self._look_into(refused)
                 return self._decode_good(self._plan())
-        return self._decode_from_sample()
+        self._take_sample()
+        try:
+            plan = self._plan()
+        except RecordError as error:
+            return None, dict.fromkeys(range(len(self._messages.values)), error.reason)
+        return self._decode_good(self._replan(plan))
 
-    def _decode_from_sample(self) -> tuple[ChangeBatch | None, Reasons]:
+    def decode_by_sample(self) -> ChangeBatch | None:
+        """The batch by a plan made from a sample; raises if that does not do for all messages."""
+        self._take_sample()
+        if self._bad:
+            return None
+        batch = decode_with(self._plan(), self._messages)
+        self._remember()
+        return batch
+
+    def _take_sample(self) -> None:
         size = len(self._messages.values)
         sample = list(range(size))
         if size > 2 * _SAMPLE:
             sample = [*range(_SAMPLE), *range(size - _SAMPLE, size)]
             self._weight = size // len(sample)
         self._sampled = self._look_into(sample)
-        try:
-            plan = self._plan()
-        except RecordError as error:
-            return None, dict.fromkeys(range(size), error.reason)
-        if not self._bad:
-            try:
-                batch = decode_with(plan, self._messages)
-            except (*PARSE_ERRORS, *BUILD_ERRORS):
-                pass
-            else:
-                self._remember()
-                return batch, {}
-        return self._decode_good(self._replan(plan))
 
     def _replan(self, plan: RowPlan) -> RowPlan:
         """The plan that has learnt from all messages which the first one does not do for."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, load_data_format
+from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, shared_data_format
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.batch_rows import (
     drop_oversized,
@@ -70,13 +70,11 @@ def decode_ranges(
         )
 
     task = _DecodeTask(context, task_index)
-    formats: dict[str, DataFormat] = {}
     for wanted in ranges:
         settings = context.sources[wanted.source]
-        if wanted.source not in formats:
-            formats[wanted.source] = load_data_format(settings.data_format)
+        data_format = shared_data_format(settings.data_format, wanted.source)
         for chunk in (fetch or from_kafka)(settings.kafka, wanted):
-            yield from task.decode(wanted.source, formats[wanted.source], chunk)
+            yield from task.decode(wanted.source, data_format, chunk)
     yield from task.finish()
 
 

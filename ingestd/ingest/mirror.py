@@ -139,13 +139,10 @@ def effective_coverage(
     """What a table covers: its own record, or the mirror's offsets where they are further.
 
     Only topic partitions that the table's own record names count: one that never fed the table
-    has nothing to skip, and must not look like a gap. Without a record (our snapshots have
-    expired) the mirror is all there is.
+    has nothing to skip, and must not look like a gap.
     """
     if mirror is None or not holds(mirror, table, history):
         return own
-    if not own:
-        return mirror.until
     until = {
         source: {
             topic: {p: mirror.until.get(source, {}).get(topic, {}).get(p, o) for p, o in ps.items()}

@@ -1,6 +1,7 @@
 """What records become: row kinds, keys, positions, control messages, and columns that change."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from ingestd.cdc.base import (
     SourceTable,
     Truncate,
     load_data_format,
+    shared_data_format,
 )
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import RowKind
@@ -221,3 +223,11 @@ def test_schema_of_messages_may_change_inside_a_chunk() -> None:
 def test_unknown_data_format_lists_those_that_exist() -> None:
     with pytest.raises(ConfigError, match="debezium-json"):
         load_data_format("debezium-jsn")
+
+
+def test_a_source_keeps_its_decoder() -> None:
+    first = shared_data_format("debezium-json", "a")
+    assert shared_data_format("debezium-json", "a") is first
+    assert shared_data_format("debezium-json", "b") is not first
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(shared_data_format, "debezium-json", "a").result() is not first

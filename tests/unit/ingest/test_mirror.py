@@ -73,9 +73,8 @@ def test_mirror_advances_the_partitions_of_a_table_and_adds_none() -> None:
     assert effective_coverage(ahead, MIRROR, "lake.a", UNTOUCHED) == ahead
 
 
-def test_expired_record_is_replaced_by_the_mirror() -> None:
-    expired = TableHistory(newest=None, latest_id=90, time_of_marked=None)
-    assert effective_coverage({}, MIRROR, "lake.a", expired) == UNTIL
+def test_table_that_nothing_ever_fed_covers_nothing() -> None:
+    assert effective_coverage({}, MIRROR, "lake.empty", TableHistory(None, None, None)) == {}
 
 
 def test_mirror_that_does_not_hold_is_left_out() -> None:
