@@ -1,1 +1,1 @@
-"""The long-running service: the only threads and signals."""
+"""The long-running service: signals, restarts, the pages and the lag."""

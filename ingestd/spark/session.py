@@ -18,7 +18,7 @@ from ingestd.errors import ConfigError
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _SOURCES_OPTION = "ingestd\\.sources"
 _DEFAULTS: Mapping[str, str] = {
-    "spark.master": "local[*]",
+    "spark.master": "local[*,4]",  # a task whose worker died is tried again
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
