@@ -63,7 +63,7 @@ class KafkaSource:
     topics: tuple[str, ...]
     topic_pattern: str | None = None
     topic_exclude: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     startup_mode: StartupMode = "earliest-offset"
     on_offset_out_of_range: OutOfRangePolicy = "fail"
 

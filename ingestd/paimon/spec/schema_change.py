@@ -31,6 +31,9 @@ class AddColumn:
     type: DataType
     comment: str | None = None
 
+    def __str__(self) -> str:
+        return f"add {self.name} {self.type}"
+
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnType:
@@ -38,6 +41,9 @@ class UpdateColumnType:
 
     name: str
     type: DataType
+
+    def __str__(self) -> str:
+        return f"change {self.name} to {self.type}"
 
 
 @dataclass(frozen=True, slots=True)

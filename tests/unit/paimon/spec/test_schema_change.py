@@ -147,3 +147,9 @@ def test_a_refused_change_leaves_the_schema_as_it_was() -> None:
     with pytest.raises(SchemaConflictError):
         changed(AddColumn("w", INT), DropColumn("k"), schema=schema)
     assert schema == base()
+
+
+def test_changes_read_as_sentences() -> None:
+    assert str(AddColumn("c", DataType("INT"))) == "add c INT"
+    decimal = DataType("DECIMAL", precision=10, scale=2)
+    assert str(UpdateColumnType("c", decimal)) == "change c to DECIMAL(10, 2)"
