@@ -82,15 +82,15 @@ class _Checks:
         with self._at("routing"):
             Router(routing_of(self._config), database)
         for source_table, target in self._config.routing.table_mapping.items():
-            with self._at("routing", "table-mapping", source_table):
+            with self._at("routing", "table_mapping", source_table):
                 Identifier(database, target)
 
     def _check_one(self, name: str, table: TableSection) -> None:
         defaults = settings_of(self._config.defaults)
         given_from_key = table.primary_keys is None and "primary_keys" in table.model_fields_set
         if given_from_key and defaults.primary_keys is not None:
-            problem = "'from-key' cannot be had where defaults.primary-keys says otherwise"
-            self._add(("tables", name, "primary-keys"), problem)
+            problem = "'from-key' cannot be had where defaults.primary_keys says otherwise"
+            self._add(("tables", name, "primary_keys"), problem)
         self._check_table(("tables", name), settings_of(table).over(defaults))
 
     def _check_table(self, path: Path, settings: TableSettings) -> None:

@@ -2,13 +2,27 @@
 
 from pydantic import BaseModel, ConfigDict
 
+_NAMES_OF_PAIMON = frozenset(
+    {
+        "primary_keys",
+        "partition_keys",
+        "table_prefix",
+        "table_suffix",
+        "table_mapping",
+        "including_tables",
+        "excluding_tables",
+        "merge_shards",
+    }
+)
+"""Keys that Paimon's own ingestion actions have too; they keep the names they have there."""
+
 
 def _key_of(field_name: str) -> str:
-    return field_name.replace("_", "-")
+    return field_name if field_name in _NAMES_OF_PAIMON else field_name.replace("_", "-")
 
 
 class Section(BaseModel):
-    """A part of the configuration; keys are field names with `-` for `_`."""
+    """A part of the configuration; keys are field names with `-` for `_`, but Paimon's."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -122,7 +122,7 @@ def _changes_without_key(batch: ChangeBatch) -> list[Failure]:
         return []
     message = (
         "an update or delete of a table without a primary key; name its key in the table's "
-        "primary-keys to apply it"
+        "primary_keys to apply it"
     )
     return [Failure(changes, "key", "change-without-key", message)]
 

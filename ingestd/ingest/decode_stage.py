@@ -246,5 +246,5 @@ class _DecodeTask:
         if table == self._context.dead_letters:
             raise SchemaConflictError(
                 f"{feed} is routed to {table}, which keeps the dead letters; give it another "
-                "target in routing.table-mapping"
+                "target in routing.table_mapping"
             )

@@ -157,7 +157,7 @@ def _check_truncate(
         raise SchemaConflictError(
             f"{truncate.feed} was truncated, but table {table} also holds rows of "
             f"{', '.join(sorted(str(feed) for feed in known - {truncate.feed}))}; "
-            "give it a target of its own in routing.table-mapping"
+            "give it a target of its own in routing.table_mapping"
         )
     if table in wide and truncate.position < context.tables[table].position_reached:
         raise PolicyStopError(

@@ -28,8 +28,8 @@ class Router:
     def __init__(self, routing: RoutingConfig, database: str) -> None:
         self._routing = routing
         self._database = database
-        self._including = _pattern("including-tables", routing.including_tables)
-        self._excluding = _pattern("excluding-tables", routing.excluding_tables)
+        self._including = _pattern("including_tables", routing.including_tables)
+        self._excluding = _pattern("excluding_tables", routing.excluding_tables)
         self._known: dict[SourceTable, str | None] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
@@ -48,7 +48,7 @@ class Router:
             if self._routing.unmatched == "fail":
                 raise PolicyStopError(
                     f"topic {topic}: no route for table {forms[-1]}; change routing "
-                    "including-tables or excluding-tables, or set routing.unmatched to skip"
+                    "including_tables or excluding_tables, or set routing.unmatched to skip"
                 )
             return None
         mapped = _mapped(self._routing.table_mapping, forms)
@@ -73,8 +73,8 @@ def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) ->
     if unnamed:
         raise SchemaConflictError(
             f"table {table} would take the rows of {', '.join(sorted(map(str, feeds)))}; give "
-            f"{min(map(str, unnamed))} a target of its own in routing.table-mapping (map all of "
-            "them to mix them on purpose), or set routing.merge-shards"
+            f"{min(map(str, unnamed))} a target of its own in routing.table_mapping (map all of "
+            "them to mix them on purpose), or set routing.merge_shards"
         )
 
 

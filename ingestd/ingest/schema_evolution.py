@@ -68,7 +68,7 @@ def _new_table(
     if missing:
         raise SchemaConflictError(
             f"table {table} cannot be created: its key column '{missing[0]}' is not among the "
-            f"columns {sorted(columns)} of {found[0]}; correct primary-keys or partition-keys"
+            f"columns {sorted(columns)} of {found[0]}; correct primary_keys or partition_keys"
         )
     options = _options(context, table, settings, keyed=bool(keys))
     try:

@@ -23,14 +23,14 @@ SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
 WORKER = "ingestd.spark.python_daemon"
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3000)
 def test_killed_drivers_and_workers_lose_and_double_nothing(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
     dice = random.Random(SEED)
     ledger = Ledger(f"k{uuid.uuid4().hex[:8]}", EVENTS)
-    ledger.produce(broker)
-    rows = max(200, EVENTS // 60)
+    piece = EVENTS // (KILLS + 1)
+    rows = max(100, piece // 20)
     config = pipeline(
         tmp_path,
         broker.bootstrap,
@@ -39,6 +39,8 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
         processing={"small-batch-records": rows // 3},
     )
     for number in range(KILLS):
+        # A piece for every run, so that none finds everything done before it is killed.
+        ledger.produce(broker, number * piece, (number + 1) * piece)
         with run_daemon(config, tmp_path) as daemon:
             _await_progress(daemon)
             time.sleep(dice.random() * 2.5)
@@ -46,6 +48,7 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
                 daemon.kill_one(WORKER)
                 time.sleep(dice.random() * 2.0)
             daemon.kill()
+    ledger.produce(broker, KILLS * piece)
     catch_up(config, tmp_path, timeout=600)
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 

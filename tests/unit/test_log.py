@@ -121,7 +121,7 @@ def test_common_words_are_not_taken_for_secrets() -> None:
         ("ssl.key.pem", True),
         ("sasl.username", False),
         ("bootstrap.servers", False),
-        ("primary-keys", False),
+        ("primary_keys", False),
         ("bucket-key", False),
     ],
 )

@@ -49,8 +49,8 @@ def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str)
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("routing: {excluding-tables: '('}", "routing", "no regular expression"),
-        ("routing: {table-mapping: {a: 'x/y'}}", "routing.table-mapping.a", "slash"),
+        ("routing: {excluding_tables: '('}", "routing", "no regular expression"),
+        ("routing: {table_mapping: {a: 'x/y'}}", "routing.table_mapping.a", "slash"),
         (
             "defaults: {options: {merge-engine: aggregation}}",
             "defaults.options",
@@ -63,15 +63,15 @@ def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str)
             "tables.t",
             "option 'changelog-producer'",
         ),
-        ("tables: {t: {primary-keys: [id], partition-keys: [dt]}}", "tables.t", "dt"),
+        ("tables: {t: {primary_keys: [id], partition_keys: [dt]}}", "tables.t", "dt"),
         (
             "tables: {t: {schema: {column-types: {v: VARIANT}}}}",
             "tables.t",
             "data type VARIANT",
         ),
         (
-            "defaults: {primary-keys: none}\ntables: {t: {primary-keys: from-key}}",
-            "tables.t.primary-keys",
+            "defaults: {primary_keys: none}\ntables: {t: {primary_keys: from-key}}",
+            "tables.t.primary_keys",
             "from-key",
         ),
     ],
@@ -87,12 +87,12 @@ def test_tables_that_could_not_be_written_are_refused_before_the_start(
 @pytest.mark.parametrize(
     "text",
     [
-        "defaults: {primary-keys: none, options: {bucket: '-1'}}",
-        "defaults: {partition-keys: [dt], options: {bucket: '4'}}",
+        "defaults: {primary_keys: none, options: {bucket: '-1'}}",
+        "defaults: {partition_keys: [dt], options: {bucket: '4'}}",
         "defaults: {options: {bucket: '4', bucket-key: 'a, b'}}",
         "defaults: {options: {fields.note.stats-mode: none, snapshot.time-retained: 1 h}}",
-        "tables: {t: {primary-keys: [id, dt], partition-keys: [dt], options: {bucket: '2'}}}",
-        "tables: {t: {primary-keys: none, schema: {column-types: {at: TIMESTAMP(6)}}}}",
+        "tables: {t: {primary_keys: [id, dt], partition_keys: [dt], options: {bucket: '2'}}}",
+        "tables: {t: {primary_keys: none, schema: {column-types: {at: TIMESTAMP(6)}}}}",
     ],
 )
 def test_tables_that_can_be_written_pass(tmp_path: Path, text: str) -> None:

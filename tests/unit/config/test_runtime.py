@@ -17,12 +17,12 @@ sources:
     scan.startup.mode: latest-offset
     on-offset-out-of-range: earliest
     max-offsets-per-trigger: 7
-routing: {table-prefix: o_, table-mapping: {a.b: c}, merge-shards: true, unmatched: fail}
+routing: {table_prefix: o_, table_mapping: {a.b: c}, merge_shards: true, unmatched: fail}
 defaults: {options: {file.compression: zstd}}
 tables:
   item:
-    primary-keys: [id, dt]
-    partition-keys: [dt]
+    primary_keys: [id, dt]
+    partition_keys: [dt]
     options: {bucket: 3}
     schema: {column-types: {price: "DECIMAL(9, 3)"}}
 errors: {dead-letter-table: letters}

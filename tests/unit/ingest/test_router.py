@@ -63,7 +63,7 @@ def test_unmatched_table_may_stop_the_pipeline() -> None:
 
 
 def test_broken_pattern_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"routing\.including-tables"):
+    with pytest.raises(ConfigError, match=r"routing\.including_tables"):
         Router(RoutingConfig(including_tables="("), "lake")
 
 

@@ -226,7 +226,7 @@ def test_second_source_table_is_refused_in_a_later_batch_too() -> None:
     first = rig.run()
     rig.produce(record(Change({"id": 1}, schema="crm")))
     feeds = {"lake.orders": {"feeds": first.feeds["lake.orders"]}}
-    with pytest.raises(SchemaConflictError, match="table-mapping"):
+    with pytest.raises(SchemaConflictError, match="table_mapping"):
         rig.run(table_changes=feeds)
 
 
