@@ -23,13 +23,12 @@ from ingestd.ingest.batch_summary import BatchListener, BatchSummary, TableCommi
 from ingestd.ingest.context import BatchContext
 from ingestd.ingest.counts import Counts
 from ingestd.ingest.lake import Lake
-from ingestd.ingest.outcome import RoundResult, WriteOutcome, merge_outcomes
+from ingestd.ingest.outcome import RoundResult, merge_outcomes
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.ingest.progress import Gap, Skip, Step, judge
 from ingestd.ingest.schema_evolution import plan
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.table.discard import delete_files
 from ingestd.spark.stages import run_stages
 
 _LOG = logging.getLogger(__name__)
@@ -147,7 +146,6 @@ class MicroBatch:
             if not result.runs_again:
                 return result
             with batch.phase("evolve"):
-                self._discard(context, outcomes)
                 self._evolve(context, batch, result)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ROUNDS} "
@@ -176,13 +174,6 @@ class MicroBatch:
             self._lake.alter(name, changes)
             done = [str(change) for change in changes]
             _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
-
-    def _discard(self, context: BatchContext, outcomes: list[WriteOutcome]) -> None:
-        """Delete what a round wrote that has to run again; such files were never visible."""
-        for outcome in outcomes:
-            for name, messages in outcome.messages.items():
-                for message in messages:
-                    delete_files(context.tables[name].table, message)
 
     def _commit(self, batch: _Batch, result: RoundResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""

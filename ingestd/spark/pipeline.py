@@ -15,7 +15,7 @@ from ingestd.ingest.batch_summary import BatchListener
 from ingestd.ingest.lake import Lake
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.file_io import FileIO, file_io_for
+from ingestd.paimon.io.file_io import file_io_for
 from ingestd.spark.checkpoint import Generation, choose_generation, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.group_offsets import GroupOffsets
@@ -58,15 +58,21 @@ class Pipeline:
         lake.open()
         topics = TopicIdentity(settings.sources)
         topics.check(lake)
-        generation = choose_generation(
-            file_io_for(settings.checkpoint), settings.checkpoint, lake.start_offsets()
-        )
+        checkpoint = file_io_for(settings.checkpoint)
+        generation = choose_generation(checkpoint, settings.checkpoint, lake.start_offsets())
         _LOG.info(
             "checkpoint_chosen",
             extra={"ctx": {"path": generation.path, "reason": generation.reason}},
         )
         session = build_session(f"ingestd-{settings.name}", settings.spark)
-        batch = self._micro_batch(session, lake, generation, topics)
+        batch = MicroBatch(
+            session.sparkContext,
+            settings,
+            lake,
+            lambda batch_id: read_batch_offsets(checkpoint, generation.path, batch_id),
+            topics,
+            self._listener,
+        )
         self._query = self._start_query(session, generation, batch, until_latest)
 
     def await_termination(self, timeout: float) -> bool:
@@ -97,19 +103,6 @@ class Pipeline:
                 query.stop()
             except (Py4JError, StreamingQueryException) as error:
                 _LOG.warning("query_stop_failed", extra={"ctx": {"error": str(error)}})
-
-    def _micro_batch(
-        self, session: SparkSession, lake: Lake, generation: Generation, topics: TopicIdentity
-    ) -> MicroBatch:
-        io: FileIO = file_io_for(self._settings.checkpoint)
-        return MicroBatch(
-            session.sparkContext,
-            self._settings,
-            lake,
-            lambda batch_id: read_batch_offsets(io, generation.path, batch_id),
-            topics,
-            self._listener,
-        )
 
     def _start_query(
         self,
