@@ -23,7 +23,10 @@ _DEBUG = "--debug"
 
 
 class CommandInfo(NamedTuple):
-    """Where a command is, and what it does in one line; the function has the command's name."""
+    """Where a command is, and what it does in one line.
+
+    The function, or the group of commands, has the command's name.
+    """
 
     module: str
     help: str
@@ -37,6 +40,12 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "snapshots": CommandInfo("ingestd.cli.tables", "List the snapshots of a table."),
     "files": CommandInfo("ingestd.cli.tables", "List the data files of a snapshot."),
     "schema": CommandInfo("ingestd.cli.tables", "Show the columns and options of a table."),
+    "truncate": CommandInfo("ingestd.cli.maintenance", "Empty a table, or one partition of it."),
+    "drop_partition": CommandInfo("ingestd.cli.maintenance", "Drop partitions of a table."),
+    "analyze": CommandInfo("ingestd.cli.maintenance", "Compute statistics and keep them."),
+    "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
+    "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and forward branches."),
+    "consumer": CommandInfo("ingestd.cli.consumer", "List, reset and delete consumers."),
     "verify": CommandInfo("ingestd.cli.verify", "Check that a table is sound, down to its rows."),
     "demo": CommandInfo("ingestd.cli.demo", "See it all work on this machine, with a real broker."),
 }
@@ -61,8 +70,10 @@ app = typer.Typer(
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type private)
-    """Import a command's module and make the command of its function."""
+    """Import a command's module and make the command of its function, or of its group."""
     function = getattr(importlib.import_module(COMMANDS[name].module), name)
+    if isinstance(function, typer.Typer):
+        return typer.main.get_command(function)
     single = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown"
     )

@@ -1,4 +1,4 @@
-"""`ingestd read`: the rows of a table as of a snapshot, or the changes between snapshots."""
+"""`ingestd read`: the rows of a table as of a snapshot, changes, or what the table is made of."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,14 +8,25 @@ import typer
 
 from ingestd.cli import rows_output
 from ingestd.cli.output import AsJson
+from ingestd.cli.read_source import Request, requested_rows
 from ingestd.cli.rows_output import Rows
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
-from ingestd.errors import ConfigError
-from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
-from ingestd.paimon.table.read import at_snapshot, iter_buckets
+from ingestd.cli.tables import SnapshotId, TableName, Warehouse
 
+_Where: TypeAlias = Annotated[
+    str | None, typer.Option("--where", help="Only rows for which this is true.")
+]
+_Columns: TypeAlias = Annotated[
+    str | None, typer.Option("--columns", help="Only these columns, with commas between them.")
+]
+_Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="The rows that a tag keeps.")]
+_AsOf: TypeAlias = Annotated[
+    str | None, typer.Option("--as-of", help="The rows at a time, ISO 8601 (UTC unless it says).")
+]
 _Changelog: TypeAlias = Annotated[
     bool, typer.Option("--changelog", help="Print changes instead of rows.")
+]
+_AuditLog: TypeAlias = Annotated[
+    bool, typer.Option("--audit-log", help="Print rows with their kinds, deletions too.")
 ]
 _First: TypeAlias = Annotated[
     int | None, typer.Option("--from", min=1, help="First snapshot of the changes.")
@@ -44,8 +55,13 @@ class Format(StrEnum):
 def read(
     warehouse: Warehouse,
     table: TableName,
+    where: _Where = None,
+    columns: _Columns = None,
     snapshot: SnapshotId = None,
+    tag: _Tag = None,
+    as_of: _AsOf = None,
     changelog: _Changelog = False,
+    audit_log: _AuditLog = False,
     first: _First = None,
     last: _Last = None,
     style: Annotated[Format, typer.Option("--format", "-f", help="The form.")] = Format.JSONL,
@@ -55,27 +71,27 @@ def read(
 ) -> None:
     """Print the rows of a table as they are now, or as they were at a snapshot.
 
-    JSON lines are canonical: one object a row, rows in a fixed order, the same text whoever wrote
-    the table. --json is --format jsonl. Changes come in their order, each with the snapshot and
-    the row kind (+I, -U, +U, -D).
+    JSON lines are canonical: a fixed order, the same text whoever wrote the table. Changes come in
+    their order, with snapshot and row kind. --from and --to alone print the rows that these
+    snapshots brought. TABLE$VIEW ($files, $partitions, ...) prints what a table is made of.
 
     **Examples**
 
     ingestd read /lake shop.orders
 
-    ingestd read /lake shop.orders --snapshot 3 --format table
+    ingestd read /lake shop.orders --where "status = 'open' AND amount >= 10" --columns id,amount
+
+    ingestd read /lake shop.orders --as-of 2026-01-31T12:00:00Z --format table
 
     ingestd read /lake shop.orders --changelog --from 2 --to 4
 
+    ingestd read /lake 'shop.orders$files' --format table
+
     ingestd read /lake shop.orders --format parquet -o orders.parquet
     """
-    style = Format.JSONL if as_json else style
-    _check_options(changelog, snapshot, first, last)
-    if changelog:
-        rows = _changes(warehouse, table, first, last)
-    else:
-        rows = _rows(warehouse, table, snapshot)
-    _print(rows, style, limit, output)
+    request = Request(where, columns, snapshot, tag, as_of, changelog, audit_log, first, last)
+    rows = requested_rows(warehouse, table, request)
+    _print(rows, Format.JSONL if as_json else style, limit, output)
 
 
 def _print(rows: Rows, style: Format, limit: int | None, output: Path | None) -> None:
@@ -87,26 +103,3 @@ def _print(rows: Rows, style: Format, limit: int | None, output: Path | None) ->
         rows_output.print_rows(rows, limit)
     else:
         rows_output.write_json_lines(rows, limit, output)
-
-
-def _rows(warehouse: str, name: str, snapshot: int | None) -> Rows:
-    """The rows of a snapshot, in the columns that the table had then."""
-    table = open_table(warehouse, name)
-    if snapshot is not None:
-        table = at_snapshot(table, snapshot)
-    parts = iter_buckets(table, snapshot_id=snapshot)
-    return Rows(parts, table.schema.fields, in_order=False)
-
-
-def _changes(warehouse: str, name: str, first: int | None, last: int | None) -> Rows:
-    table = open_table(warehouse, name)
-    return Rows(iter_changelog(table, first or 1, last), change_fields(table), in_order=True)
-
-
-def _check_options(
-    changelog: bool, snapshot: int | None, first: int | None, last: int | None
-) -> None:
-    if changelog and snapshot is not None:
-        raise ConfigError("--changelog takes --from and --to instead of --snapshot")
-    if not changelog and (first is not None or last is not None):
-        raise ConfigError("--from and --to go with --changelog; rows take --snapshot")

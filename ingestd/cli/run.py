@@ -1,21 +1,16 @@
 """`ingestd run`: the daemon."""
 
-import importlib.metadata
-import logging
-import sys
+import importlib
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ingestd.config.effective import plain_secrets
-from ingestd.config.load import load_config
-from ingestd.config.runtime import pipeline_settings
-from ingestd.daemon.restarts import RestartPolicy
-from ingestd.daemon.supervisor import DaemonSettings, supervise
-from ingestd.log import configure_logging
+from ingestd.config.peek import peek_spark
+from ingestd.spark.early_start import start_early
 
-_LOG = logging.getLogger(__name__)
+_SERVICE = "ingestd.daemon.service"
 
 
 def run(
@@ -38,19 +33,8 @@ def run(
 
     INGESTD__HTTP__LISTEN=0.0.0.0:8080 ingestd run -c shop.yaml
     """
-    loaded = load_config(config)
-    settings = pipeline_settings(loaded)
-    lines = loaded.config.logging
-    configure_logging(lines.level, lines.format, stream=sys.stdout, pipeline=settings.name)
-    for secret in plain_secrets(loaded):
-        _LOG.warning("secret_in_plain_text", extra={"ctx": {"key": secret.key}})
-    restart = loaded.config.restart
-    daemon = DaemonSettings(
-        listen=loaded.config.http.listen,
-        version=importlib.metadata.version("ingestd"),
-        restarts=RestartPolicy(
-            restart.max_attempts, restart.window, restart.initial_backoff, restart.max_backoff
-        ),
-        until_latest=until_latest,
-    )
-    raise typer.Exit(supervise(settings, daemon))
+    spark = peek_spark(config, os.environ)
+    if spark is not None:
+        start_early(spark)
+    service = importlib.import_module(_SERVICE)  # takes as long as the JVM, beside it
+    raise typer.Exit(service.serve(config, until_latest=until_latest))

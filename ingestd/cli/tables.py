@@ -18,6 +18,8 @@ from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.scan import live_files
 from ingestd.paimon.table.schema_manager import schema_ids
 from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot, snapshot_ids
+from ingestd.paimon.table.system_tables import split_name
+from ingestd.paimon.table.time_travel import on_branch
 
 Warehouse: TypeAlias = Annotated[
     str, typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse.")
@@ -39,8 +41,21 @@ def open_catalog(warehouse: str) -> Catalog:
 
 
 def open_table(warehouse: str, name: str) -> FileStoreTable:
-    """A table given on the command line; ConfigError with the nearest name if there is none."""
-    return open_catalog(warehouse).get_table(Identifier.parse(name))
+    """A table given on the command line, perhaps on a branch (`db.table$branch_b`).
+
+    ConfigError with the nearest name if there is none.
+    """
+    table, view = open_view(warehouse, name)
+    if view is not None:
+        raise ConfigError(f"'{name}' is a view: `ingestd read` prints it")
+    return table
+
+
+def open_view(warehouse: str, name: str) -> tuple[FileStoreTable, str | None]:
+    """A table given on the command line, and the name of the view of it that is meant, if any."""
+    table_name, branch, view = split_name(name)
+    table = open_catalog(warehouse).get_table(Identifier.parse(table_name))
+    return (table if branch is None else on_branch(table, branch)), view
 
 
 def tables(

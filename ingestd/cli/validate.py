@@ -136,7 +136,7 @@ def _writable(path: str) -> str:
 
 
 def _table(settings: PipelineSettings, name: str) -> str:
-    catalog = load_catalog(settings.metastore, settings.warehouse)
+    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
     identifier = Identifier(settings.database, name)
     if not catalog.table_exists(identifier):
         return "will be created"

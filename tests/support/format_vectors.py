@@ -1,4 +1,4 @@
-"""Test vectors of the table format, from Java Paimon (`tests/golden/format_vectors.json`)."""
+"""Test vectors of the table format, from Java Paimon (`tests/golden/*_vectors.json`)."""
 
 import functools
 import json
@@ -9,14 +9,15 @@ from typing import Any
 
 from ingestd.paimon.spec.data_types import BINARY_ROOTS, DataField, DataType, parse_type
 
-_FILE = Path(__file__).resolve().parent.parent / "golden" / "format_vectors.json"
+_GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 _Raw = Any
 
 
 @functools.cache
 def vectors(key: str) -> _Raw:
     """The vectors of one kind."""
-    return json.loads(_FILE.read_text())[key]
+    files = sorted(_GOLDEN.glob("*_vectors.json"))
+    return next(found[key] for file in files if key in (found := json.loads(file.read_text())))
 
 
 def vector_type(text: str) -> DataType:

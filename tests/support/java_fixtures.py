@@ -13,6 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent / "golden" / "fixtures"
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in ROOT.glob("*.tar.xz"))
 
 
+UNORDERED = {"aggregation_nested": ("nu",)}
+"""Arrays whose elements Java keeps in a hash table, in no order."""
+
+
 @dataclass(frozen=True)
 class JavaFixture:
     """An unpacked fixture; `warehouse` holds the table ``db.t``."""
@@ -37,6 +41,24 @@ class JavaFixture:
         """Rows of older snapshots."""
         found = self._lines("snapshots.jsonl")
         return {one["snapshot"]: one["rows"] for one in found if "snapshot" in one}
+
+    def settled(self, rows: list[Any]) -> list[Any]:
+        """The rows with arrays that have no order sorted, so that they compare."""
+        names = UNORDERED.get(self.folder.name, ())
+        return [
+            {k: sorted(v, key=repr) if k in names and v else v for k, v in row.items()}
+            for row in rows
+        ]
+
+    @property
+    def tags(self) -> dict[str, list[Any]]:
+        """Rows of tags."""
+        return {one["tag"]: one["rows"] for one in self._lines("snapshots.jsonl") if "tag" in one}
+
+    @property
+    def filters(self) -> list[tuple[str, list[Any]]]:
+        """Conditions (column=value) and the rows that a Java reader finds with them."""
+        return [(one["filter"], one["rows"]) for one in self._lines("filters.jsonl")]
 
     @property
     def changelog(self) -> list[Any]:

@@ -5,15 +5,18 @@ A data file's format is told by the last part of its name, so a table may mix fo
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.format.row_groups import FilePart, GroupFilter
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.options import CoreOptions
 
 FORMATS: Mapping[str, str] = {
+    "avro": "ingestd.paimon.format.avro",
+    "orc": "ingestd.paimon.format.orc",
     "parquet": "ingestd.paimon.format.parquet",
 }
 """Format name -> module with the functions of `FileFormat`."""
@@ -36,6 +39,31 @@ class FileFormat(Protocol):
         FileNotFoundError passes as is; FormatError names a file that cannot be decoded.
         """
         ...
+
+
+@runtime_checkable
+class PartReader(Protocol):
+    """A file format that can leave out parts of a file by their statistics."""
+
+    def read_part(
+        self, io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
+    ) -> FilePart:
+        """Like `read_file`, without parts that certainly hold no wanted row."""
+        ...
+
+
+def read_wanted(
+    io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
+) -> FilePart:
+    """Rows of a data file; some that are not wanted may be among them.
+
+    Raises what `FileFormat.read_file` raises.
+    """
+    module = load_format(format_of(path))
+    if isinstance(module, PartReader):
+        return module.read_part(io, path, columns, wanted)
+    rows = module.read_file(io, path, columns)
+    return FilePart(rows, ((0, rows.num_rows),), rows.num_rows)
 
 
 def load_format(name: str) -> FileFormat:

@@ -5,7 +5,7 @@ unit of the Arrow column is written as it is. Nanoseconds have no other common f
 and one such column turns all timestamps of its file into INT96.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,17 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
+from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowRange, wanted_groups
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.file_options import COMPRESSIONS
 from ingestd.paimon.spec.options import CoreOptions
 
-_COMPRESSIONS: Mapping[str, str] = {
-    "zstd": "zstd",
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "lz4": "lz4",
-    "none": "none",
-    "uncompressed": "none",
-}
 _ROW_GROUP_ROWS = 1 << 20
 _SAMPLE_ROWS = 4096
 _ROWS_PER_VALUE = 4
@@ -50,14 +45,16 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     INT96 timestamps come in nanoseconds, and in microseconds if one of the column's values has
     no nanosecond form. FormatError names a file that is not Parquet or is damaged.
     """
+    return read_part(io, path, columns, None).rows
+
+
+def read_part(
+    io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
+) -> FilePart:
+    """Like `read_file`, of the wanted row groups (None: all)."""
     source = io.open_input(path)
     try:
-        file = pq.ParquetFile(source)
-        present = file.schema_arrow.names
-        wanted = present if columns is None else [name for name in columns if name in present]
-        rows = file.read(columns=wanted).select(wanted)
-        wide = [name for name in wanted if name in _int96_columns(file)]
-        return _without_overflow(rows, source, wide) if wide else rows
+        return _read_part(source, columns, wanted)
     except pa.ArrowException as error:
         raise FormatError(f"data file {path} cannot be read as Parquet: {error}") from error
     except OSError as error:
@@ -65,8 +62,33 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
         if error.errno is not None:
             raise StorageError(f"cannot read {path}: {error}") from error
         raise FormatError(f"data file {path} is damaged: {error}") from error
+    except (IndexError, ValueError) as error:
+        raise FormatError(f"data file {path} is damaged: {error!r}") from error
     finally:
         source.close()
+
+
+def _read_part(
+    source: pa.NativeFile, columns: Sequence[str] | None, wanted: GroupFilter | None
+) -> FilePart:
+    file = pq.ParquetFile(source, page_checksum_verification=True)
+    present = file.schema_arrow.names
+    names = present if columns is None else [name for name in columns if name in present]
+    ranges: tuple[RowRange, ...] = ((0, file.metadata.num_rows),)
+    groups: Sequence[int] = range(file.metadata.num_row_groups)
+    if wanted is None:
+        rows = file.read(columns=names).select(names)
+    else:
+        found = wanted_groups(file, wanted)
+        groups = [number for number, _ in found]
+        rows = file.read_row_groups(groups, columns=names).select(names)
+        ranges = tuple(part for _, part in found)
+    wide = int96_columns(file, names)
+    if wide:
+        # Nanoseconds reach from 1677 to 2262 only and wrap around in silence.
+        for name, column in beyond_nanoseconds(source, wide, groups).items():
+            rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return FilePart(rows, ranges, file.metadata.num_rows)
 
 
 def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
@@ -82,19 +104,20 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
         store_schema=False,
         store_decimal_as_integer=True,
         write_time_adjusted_to_utc=True,
+        write_page_checksum=True,
     )
     with writer:
         writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
 
 
 def _compression(options: CoreOptions) -> str:
-    name = options.file_compression.lower()
-    if name not in _COMPRESSIONS:
+    known = COMPRESSIONS["parquet"]
+    if options.file_compression not in known:
         raise UnsupportedError(
             f"'file.compression' = '{options.file_compression}' is not supported for Parquet; "
-            f"use one of {sorted(_COMPRESSIONS)}"
+            f"use one of {sorted(known)}"
         )
-    return _COMPRESSIONS[name]
+    return known[options.file_compression]
 
 
 def _dictionary_columns(table: pa.Table) -> list[str]:
@@ -127,24 +150,3 @@ def _leaves(arrow_type: pa.DataType) -> Iterator[pa.DataType]:
         yield arrow_type
     for i in range(arrow_type.num_fields):
         yield from _leaves(arrow_type.field(i).type)
-
-
-def _int96_columns(file: pq.ParquetFile) -> set[str]:
-    """Top-level columns that hold INT96 values somewhere."""
-    schema = file.schema
-    columns = (schema.column(i) for i in range(len(file.metadata.schema)))
-    return {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
-
-
-def _without_overflow(rows: pa.Table, source: pa.NativeFile, names: list[str]) -> pa.Table:
-    """Nanoseconds reach from 1677 to 2262 only and wrap around in silence: use a wider unit."""
-    source.seek(0)
-    wider = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(columns=names)
-    for name in names:
-        position = rows.schema.get_field_index(name)
-        column = wider.column(name)
-        try:
-            column.cast(rows.schema.field(position).type)
-        except pa.ArrowInvalid:
-            rows = rows.set_column(position, wider.schema.field(name), column)
-    return rows

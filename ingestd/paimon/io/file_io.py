@@ -66,6 +66,10 @@ class FileIO(Protocol):
         """Delete a directory with all it holds; an absent one is fine."""
         ...
 
+    def rename_directory(self, source: str, target: str) -> None:
+        """Give a directory another name; StorageError if that name is taken."""
+        ...
+
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         """A stream to a file that must not exist yet; no file remains if the body raises."""
         ...

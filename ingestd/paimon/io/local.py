@@ -118,6 +118,14 @@ class LocalFileIO:
         with _storage_errors("delete", path), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(local_path(path))
 
+    def rename_directory(self, source: str, target: str) -> None:
+        """Give a directory another name; StorageError if that name is taken by a file or more."""
+        old, new = Path(local_path(source)), Path(local_path(target))
+        with _storage_errors("rename", source):
+            self._make_directories(new.parent)
+            old.rename(new)
+            self._sync_directory(new.parent)
+
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A stream to a file that must not exist yet; gone again if the body raises."""

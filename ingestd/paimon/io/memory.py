@@ -97,6 +97,18 @@ class MemoryFileIO:
             self.directories.clear()
             self.directories.update(kept)
 
+    def rename_directory(self, source: str, target: str) -> None:
+        """Give a directory another name; StorageError if that name is taken or nothing is there."""
+        old, new = _key(source), _key(target)
+        if self.exists(target) or not self.exists(source):
+            raise StorageError(f"cannot rename {source} to {target}: taken, or nothing there")
+        with self._lock:
+            for path in [p for p in self.files if p.startswith(old + "/")]:
+                self.files[new + path[len(old) :]] = self.files.pop(path)
+            below = {d for d in self.directories if d == old or d.startswith(old + "/")}
+            self.directories.difference_update(below)
+            self.directories.update(new + d[len(old) :] for d in below)
+
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A stream to a file that must not exist yet; no file if the body raises."""

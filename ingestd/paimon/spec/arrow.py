@@ -61,6 +61,13 @@ _FROM_ARROW: Mapping[pa.DataType, DataType] = {
     pa.binary(): DataType("BYTES"),
     pa.large_binary(): DataType("BYTES"),
 }
+VARIANT_PARTS = (
+    DataField(0, "value", DataType("BYTES", nullable=False)),
+    DataField(1, "metadata", DataType("BYTES", nullable=False)),
+)
+"""A VARIANT is a struct of these. Specification: Data files."""
+MULTISET_COUNT = DataType("INT", nullable=False)
+"""A MULTISET is a map from its elements to how often each is in it."""
 _PRECISION_OF_UNIT = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 # The stubs know these constructors only with literal units and without field names.
@@ -97,9 +104,11 @@ def _convert(t: DataType, identify: _Identify, depth: int) -> pa.DataType:
         return _timestamp(timestamp_unit(t.precision or 0))
     if t.root == "TIMESTAMP_LTZ":
         return _timestamp(timestamp_unit(t.precision or 0), tz="UTC")
+    with_ids = identify is not _unidentified
     if t.root == "ROW":
-        with_ids = identify is not _unidentified
         return pa.struct([_field(field, with_ids=with_ids) for field in t.fields])
+    if t.root == "VARIANT":
+        return pa.struct([_field(part, with_ids=with_ids) for part in VARIANT_PARTS])
     return _convert_collection(t, identify, depth + 1)
 
 
@@ -117,6 +126,8 @@ def _convert_collection(t: DataType, identify: _Identify, depth: int) -> pa.Data
         return pa.list_(child("element", t.element))
     if t.root == "MAP" and t.key is not None and t.value is not None:
         return _map(child("key", t.key), child("value", t.value))
+    if t.root == "MULTISET" and t.element is not None:
+        return _map(child("key", t.element), child("value", MULTISET_COUNT))
     raise UnsupportedError(f"data type {t} is not supported: it has no Arrow form here")
 
 
@@ -175,7 +186,11 @@ def column_values(column: Column) -> list[object]:
 
 def column_of(values: Sequence[object], t: DataType) -> Array:
     """An Arrow column of a type from cells as `column_values` gives them."""
-    arrow_type = to_arrow_type(t)
+    return array_of(values, to_arrow_type(t))
+
+
+def array_of(values: Sequence[object], arrow_type: pa.DataType) -> Array:
+    """An Arrow array of a type from cells as `column_values` gives them."""
     return pa.array(values, _physical(arrow_type)).cast(arrow_type)
 
 

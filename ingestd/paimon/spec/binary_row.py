@@ -2,8 +2,8 @@
 
 Values in Python: int for integers, DATE (days), TIME (milliseconds of the day) and timestamps
 (in the unit of their Arrow type: ms up to precision 3, us up to 6, ns above), Decimal, str,
-bytes, bool, float; a list for ARRAY, pairs for MAP, a tuple for ROW. Hashing whole columns
-lives in `bucket`. Specification: BinaryRow.
+bytes, bool, float; a list for ARRAY, pairs for MAP and MULTISET, a tuple for ROW, (value,
+metadata) for VARIANT. Hashing whole columns lives in `bucket`. Specification: BinaryRow.
 """
 
 import struct
@@ -19,6 +19,7 @@ from ingestd.paimon.spec.data_types import (
     DataType,
     RowKind,
 )
+from ingestd.paimon.spec.decimal_digits import minimal_bytes, unscaled
 
 _Cell = Any
 
@@ -38,6 +39,8 @@ FIXED_FORMATS: Mapping[str, str] = {
 _LONG = struct.Struct("<q")
 _SLOT = struct.Struct("<Q")
 _INT = struct.Struct("<i")
+_COUNT = DataType("INT", nullable=False)
+"""What a MULTISET maps its elements to."""
 _ARITY = struct.Struct(">i")
 _HEADER_BITS = 8
 
@@ -143,24 +146,8 @@ def _write_decimal(buffer: _Buffer, offset: int, t: DataType, value: Decimal) ->
     if is_compact(t):
         buffer.put(offset, _LONG.pack(number))
         return
-    bits = (number if number >= 0 else ~number).bit_length()
-    data = number.to_bytes(bits // 8 + 1, "big", signed=True)
+    data = minimal_bytes(number)
     buffer.refer(offset, len(data), data, DECIMAL_RESERVED)
-
-
-def unscaled(value: Decimal, scale: int) -> int:
-    """The digits of a decimal at a scale as a whole number; ValueError if digits would be lost."""
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        raise ValueError(f"{value} is not a number")
-    number, shift = int("".join(map(str, digits)) or "0"), exponent + scale
-    if shift < 0:
-        number, lost = divmod(number, 10**-shift)
-        if lost:
-            raise ValueError(f"{value} has more than {scale} fraction digits")
-        shift = 0
-    whole: int = (-number if sign else number) * 10**shift
-    return whole
 
 
 def _write_timestamp(buffer: _Buffer, offset: int, t: DataType, value: int) -> None:
@@ -177,12 +164,17 @@ def _encode_nested(t: DataType, value: _Cell) -> bytes:
         names = [field.name for field in t.fields]
         cells = [value.get(name) for name in names] if isinstance(value, Mapping) else value
         return encode_row([field.type for field in t.fields], cells)
-    if t.root == "MAP" and t.key and t.value:
-        pairs = list(value.items() if isinstance(value, Mapping) else value)
-        keys = encode_array(t.key, [key for key, _ in pairs])
-        return _INT.pack(len(keys)) + keys + encode_array(t.value, [item for _, item in pairs])
+    if t.root == "VARIANT":
+        parts = value.values() if isinstance(value, Mapping) else value
+        content, metadata = map(bytes, parts)
+        return _INT.pack(len(content)) + content + metadata
     if t.root == "ARRAY" and t.element:
         return encode_array(t.element, value)
+    key, item = t.key or t.element, t.value or _COUNT
+    if t.root in ("MAP", "MULTISET") and key:
+        pairs = list(value.items() if isinstance(value, Mapping) else value)
+        keys = encode_array(key, [one for one, _ in pairs])
+        return _INT.pack(len(keys)) + keys + encode_array(item, [one for _, one in pairs])
     raise ValueError(f"{t} has no binary form here")
 
 
@@ -277,12 +269,15 @@ def _read_timestamp(data: bytes, offset: int, t: DataType) -> int:
 def _decode_nested(t: DataType, data: bytes) -> object:
     if t.root == "ROW":
         return decode_row([field.type for field in t.fields], data)
-    if t.root == "MAP" and t.key and t.value:
-        end = 4 + int(_INT.unpack_from(data)[0])
-        keys, values = decode_array(t.key, data[4:end]), decode_array(t.value, data[end:])
-        return list(zip(keys, values, strict=True))
     if t.root == "ARRAY" and t.element:
         return decode_array(t.element, data)
+    end = 4 + int(_INT.unpack_from(data)[0])
+    if t.root == "VARIANT":
+        return data[4:end], data[end:]
+    key, item = t.key or t.element, t.value or _COUNT
+    if t.root in ("MAP", "MULTISET") and key:
+        keys, values = decode_array(key, data[4:end]), decode_array(item, data[end:])
+        return list(zip(keys, values, strict=True))
     raise ValueError(f"{t} has no binary form here")
 
 

@@ -121,8 +121,14 @@ def mod_buckets(column: Column, n: int) -> npt.NDArray[np.int32]:
 
 
 def assigner_of(
-    partition_hash: int, key_hashes: npt.NDArray[np.int32], channels: int, assigners: int
+    partition_hash: int | npt.NDArray[np.int64],
+    key_hashes: npt.NDArray[np.int32],
+    channels: int,
+    assigners: int,
 ) -> npt.NDArray[np.int32]:
-    """Which of `channels` tasks decides the dynamic bucket of each key of a partition."""
-    start = abs(partition_hash) % channels
+    """Which of `channels` tasks decides the dynamic bucket of each key.
+
+    `partition_hash` is that of the partition of all keys, or of each.
+    """
+    start = np.abs(np.asarray(partition_hash, np.int64)) % channels
     return ((start + _remainder(key_hashes, assigners)) % channels).astype(np.int32)

@@ -3,7 +3,7 @@
 Specification: Index manifest; Global index.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.avro_container import decode_records, encode_records
+from ingestd.paimon.spec.avro_container import (
+    decode_records,
+    encode_each,
+    encode_records,
+    pack_encoded,
+)
 from ingestd.paimon.spec.avro_schemas import INDEX_MANIFEST_SCHEMA
 from ingestd.paimon.spec.manifest import FileKind
 
@@ -61,6 +66,16 @@ def encode_index_manifest(entries: Iterable[IndexManifestEntry]) -> bytes:
     """The bytes of an index manifest."""
     records = map(_record, entries)
     return encode_records(INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION, records)
+
+
+def encode_index_records(entries: Iterable[IndexManifestEntry]) -> list[bytes]:
+    """Each entry as the record that an index manifest has of it."""
+    return encode_each(INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION, map(_record, entries))
+
+
+def pack_index_records(records: Sequence[bytes]) -> bytes:
+    """The bytes of an index manifest of records that `encode_index_records` made."""
+    return pack_encoded(INDEX_MANIFEST_SCHEMA, records)
 
 
 def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:

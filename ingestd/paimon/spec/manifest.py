@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.avro_container import decode_records, encode_records
+from ingestd.paimon.spec.avro_container import decode_records, encode_records, join_files
 from ingestd.paimon.spec.avro_schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
 
@@ -100,6 +100,15 @@ def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 def encode_manifest(entries: Iterable[ManifestEntry]) -> bytes:
     """The bytes of a manifest."""
     return encode_records(MANIFEST_SCHEMA, MANIFEST_VERSION, map(_entry_record, entries))
+
+
+def join_manifests(manifests: Iterable[bytes]) -> tuple[int, bytes] | None:
+    """The entries of several manifests in order as one, and their count, without decoding any.
+
+    Nothing is folded, so it is for manifests without deletions. None if their bytes must be
+    decoded: another writer made them in another way, or they are broken.
+    """
+    return join_files(MANIFEST_SCHEMA, MANIFEST_VERSION, manifests)
 
 
 def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
     "type": frozenset({"table"}),
     "branch": frozenset({"main"}),
-    "merge-engine": frozenset({"deduplicate"}),
-    "file.format": frozenset({"parquet"}),
-    "ignore-delete": frozenset({"false"}),
-    "deletion-vectors.enabled": frozenset({"false"}),
+    "merge-engine": frozenset({"deduplicate", "partial-update", "aggregation", "first-row"}),
+    "file.format": frozenset({"parquet", "orc", "avro"}),
     "data-file.thin-mode": frozenset({"false"}),
     "data-evolution.enabled": frozenset({"false"}),
     "pk-clustering-override": frozenset({"false"}),
@@ -20,7 +18,6 @@ SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
     "query-auth.enabled": frozenset({"false"}),
     "primary-key.nullable": frozenset({"false"}),
     "sequence.snapshot-ordering": frozenset({"false"}),
-    "sequence.field": frozenset(),
     "record-level.expire-time": frozenset(),
     "data-file.external-paths": frozenset(),
     "data-file.path-directory": frozenset(),
@@ -36,16 +33,11 @@ SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
 
 WRITER_SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
     "bucket-function.type": frozenset({"default", "mod"}),
+    "deletion-vectors.enabled": frozenset({"false"}),
     "changelog-producer": frozenset({"none"}),
-    "file.compression": frozenset({"zstd", "snappy", "gzip", "lz4", "none"}),
-    "file.format.per.level": frozenset({""}),
-    "file.compression.per.level": frozenset({""}),
-    "file.suffix.include.compression": frozenset({"false"}),
-    "metadata.stats-mode.per.level": frozenset({""}),
     "manifest.format": frozenset({"avro"}),
     "manifest.compression": frozenset({"zstd"}),
     "manifest.delete-file-drop-stats": frozenset({"false"}),
-    "ignore-update-before": frozenset({"false"}),
     "row-tracking.enabled": frozenset({"false"}),
     "index-file-in-data-file-dir": frozenset({"false"}),
     "force-lookup": frozenset({"false"}),
@@ -61,7 +53,10 @@ WRITER_SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
 """Values with which a table can be written; readers need not care."""
 
 HONOURED_OPTIONS = frozenset(
-    {"bucket", "bucket-key", "file.compression.zstd-level", "target-file-size",
+    {"bucket", "bucket-key", "file.compression", "file.compression.per.level",
+     "file.compression.zstd-level", "file.format.per.level", "file.suffix.include.compression",
+     "changelog-file.format", "changelog-file.compression", "changelog-file.stats-mode",
+     "target-file-size", "metadata.stats-mode.per.level",
      "metadata.stats-mode", "metadata.stats-dense-store", "metadata.stats-keep-first-n-columns",
      "dynamic-bucket.target-row-num", "dynamic-bucket.initial-buckets",
      "dynamic-bucket.max-buckets", "dynamic-bucket.assigner-parallelism",
@@ -70,15 +65,24 @@ HONOURED_OPTIONS = frozenset(
      "manifest.full-compaction-threshold-size",
      "commit.max-retries", "commit.min-retry-wait", "commit.max-retry-wait",
      "add-column-before-partition", "alter-column-null-to-not-null.disabled",
-     "disable-explicit-type-casting"}
+     "disable-explicit-type-casting",
+     "sequence.field", "sequence.field.sort-order", "rowkind.field",
+     "ignore-delete", "first-row.ignore-delete", "deduplicate.ignore-delete",
+     "partial-update.ignore-delete", "ignore-update-before",
+     "aggregation.remove-record-on-delete", "partial-update.remove-record-on-delete",
+     "partial-update.remove-record-on-sequence-group", "fields.default-aggregate-function",
+     "file-index.read.enabled", "file-index.in-manifest-threshold"}
 )  # fmt: skip
 """Options that have an effect here, with any value that can be understood."""
+
+HONOURED_PREFIXES = ("file-index.bloom-filter.", "file-index.bitmap.")
+"""Beginnings of names of such options: they end in columns and what is set for them."""
 
 HARMLESS_OPTIONS = frozenset(
     {
         # How other engines read.
         "auto-create", "batch-scan-mode", "bucket-append-ordered", "consumer-id",
-        "continuous.discovery-interval", "file-index.read.enabled", "file-reader-async-threshold",
+        "continuous.discovery-interval", "file-reader-async-threshold",
         "stream-scan-mode", "streaming-read-append-overwrite", "streaming-read-overwrite",
         "table-read.sequence-number.enabled",
         # Memory, threads and temporary files of other engines.
@@ -92,8 +96,8 @@ HARMLESS_OPTIONS = frozenset(
         # Details of what is switched off or of what is not done here.
         "clustering.columns", "clustering.strategy", "deletion-vector.index-file.target-size",
         "delete.force-produce-changelog", "dynamic-partition-overwrite",
-        "end-input.check-partition-expire", "file-index.in-manifest-threshold",
-        "overwrite-upgrade", "sequence.field.sort-order",
+        "end-input.check-partition-expire",
+        "overwrite-upgrade",
         # What people write down about a table.
         "owner",
     }
@@ -116,8 +120,11 @@ HARMLESS_PREFIXES = (
 )  # fmt: skip
 """Beginnings of names that make an option harmless, unless a table above says otherwise."""
 
-MERGE_PREFIXES = ("aggregation.", "partial-update.")
-"""Options of merge engines that are not supported."""
 FIELDS_PREFIX = "fields."
+KNOWN_PREFIXES = (*HONOURED_PREFIXES, *HARMLESS_PREFIXES, FIELDS_PREFIX)
 STATS_MODE_SUFFIX = ".stats-mode"
-"""The one option under `fields.<column>` that is honoured."""
+FIELD_SUFFIXES = (
+    STATS_MODE_SUFFIX, ".aggregate-function", ".ignore-retract", ".sequence-group",
+    ".list-agg-delimiter", ".distinct", ".nested-key", ".count-limit", ".ts-field",
+)  # fmt: skip
+"""The options under `fields.<columns>` that are honoured."""

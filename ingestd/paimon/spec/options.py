@@ -3,21 +3,28 @@
 The tables of names behind the refusal live in `option_rules`. Specification: Schema (options).
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 
-from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec import option_rules
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     KEY_PREFIX,
     SYSTEM_COLUMN_NAMES,
-    TIMESTAMP_ROOTS,
     DataField,
     walk_types,
 )
+from ingestd.paimon.spec.file_index_options import column_indexes, manifest_threshold
+from ingestd.paimon.spec.file_options import (
+    FileStyle,
+    changelog_style,
+    data_file_styles,
+    refuse_style,
+)
+from ingestd.paimon.spec.merge_checks import refuse_functions
 from ingestd.paimon.spec.option_values import (
     bool_option,
     int_option,
@@ -31,9 +38,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 _MB = 1024 * 1024
 _SYSTEM_STATS_MODE = "truncate(128)"
-_STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9]\d*\)")
-_UNSUPPORTED_ROOTS = frozenset({"VARIANT", "BLOB", "VECTOR", "MULTISET"})
-_MAX_TIMESTAMP_PRECISION = 6
+_UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
 
 
 class BucketMode(Enum):
@@ -63,6 +68,9 @@ class CoreOptions:
     zstd_level: int
     target_file_size: int
     stats_modes: Mapping[str, str]
+    level_styles: Mapping[int, FileStyle]
+    changelog_style: FileStyle
+    file_suffix_include_compression: bool
     stats_dense_store: bool
     dynamic_bucket_target_row_num: int
     dynamic_bucket_initial_buckets: int | None
@@ -85,71 +93,71 @@ class CoreOptions:
             return _SYSTEM_STATS_MODE
         return self.stats_modes[column]
 
+    @property
+    def file_extension(self) -> str:
+        """What stands behind the first dot of a data file's name."""
+        if self.file_suffix_include_compression:
+            return f"{self.file_compression}.{self.file_format}"
+        return self.file_format
+
+    def at_level(self, level: int) -> "CoreOptions":
+        """The options for data files of a level, which may have a format of their own."""
+        style = self.level_styles.get(level)
+        return self if style is None else self._styled(style)
+
+    def for_changelog(self) -> "CoreOptions":
+        """The options for changelog files."""
+        return self._styled(self.changelog_style)
+
+    def _styled(self, style: FileStyle) -> "CoreOptions":
+        return replace(
+            self,
+            file_format=style.file_format,
+            file_compression=style.file_compression,
+            stats_modes=style.stats_modes,
+        )
+
 
 def core_options(schema: TableSchema) -> CoreOptions:
     """The options of a table; ConfigError names one whose value cannot be understood."""
     options = schema.options
+    number, flag = partial(int_option, options), partial(bool_option, options)
+    size, optional = partial(size_option, options), partial(optional_int_option, options)
     target_size = (128 if schema.primary_keys else 256) * _MB
+    styles = data_file_styles(schema)
+    style = styles[None]
     return CoreOptions(
         bucket=bucket_number(options),
         bucket_keys=bucket_key_names(options) or schema.trimmed_primary_keys,
         bucket_function=options.get("bucket-function.type", "default").lower(),
         merge_engine=options.get("merge-engine", "deduplicate").lower(),
         changelog_producer=options.get("changelog-producer", "none").lower(),
-        file_format=options.get("file.format", "parquet").lower(),
-        file_compression=options.get("file.compression", "zstd").lower(),
-        zstd_level=int_option(options, "file.compression.zstd-level", 1),
-        target_file_size=size_option(options, "target-file-size", target_size),
-        stats_modes=_stats_modes(schema),
-        stats_dense_store=bool_option(options, "metadata.stats-dense-store", True),
-        dynamic_bucket_target_row_num=int_option(
-            options, "dynamic-bucket.target-row-num", 2_000_000
-        ),
-        dynamic_bucket_initial_buckets=optional_int_option(
-            options, "dynamic-bucket.initial-buckets"
-        ),
-        dynamic_bucket_max_buckets=int_option(options, "dynamic-bucket.max-buckets", -1),
-        dynamic_bucket_assigner_parallelism=optional_int_option(
-            options, "dynamic-bucket.assigner-parallelism"
-        ),
+        file_format=style.file_format,
+        file_compression=style.file_compression,
+        zstd_level=number("file.compression.zstd-level", 1),
+        target_file_size=size("target-file-size", target_size),
+        stats_modes=style.stats_modes,
+        level_styles={level: own for level, own in styles.items() if level is not None},
+        changelog_style=changelog_style(schema, styles.get(0, style)),
+        file_suffix_include_compression=flag("file.suffix.include.compression", False),
+        stats_dense_store=flag("metadata.stats-dense-store", True),
+        dynamic_bucket_target_row_num=number("dynamic-bucket.target-row-num", 2_000_000),
+        dynamic_bucket_initial_buckets=optional("dynamic-bucket.initial-buckets"),
+        dynamic_bucket_max_buckets=number("dynamic-bucket.max-buckets", -1),
+        dynamic_bucket_assigner_parallelism=optional("dynamic-bucket.assigner-parallelism"),
         partition_default_name=options.get("partition.default-name", DEFAULT_PARTITION_NAME),
-        partition_legacy_name=bool_option(options, "partition.legacy-name", True),
-        manifest_target_file_size=size_option(options, "manifest.target-file-size", 8 * _MB),
-        manifest_merge_min_count=int_option(options, "manifest.merge-min-count", 30),
-        manifest_full_compaction_threshold=size_option(
-            options, "manifest.full-compaction-threshold-size", 16 * _MB
+        partition_legacy_name=flag("partition.legacy-name", True),
+        manifest_target_file_size=size("manifest.target-file-size", 8 * _MB),
+        manifest_merge_min_count=number("manifest.merge-min-count", 30),
+        manifest_full_compaction_threshold=size(
+            "manifest.full-compaction-threshold-size", 16 * _MB
         ),
-        commit_max_retries=int_option(options, "commit.max-retries", 10),
+        commit_max_retries=number("commit.max-retries", 10),
         commit_min_retry_wait_ms=millis_option(options, "commit.min-retry-wait", 10),
         commit_max_retry_wait_ms=millis_option(options, "commit.max-retry-wait", 10_000),
         data_file_prefix=options.get("data-file.prefix", "data-"),
-        write_only=bool_option(options, "write-only", False),
+        write_only=flag("write-only", False),
     )
-
-
-def _stats_modes(schema: TableSchema) -> Mapping[str, str]:
-    """Specification: SimpleStats. Columns past `metadata.stats-keep-first-n-columns` have none."""
-    default = _stats_mode(schema.options, "metadata.stats-mode") or "truncate(16)"
-    kept = int_option(schema.options, "metadata.stats-keep-first-n-columns", -1)
-    modes = {}
-    for i, name in enumerate(schema.field_names):
-        own = _stats_mode(
-            schema.options,
-            f"{option_rules.FIELDS_PREFIX}{name}{option_rules.STATS_MODE_SUFFIX}",
-        )
-        modes[name] = own or (default if kept < 0 or i < kept else "none")
-    return modes
-
-
-def _stats_mode(options: Mapping[str, str], name: str) -> str | None:
-    text = options.get(name)
-    if text is None:
-        return None
-    if _STATS_MODE.fullmatch(text.lower()) is None:
-        raise ConfigError(
-            f"option '{name}' = '{text}': use none, counts, full or truncate(16) with any length"
-        )
-    return text.lower()
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
@@ -176,7 +184,15 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
     for name, value in schema.options.items():
         _refuse_name(name, value, for_write)
     for column in schema.fields:
-        _refuse_column(column, for_write)
+        _refuse_column(column)
+    if for_write:
+        _refuse_place_defaults(schema)
+        manifest_threshold(schema)
+        column_indexes(schema)
+        styles = data_file_styles(schema)
+        for style in (*styles.values(), changelog_style(schema, styles[None])):
+            refuse_style(style, schema.fields)
+    refuse_functions(schema)
     _refuse_buckets(schema, for_write)
     _refuse_partition_names(schema)
 
@@ -190,10 +206,10 @@ def _refuse_value(name: str, value: str, for_write: bool) -> None:
 
 
 def _refuse_name(name: str, value: str, for_write: bool) -> None:
-    if name.startswith(option_rules.MERGE_PREFIXES) or _is_merge_field_option(name):
+    if _is_unknown_field_option(name):
         raise UnsupportedError(
-            f"option '{name}' = '{value}' is not supported: only rows that replace each other as "
-            "a whole (merge-engine deduplicate) are"
+            f"option '{name}' = '{value}' is not supported: how it changes the merging of rows is "
+            "not implemented"
         )
     if for_write and not _is_known(name):
         raise UnsupportedError(
@@ -202,9 +218,11 @@ def _refuse_name(name: str, value: str, for_write: bool) -> None:
         )
 
 
-def _is_merge_field_option(name: str) -> bool:
-    return name.startswith(option_rules.FIELDS_PREFIX) and not name.endswith(
-        option_rules.STATS_MODE_SUFFIX
+def _is_unknown_field_option(name: str) -> bool:
+    return (
+        name.startswith(option_rules.FIELDS_PREFIX)
+        and name not in option_rules.HONOURED_OPTIONS
+        and not name.endswith(option_rules.FIELD_SUFFIXES)
     )
 
 
@@ -214,7 +232,7 @@ def _is_known(name: str) -> bool:
         or name in option_rules.WRITER_SUPPORTED_VALUES
         or name in option_rules.HONOURED_OPTIONS
         or name in option_rules.HARMLESS_OPTIONS
-        or name.startswith((*option_rules.HARMLESS_PREFIXES, option_rules.FIELDS_PREFIX))
+        or name.startswith(option_rules.KNOWN_PREFIXES)
     )
 
 
@@ -224,30 +242,31 @@ def _refusal(name: str, value: str, supported: frozenset[str]) -> str:
     return f"option '{name}' = '{value}' is not supported; {remedy}"
 
 
-def _refuse_column(column: DataField, for_write: bool) -> None:
+def _refuse_column(column: DataField) -> None:
     for t in walk_types(column.type):
         if t.root in _UNSUPPORTED_ROOTS:
             raise UnsupportedError(
                 f"column '{column.name}': data type {t.root} ({column.type}) is not supported"
             )
-        if t.root in TIMESTAMP_ROOTS and (t.precision or 0) > _MAX_TIMESTAMP_PRECISION:
+
+
+def _refuse_place_defaults(schema: TableSchema) -> None:
+    for column in schema.select([*schema.partition_keys, *bucket_key_names(schema.options)]):
+        if column.default_value is not None:
             raise UnsupportedError(
-                f"column '{column.name}': data type {t} is not supported: Parquet files carry "
-                f"timestamps up to precision {_MAX_TIMESTAMP_PRECISION} here"
+                f"column '{column.name}': default value '{column.default_value}' is not supported "
+                "for writing, because the column decides where rows lie"
             )
-    if for_write and column.default_value is not None:
-        raise UnsupportedError(
-            f"column '{column.name}': default value '{column.default_value}' is not supported "
-            "for writing"
-        )
 
 
 def _refuse_buckets(schema: TableSchema, for_write: bool) -> None:
     mode, options = bucket_mode(schema), core_options(schema)
-    if mode is BucketMode.POSTPONE:
-        raise UnsupportedError("option 'bucket' = '-2' (postponed buckets) is not supported")
     if not for_write:
         return
+    if mode is BucketMode.POSTPONE:
+        raise UnsupportedError(
+            "option 'bucket' = '-2' (postponed buckets) is not supported for writing"
+        )
     if mode is BucketMode.KEY_DYNAMIC:
         missing = sorted(set(schema.partition_keys) - set(schema.primary_keys))
         raise UnsupportedError(

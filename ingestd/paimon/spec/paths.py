@@ -12,14 +12,15 @@ from decimal import Decimal
 import numpy as np
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.spec.binary_row import unscaled
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     INTEGER_ROOTS,
     TIMESTAMP_ROOTS,
     DataType,
 )
+from ingestd.paimon.spec.decimal_digits import unscaled
 
+MAIN_BRANCH = "main"
 DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
 POSTPONE_BUCKET = -2
 
@@ -58,6 +59,14 @@ def partition_path(
         named = default_name if _is_blank(text) else text
         parts.append(f"{escape(key)}={escape(named)}/")
     return "".join(parts)
+
+
+def java_text(name: str, t: DataType, value: object, *, legacy: bool) -> str:
+    """A value that is not null as Java prints it: its inner form, or cast to text if not `legacy`.
+
+    UnsupportedError names the column if its values have no text.
+    """
+    return _value_text(name, t, value, legacy)
 
 
 def _is_blank(text: str) -> bool:
@@ -163,19 +172,46 @@ def _timestamp_text(t: DataType, value: int, legacy: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Paths of one table; `root` is its directory, without a slash at the end."""
+    """Paths of one table; `root` is its directory, without a slash at the end.
+
+    A branch has schemas, snapshots, tags and consumers of its own; all other files lie where
+    those of the main branch do.
+    """
 
     root: str
+    branch: str = MAIN_BRANCH
+
+    @property
+    def branch_root(self) -> str:
+        """Directory of what a branch has of its own."""
+        if self.branch == MAIN_BRANCH:
+            return self.root
+        return f"{self.branches_dir}/branch-{self.branch}"
+
+    @property
+    def branches_dir(self) -> str:
+        """Directory of the branches other than the main one."""
+        return f"{self.root}/branch"
 
     @property
     def schema_dir(self) -> str:
         """Directory of the schema files."""
-        return f"{self.root}/schema"
+        return f"{self.branch_root}/schema"
 
     @property
     def snapshot_dir(self) -> str:
         """Directory of the snapshot files and hints."""
-        return f"{self.root}/snapshot"
+        return f"{self.branch_root}/snapshot"
+
+    @property
+    def tag_dir(self) -> str:
+        """Directory of the tags, each a copy of a snapshot file."""
+        return f"{self.branch_root}/tag"
+
+    @property
+    def consumer_dir(self) -> str:
+        """Directory of the consumers' progress."""
+        return f"{self.branch_root}/consumer"
 
     @property
     def manifest_dir(self) -> str:
@@ -212,6 +248,10 @@ class TablePaths:
     def index(self, name: str) -> str:
         """A table index file."""
         return f"{self.index_dir}/{name}"
+
+    def statistics(self, name: str) -> str:
+        """A statistics file."""
+        return f"{self.root}/statistics/{name}"
 
     def bucket_dir(self, partition_path: str, bucket: int) -> str:
         """Directory of a bucket's data files; `partition_path` from the function of that name."""

@@ -16,15 +16,24 @@ from ingestd.paimon.spec.data_types import (
     max_field_id,
     parse_field,
 )
+from ingestd.paimon.spec.merge_checks import check_merge_options
+from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
+    DropPrimaryKey,
+    Move,
+    Place,
     RemoveOption,
     RenameColumn,
     SchemaChange,
     SetOption,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
     UpdateColumnType,
-    apply_changes,
+    UpdateComment,
 )
 from ingestd.paimon.spec.schema_rules import check_schema
 from ingestd.paimon.spec.table_schema import SCHEMA_VERSION, TableSchema, reassign_ids
@@ -33,12 +42,20 @@ from ingestd.paimon.spec.type_casts import can_cast
 __all__ = [
     "AddColumn",
     "DropColumn",
+    "DropPrimaryKey",
+    "Move",
+    "Place",
     "RemoveOption",
     "RenameColumn",
     "SchemaChange",
     "SetOption",
     "TableSchema",
+    "UpdateColumnComment",
+    "UpdateColumnDefaultValue",
+    "UpdateColumnNullability",
+    "UpdateColumnPosition",
     "UpdateColumnType",
+    "UpdateComment",
     "apply_changes",
     "can_cast",
     "encode_schema",
@@ -123,7 +140,7 @@ def new_schema(
         for name, t in columns
     )
     check_schema(fields, primary, partition, remaining)
-    return TableSchema(
+    schema = TableSchema(
         id=0,
         fields=fields,
         highest_field_id=max_field_id(fields),
@@ -133,6 +150,8 @@ def new_schema(
         comment=comment,
         time_millis=time_millis,
     )
+    check_merge_options(schema)
+    return schema
 
 
 def _keys_from(options: dict[str, str], name: str, given: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ingestd.paimon.spec.arrow import Column, column_values
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
-from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataField, DataType
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType
 
 _BOUNDED_ROOTS = CHARACTER_ROOTS | {
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE",
@@ -35,9 +35,9 @@ def collect_stats(
 
     `mode` gives none, counts, truncate(n) or full for a column name. With `dense` columns of
     mode none are left out, and the second part names those that are left in; it is None if the
-    statistics are of all `fields`. Nested columns never have statistics.
+    statistics are of all `fields`. Binary and nested columns have null counts only.
     """
-    modes = {field.name: _mode(field, mode) for field in fields}
+    modes = {field.name: mode(field.name) for field in fields}
     kept = [field for field in fields if not dense or modes[field.name] != "none"]
     bounds = [_bounds(table.column(field.name), field.type, modes[field.name]) for field in kept]
     types = [field.type.as_nullable() for field in kept]
@@ -51,10 +51,6 @@ def collect_stats(
         tuple(counts),
     )
     return stats, None if len(kept) == len(fields) else tuple(field.name for field in kept)
-
-
-def _mode(field: DataField, mode: Callable[[str], str]) -> str:
-    return "none" if field.type.root in NESTED_ROOTS else mode(field.name)
 
 
 def _bounds(column: Column, t: DataType, mode: str) -> tuple[object, object]:

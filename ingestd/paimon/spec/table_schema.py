@@ -59,9 +59,9 @@ class TableSchema:
 
 
 def reassign_ids(t: DataType, ids: Iterator[int]) -> DataType:
-    """The type with new ids for all ROW fields inside it, parents before children."""
+    """The type with new ids for all ROW fields inside it, children before parents as in Java."""
     fields = tuple(
-        replace(inner, id=next(ids), type=reassign_ids(inner.type, ids)) for inner in t.fields
+        replace(inner, type=reassign_ids(inner.type, ids), id=next(ids)) for inner in t.fields
     )
     return replace(
         t,

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.base import load_merge_engine, sort_keys
+from ingestd.paimon.merge.merged_rows import LEVEL
+from ingestd.paimon.merge.merging import merge_rows
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, DataField, DataType
+from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.table.data_files import RETRACTS, SYSTEM_FIELDS, read_data_file
+from ingestd.paimon.table.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.evolution import evolve
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.key_filter import KeyFilter
@@ -80,11 +81,17 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 @dataclass(frozen=True, slots=True)
 class BucketReader:
-    """Reads buckets of a table with the columns `fields`, of the keys of `keys` (None: all)."""
+    """Reads buckets of a table with the columns `fields`, of the keys of `keys` (None: all).
+
+    `source` reads the data files (None: all their rows, deletion vectors not heeded). With
+    `kinds` deletions stay among the rows of a primary-key table, and `_VALUE_KIND` is a column.
+    """
 
     table: FileStoreTable
     fields: tuple[DataField, ...]
     keys: KeyFilter | None = None
+    source: DataFileReader | None = None
+    kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
         """The bucket's rows in parts that fit into memory one by one."""
@@ -93,36 +100,49 @@ class BucketReader:
                 yield self._read(bucket, file, self.fields)
             return
         key_types = [field.type for field in self._key_fields]
+        names = [*(field.name for field in self.fields), *([VALUE_KIND] if self.kinds else [])]
         for section in sections(key_types, bucket.files):
             rows = self._merged(bucket, section)
             if rows.num_rows:
-                yield rows.select([field.name for field in self.fields])
+                yield rows.select(names)
 
     @property
     def _key_fields(self) -> tuple[DataField, ...]:
         return self.table.schema.select(self.table.schema.trimmed_primary_keys)
 
+    @property
+    def _merge_fields(self) -> tuple[DataField, ...]:
+        """The key columns, those asked for, and what merging them takes."""
+        asked = (*self._key_fields, *self.fields)
+        beside = self.table.merge_rules.columns_beside([field.name for field in asked])
+        return tuple(dict.fromkeys((*asked, *self.table.schema.select(beside))))
+
     def _merged(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
         """Specification: Merge engines. Keys are unique within a file."""
-        rows = pa.concat_tables(self._file_rows(bucket, file) for file in section)
+        parts = [self._file_rows(bucket, file) for file in section]
+        rows = pa.concat_tables(parts)
         if len(section) > 1:
-            names = self.table.schema.trimmed_primary_keys
+            rules, names = self.table.merge_rules, self.table.schema.trimmed_primary_keys
             rows = rows.combine_chunks()
-            keys = sort_keys(rows, names, rows.column(SEQUENCE_NUMBER).to_numpy())
-            rows = load_merge_engine(self.table.options.merge_engine).merge(rows, names, keys)
-        if any(file.delete_row_count != 0 for file in section):
+            if rules.newest_level_only:
+                levels = [
+                    np.full(part.num_rows, f.level, np.int32)
+                    for part, f in zip(parts, section, strict=True)
+                ]
+                rows = rows.append_column(LEVEL, pa.array(np.concatenate(levels)))
+            rows = merge_rows(rows, names, rules)
+        if not self.kinds and any(file.delete_row_count != 0 for file in section):
             kinds = rows.column(VALUE_KIND).to_numpy()
             rows = rows.filter(pa.array(~np.isin(kinds, RETRACTS)))
         return rows
 
     def _file_rows(self, bucket: BucketFiles, file: DataFileMeta) -> pa.Table:
-        key_fields = self._key_fields
-        fields = [*key_fields, *(f for f in self.fields if f not in key_fields), *SYSTEM_FIELDS]
+        fields = [*self._merge_fields, *SYSTEM_FIELDS]
         if self.keys is None:
             return self._read(bucket, file, fields)
         # The keys first: a file without any of them is not read further.
         names = self.table.schema.trimmed_primary_keys
-        mask = self.keys.mask(bucket.partition, self._read(bucket, file, key_fields), names)
+        mask = self.keys.mask(bucket.partition, self._read(bucket, file, self._key_fields), names)
         if not pc.any(mask).as_py():
             return evolve(pa.table({}), (), fields)
         return self._read(bucket, file, fields).filter(mask)
@@ -130,4 +150,5 @@ class BucketReader:
     def _read(
         self, bucket: BucketFiles, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        return read_data_file(self.table, bucket.partition, bucket.bucket, file, fields)
+        source = DataFileReader(self.table) if self.source is None else self.source
+        return source.read(bucket.partition, bucket.bucket, file, fields)

@@ -130,8 +130,10 @@ class _Landing:
                 return False
             attempt = self._prepare()
             self.attempts += 1
-            if publish(self._table, attempt.snapshot):
-                write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
+            entries = self._delta.entries if self._delta else ()
+            if publish(self._table, attempt.snapshot, entries):
+                if self._table.snapshot_commit is None:
+                    write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
                 self.current = attempt.state
                 return True
             discard(self._table, attempt.written)

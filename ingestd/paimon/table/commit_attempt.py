@@ -3,7 +3,7 @@
 Specification: Snapshot, Manifest. Nothing here is visible to readers yet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ingestd.errors import CommitConflictError
@@ -12,22 +12,20 @@ from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMe
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.commit_changes import SnapshotChange
 from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.conflict import check_files
+from ingestd.paimon.table.conflict import check_files, was_rescaled
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.index_entries import IndexEntries, index_key, split_index_entries
 from ingestd.paimon.table.manifest_merge import merge_manifests
 from ingestd.paimon.table.manifest_store import (
     write_index_manifest,
     write_manifest_list,
     write_manifests,
 )
-from ingestd.paimon.table.scan import live_entries
+from ingestd.paimon.table.scan import live_entries, partition_test
 from ingestd.paimon.table.table_state import (
-    IndexKey,
     TableState,
     committed_after,
-    index_key,
     max_sequence_of,
-    split_index_entries,
 )
 
 
@@ -91,13 +89,15 @@ def checked_entries(
 ) -> tuple[ManifestEntry, ...]:
     """All entries of the change on top of `state`; CommitConflictError if they don't fit.
 
-    An OVERWRITE first deletes every live file. A plain append is not checked, so it reads
-    nothing.
+    An OVERWRITE first deletes every live file of the partitions that it replaces. A plain append
+    is not checked, so it reads nothing, unless the table's buckets were counted otherwise once.
     """
-    if change.kind == CommitKind.APPEND:
+    if change.kind == CommitKind.ANALYZE:
+        return change.entries
+    if change.kind == CommitKind.APPEND and not was_rescaled(table):
         return change.entries
     if change.kind == CommitKind.OVERWRITE:
-        live = live_entries(table, state.manifests)
+        live = live_entries(table, state.manifests, partition_filter=change.replaced)
         entries = (*(replace(entry, kind=FileKind.DELETE) for entry in live), *change.entries)
         check_files(table, live, entries, same_buckets=False)
         return entries
@@ -142,13 +142,15 @@ def prepare(
     written = [*(meta.file_name for meta in merged.written), list_name]
     index_entries, repeated = _index_after(table, change, state)
     index_manifest = state.snapshot.index_manifest if state.snapshot else None
-    if change.index or change.kind == CommitKind.OVERWRITE:
+    if index_entries is not state.index_entries:
         index_manifest = None
-        if index_entries:
-            index_manifest = write_index_manifest(table, [*index_entries.values(), *repeated])
+        if index_entries or repeated:
+            index_manifest = write_index_manifest(table, index_entries, repeated)
             written.append(index_manifest)
+            path = table.paths.manifest(index_manifest)
+            index_entries = index_entries.written(table.io, path)
     base = _Base(list_name, list_size, index_manifest, schema_id)
-    snapshot = _snapshot(change.kind, delta, base, state.snapshot, origin)
+    snapshot = _snapshot(change, delta, base, state.snapshot, origin)
     after = TableState(
         snapshot=snapshot,
         manifests=(*merged.manifests, *delta.manifests),
@@ -162,13 +164,12 @@ def prepare(
 
 def _index_after(
     table: FileStoreTable, change: SnapshotChange, state: TableState
-) -> tuple[Mapping[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     if change.kind == CommitKind.OVERWRITE:
-        return split_index_entries(change.index)
+        return _index_overwritten(table, change, state)
     if not change.index:
         # The same object, so that the next commit sees at once that nothing changed.
         return state.index_entries, state.repeated_index_entries
-    entries = dict(state.index_entries)
     repeated_keys = {index_key(entry) for entry in state.repeated_index_entries}
     for entry in change.index:
         if index_key(entry) in repeated_keys:
@@ -176,16 +177,28 @@ def _index_after(
                 f"table {table.name}: bucket {entry.bucket} has several {entry.index_type} index "
                 f"files, so {entry.file_name} cannot take the place of one"
             )
-        entries[index_key(entry)] = entry
-    return entries, state.repeated_index_entries
+    return state.index_entries.with_changes(change.index), state.repeated_index_entries
+
+
+def _index_overwritten(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
+    """The index files of partitions that stay, and those of the change."""
+    goes = partition_test(table, change.replaced)
+    before = (*state.index_entries.values(), *state.repeated_index_entries)
+    stay = [entry for entry in before if not goes(entry.partition)]
+    if len(stay) == len(before) and not change.index:
+        return state.index_entries, state.repeated_index_entries
+    by_key, repeated = split_index_entries((*stay, *change.index))
+    return IndexEntries(by_key), repeated
 
 
 def _snapshot(
-    kind: CommitKind, delta: Delta, base: _Base, previous: Snapshot | None, origin: Origin
+    change: SnapshotChange, delta: Delta, base: _Base, previous: Snapshot | None, origin: Origin
 ) -> Snapshot:
     committable = origin.committable
     total = (previous.total_record_count if previous else None) or 0
-    same_schema = previous is not None and previous.schema_id == base.schema_id
+    inherits = previous is not None and previous.schema_id == base.schema_id
     return Snapshot(
         id=previous.id + 1 if previous else 1,
         schema_id=base.schema_id,
@@ -198,13 +211,13 @@ def _snapshot(
         index_manifest=base.index_manifest,
         commit_user=origin.user,
         commit_identifier=committable.identifier,
-        commit_kind=kind,
+        commit_kind=change.kind,
         time_millis=origin.now_ms,
         total_record_count=total + delta.record_count,
         delta_record_count=delta.record_count,
         changelog_record_count=delta.changelog_record_count,
         watermark=_later(committable.watermark, previous.watermark if previous else None),
-        statistics=previous.statistics if previous and same_schema else None,
+        statistics=change.statistics or (previous.statistics if previous and inherits else None),
         properties=dict(committable.properties),
         next_row_id=(previous.next_row_id if previous else None) or 0,
     )

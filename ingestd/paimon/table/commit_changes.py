@@ -13,23 +13,29 @@ from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
+from ingestd.paimon.table.scan import PartitionFilter
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChange:
-    """The content of one snapshot to be made; of an OVERWRITE only what it adds."""
+    """The content of one snapshot to be made; of an OVERWRITE only what it adds.
+
+    `replaced` says which partitions an OVERWRITE empties (None: all), `statistics` which file an
+    ANALYZE names.
+    """
 
     kind: CommitKind
     entries: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
+    replaced: PartitionFilter | None = None
+    statistics: str | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether it would leave the table as it is."""
-        return not (
-            self.entries or self.changelog or self.index or self.kind == CommitKind.OVERWRITE
-        )
+        speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
+        return not (self.entries or self.changelog or self.index or speaks_for_itself)
 
     @property
     def partitions(self) -> frozenset[bytes]:
@@ -47,7 +53,9 @@ def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list
     for message in messages:
         _check_index_types(message)
     if committable.overwrite:
-        return [_overwrite(messages)]
+        return [_overwrite(committable)]
+    if committable.statistics is not None:
+        return [_analyze(committable)]
     compact = _compact(messages)
     append_index = tuple(e for m in messages if _appends(m) for e in m.new_index_files)
     append = SnapshotChange(
@@ -75,12 +83,19 @@ def _compact(messages: Sequence[CommitMessage]) -> SnapshotChange:
     return SnapshotChange(CommitKind.COMPACT, (*deleted, *added), (), index)
 
 
-def _overwrite(messages: Sequence[CommitMessage]) -> SnapshotChange:
+def _analyze(committable: ManifestCommittable) -> SnapshotChange:
+    if committable.messages:
+        raise ValueError("statistics are committed by themselves, without files")
+    return SnapshotChange(CommitKind.ANALYZE, statistics=committable.statistics)
+
+
+def _overwrite(committable: ManifestCommittable) -> SnapshotChange:
+    messages = committable.messages
     if any(_compacts(message) for message in messages):
-        raise ValueError("an overwrite of the whole table cannot carry compaction results")
+        raise ValueError("an overwrite cannot carry compaction results")
     added = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.new_files))
     index = tuple(e for m in messages for e in m.new_index_files)
-    return SnapshotChange(CommitKind.OVERWRITE, added, (), index)
+    return SnapshotChange(CommitKind.OVERWRITE, added, (), index, committable.replaced)
 
 
 def _entries(

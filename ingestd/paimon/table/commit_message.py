@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.table.scan import PartitionFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,10 @@ class CommitMessage:
 class ManifestCommittable:
     """All changes of one commit.
 
-    `identifier` grows with every commit of a user. `overwrite` empties the whole table before
-    the new files, in the same OVERWRITE snapshot. `properties` go into the snapshot as they are.
+    `identifier` grows with every commit of a user. `overwrite` empties the partitions that
+    `replaced` names (None: the whole table) before the new files, in the same OVERWRITE
+    snapshot. `statistics` names a statistics file; an ANALYZE snapshot with nothing else points
+    to it. `properties` go into the snapshot as they are.
     """
 
     identifier: int
@@ -51,3 +54,5 @@ class ManifestCommittable:
     watermark: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     overwrite: bool = False
+    replaced: PartitionFilter | None = None
+    statistics: str | None = None

@@ -15,6 +15,7 @@ from ingestd.paimon.spec.index_manifest import HASH_INDEX
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.options import core_options
 from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.table_state import TableState
 
@@ -72,6 +73,13 @@ def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:
             f"table {table.name}: option 'bucket' was changed from {ours} to {theirs} meanwhile; "
             "open the table again and write again"
         )
+
+
+def was_rescaled(table: FileStoreTable) -> bool:
+    """Whether partitions may lie in another number of buckets than the table has now."""
+    number = table.options.bucket
+    older = (table.schemas(schema_id) for schema_id in range(table.schema.id))
+    return number > 0 and any(bucket_number(schema.options) != number for schema in older)
 
 
 def _check_delta(table: FileStoreTable, delta: Sequence[ManifestEntry]) -> None:

@@ -4,12 +4,14 @@ Specification: Data files.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import FormatError
-from ingestd.paimon.format.base import format_of, load_format
+from ingestd.paimon.format.base import read_wanted
+from ingestd.paimon.format.row_groups import FilePart, GroupFilter
 from ingestd.paimon.spec.arrow import Array, Column, column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -25,8 +27,11 @@ from ingestd.paimon.spec.data_types import (
     RowKind,
 )
 from ingestd.paimon.spec.paths import partition_path
+from ingestd.paimon.spec.predicate import Predicate
 from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.table.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.evolution import evolve, file_columns
+from ingestd.paimon.table.file_stats import group_filter
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
 RETRACTS = (int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE))
@@ -78,13 +83,71 @@ def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None 
 
     FormatError names a file that is missing or damaged.
     """
-    try:
-        return load_format(format_of(path)).read_file(table.io, path, columns)
-    except FileNotFoundError as error:
-        raise FormatError(
-            f"data file {path} is missing: its snapshot was expired meanwhile, or the table is "
-            "damaged"
-        ) from error
+    return _part(table, path, columns, None).rows
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileReader:
+    """Reads data files of a table without the rows that deletion vectors delete.
+
+    `wanted` lets parts of a file be left out that certainly hold no row for which it is true;
+    other rows for which it is not may stay.
+    """
+
+    table: FileStoreTable
+    deletions: DeletionVectors | None = None
+    wanted: Predicate | None = None
+
+    def read(
+        self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
+        """Rows of a data file as `fields` of the table's schema, or of the system columns.
+
+        Partition columns come from the manifest, as other readers take them. FormatError names
+        a file that is missing, damaged, or has another number of rows than promised.
+        """
+        table = self.table
+        keys = table.schema.partition_keys
+        stored = [field for field in fields if field.name not in keys]
+        file_schema = table.schemas(file.schema_id)
+        file_fields = (*SYSTEM_FIELDS, *file_schema.fields)
+        names = [field.name for field in file_columns(file_fields, stored).values()]
+        path = live_path(table, partition, bucket, file)
+        # A file without any of the columns still has to tell its number of rows.
+        part = _part(table, path, names or None, group_filter(table, file_schema, self.wanted))
+        if part.row_count != file.row_count:
+            raise FormatError(
+                f"data file {path} has {part.row_count} rows, {file.row_count} are promised"
+            )
+        rows = self._undeleted(part, partition, bucket, file)
+        evolved = evolve(rows, file_fields, stored)
+        if len(stored) == len(fields):
+            return evolved
+        cells = deserialize_row(table.partition_types, partition)
+        values = dict(zip(keys, cells, strict=True))
+        columns: dict[str, Column] = {name: evolved.column(name) for name in evolved.column_names}
+        for field in fields:
+            if field.name in values:
+                columns[field.name] = _repeated(values[field.name], field.type, rows.num_rows)
+        return pa.table({field.name: columns[field.name] for field in fields})
+
+    def _undeleted(
+        self, part: FilePart, partition: bytes, bucket: int, file: DataFileMeta
+    ) -> pa.Table:
+        if self.deletions is None:
+            return part.rows
+        deleted = self.deletions.deleted_rows(partition, bucket, file.file_name)
+        if not len(deleted):
+            return part.rows
+        if int(deleted[-1]) >= part.row_count:
+            raise FormatError(
+                f"data file {file.file_name} has {part.row_count} rows, its deletion vector "
+                f"deletes row {int(deleted[-1])}"
+            )
+        kept = np.ones(part.row_count, bool)
+        kept[deleted] = False
+        masks = [kept[start : start + count] for start, count in part.ranges]
+        return part.rows.filter(pa.array(np.concatenate(masks) if masks else kept[:0]))
 
 
 def read_data_file(
@@ -94,36 +157,23 @@ def read_data_file(
     file: DataFileMeta,
     fields: Sequence[DataField],
 ) -> pa.Table:
-    """Rows of a data file as `fields` of the table's schema, or of the system columns.
+    """All rows of a data file, deleted ones too, as `DataFileReader.read` gives them."""
+    return DataFileReader(table).read(partition, bucket, file, fields)
 
-    Partition columns come from the manifest, as other readers take them. FormatError names a
-    file that is missing, damaged, or has another number of rows than promised.
-    """
-    values = dict(
-        zip(
-            table.schema.partition_keys,
-            deserialize_row(table.partition_types, partition),
-            strict=True,
-        )
+
+def _part(
+    table: FileStoreTable, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
+) -> FilePart:
+    try:
+        return read_wanted(table.io, path, columns, wanted)
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+
+
+def _missing(path: str) -> FormatError:
+    return FormatError(
+        f"data file {path} is missing: its snapshot was expired meanwhile, or the table is damaged"
     )
-    stored = [field for field in fields if field.name not in values]
-    file_fields = (*SYSTEM_FIELDS, *table.schemas(file.schema_id).fields)
-    names = [field.name for field in file_columns(file_fields, stored).values()]
-    # A file without any of the columns still has to tell its number of rows.
-    path = live_path(table, partition, bucket, file)
-    rows = stored_rows(table, path, names or None)
-    if rows.num_rows != file.row_count:
-        raise FormatError(
-            f"data file {path} has {rows.num_rows} rows, {file.row_count} are promised"
-        )
-    evolved = evolve(rows, file_fields, stored)
-    if len(stored) == len(fields):
-        return evolved
-    columns: dict[str, Column] = {name: evolved.column(name) for name in evolved.column_names}
-    for field in fields:
-        if field.name in values:
-            columns[field.name] = _repeated(values[field.name], field.type, rows.num_rows)
-    return pa.table({field.name: columns[field.name] for field in fields})
 
 
 def _repeated(value: object, t: DataType, count: int) -> Array:

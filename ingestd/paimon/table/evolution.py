@@ -17,12 +17,17 @@ from ingestd.paimon.spec.arrow import Array, arrow_schema, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     CHARACTER_ROOTS,
-    INTEGER_ROOTS,
-    TIMESTAMP_ROOTS,
+    NESTED_ROOTS,
     DataField,
     DataType,
+    walk_types,
 )
-from ingestd.paimon.table.value_text import date_texts, decimal_texts
+from ingestd.paimon.spec.type_casts import can_cast
+from ingestd.paimon.table.cast_from_text import cast_from_text
+from ingestd.paimon.table.cast_numbers import cast_number
+from ingestd.paimon.table.cast_text_nested import cast_text_to_nested
+from ingestd.paimon.table.cast_times import TIME_ROOTS, cast_time
+from ingestd.paimon.table.cast_to_text import TEXT, cast_to_bytes, cast_to_text
 
 if TYPE_CHECKING:
     Chunked = pa.ChunkedArray[Any]
@@ -30,8 +35,6 @@ else:
     Chunked = pa.ChunkedArray
 
 _UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
-_WIDTH = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
-"""Decimal digits that an integer type may need; also the order of the types."""
 
 
 @lru_cache(maxsize=1024)
@@ -75,6 +78,7 @@ def _cast_column(
     column: Chunked, source: DataField, field: DataField, arrow_type: pa.DataType
 ) -> Chunked:
     try:
+        _refuse_shredded(column.type, source.type)
         physical = to_arrow_type(source.type)
         if column.type != physical:
             column = _as_declared(column, physical)
@@ -91,10 +95,18 @@ def _cast_column(
         ) from error
 
 
+def _refuse_shredded(stored: pa.DataType, declared: DataType) -> None:
+    """Parts of a VARIANT may lie in columns of their own, which is not read here."""
+    inside = any(t.root == "VARIANT" for t in walk_types(declared))
+    if inside and "typed_value" in str(stored):
+        raise UnsupportedError(f"{declared} that is shredded into columns is not supported")
+
+
 def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
     """A column as its file holds it, in the Arrow type of its declared type.
 
-    Digits below the unit of a timestamp are cut: INT96 has nanoseconds, whatever was declared.
+    Digits below the unit of a timestamp are cut: INT96 and ORC have nanoseconds, whatever was
+    declared.
     """
     if pa.types.is_timestamp(declared):
         unit: Any = declared
@@ -109,70 +121,47 @@ def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
 
 
 def cast_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Values of one type as another; UnsupportedError names a cast that is not implemented."""
-    arrow_type = to_arrow_type(target)
-    if source.as_nullable() == target.as_nullable():
+    """Values of one type as another; UnsupportedError names a cast that there is not.
+
+    It also names a value that the other type has no place for, where Java stops as well.
+    """
+    if source.as_nullable() == target.as_nullable() or source.root == target.root == "TIME":
         return array
     if source.root == target.root == "ROW":
         return _cast_row(array, source, target)
     if source.root == target.root and source.root in ("ARRAY", "MAP"):
         return _cast_collection(array, source, target)
+    if not can_cast(source, target):
+        raise _refused(source, target)
+    return _cast_plain(array, source, target)
+
+
+def _cast_plain(array: Array, source: DataType, target: DataType) -> Array:
     if target.root in CHARACTER_ROOTS:
-        return _within_length(_texts(array, source, target), source, target)
-    if target.root in BINARY_ROOTS and source.root in BINARY_ROOTS:
-        return _within_length(array, source, target)
-    if not _is_widening(source, target):
-        raise _refused(source, target)
-    if source.root in INTEGER_ROOTS and target.root == "DECIMAL":
-        # Arrow wants room for every value of the integer type before it looks at the values.
-        roomy = pa.decimal128(max(_WIDTH[source.root] + (target.scale or 0), 1), target.scale)
-        return array.cast(roomy).cast(arrow_type)
-    return pc.cast(array, arrow_type, safe=target.root not in ("FLOAT", "DOUBLE"))
-
-
-def _is_widening(source: DataType, target: DataType) -> bool:
-    if source.root in INTEGER_ROOTS:
-        return _integer_widens(source, target)
-    if source.root == "DECIMAL" and target.root == "DECIMAL":
-        fraction = (target.scale or 0) - (source.scale or 0)
-        whole = (target.precision or 0) - (source.precision or 0) - fraction
-        return fraction >= 0 and whole >= 0
-    if source.root in TIMESTAMP_ROOTS and source.root == target.root:
-        return (target.precision or 0) >= (source.precision or 0)
-    if source.root == target.root == "TIME":
-        return (target.precision or 0) >= (source.precision or 0)
-    return source.root == "FLOAT" and target.root == "DOUBLE"
-
-
-def _integer_widens(source: DataType, target: DataType) -> bool:
-    if target.root == "DECIMAL":
-        return (target.precision or 0) - (target.scale or 0) >= _WIDTH[source.root]
-    if target.root in ("FLOAT", "DOUBLE"):
-        return True
-    return target.root in INTEGER_ROOTS and _WIDTH[target.root] >= _WIDTH[source.root]
-
-
-def _within_length(column: Array, source: DataType, target: DataType) -> Array:
-    """The column, unless values would have to be cut or padded to fit into the target."""
-    if target.length is None:
-        return column
-    array: Any = column
-    lengths = pc.utf8_length(array) if target.root in CHARACTER_ROOTS else pc.binary_length(array)
-    if target.root in ("CHAR", "BINARY") or (pc.max(lengths).as_py() or 0) > target.length:
-        raise _refused(source, target)
-    return column
-
-
-def _texts(array: Array, source: DataType, target: DataType) -> Array:
+        return cast_to_text(array, source, target)
+    if target.root in BINARY_ROOTS:
+        return cast_to_bytes(array, target)
     if source.root in CHARACTER_ROOTS:
-        return array
-    if source.root in INTEGER_ROOTS or source.root == "BOOLEAN":
-        return array.cast(pa.string())
-    if source.root == "DECIMAL":
-        return decimal_texts(array)
-    if source.root == "DATE":
-        return date_texts(array)
-    raise _refused(source, target)
+        return cast_text(array, target)
+    if source.root in TIME_ROOTS or target.root in TIME_ROOTS:
+        return cast_time(array, source, target)
+    return cast_number(array, source, target)
+
+
+def cast_text(array: Array, target: DataType) -> Array:
+    """Texts as values of any type; UnsupportedError names a text that is none.
+
+    More than `cast_array` takes: default values of nested columns are texts as well.
+    """
+    if target.root in CHARACTER_ROOTS:
+        return cast_to_text(array, TEXT, target)
+    if target.root in BINARY_ROOTS:
+        return cast_to_bytes(array, target)
+    if target.root in ("ARRAY", "MAP", "ROW"):
+        return cast_text_to_nested(array, target, cast_text)
+    if target.root in NESTED_ROOTS or target.root in ("VARIANT", "BLOB"):
+        raise _refused(TEXT, target)
+    return cast_from_text(array, target)
 
 
 def _cast_row(column: Array, source: DataType, target: DataType) -> Array:

@@ -19,7 +19,8 @@ from ingestd.paimon.spec.paths import TablePaths
 
 HASH_INDEX = "HASH"
 UNKNOWN_BUCKET = -1
-CACHE_BYTES = 512 << 20
+CACHE_BYTES = 64 << 20
+"""Bytes of hashes that a process keeps, unless told otherwise."""
 
 Hashes = npt.NDArray[np.int32]
 
@@ -48,8 +49,17 @@ class HashCache:
                 return
             self._arrays[path] = hashes
             self._bytes += hashes.nbytes
-            while self._bytes > self._max_bytes:
-                self._bytes -= self._arrays.popitem(last=False)[1].nbytes
+            self._give_up()
+
+    def limit(self, max_bytes: int) -> None:
+        """Hold no more than so many bytes from now on."""
+        with self._lock:
+            self._max_bytes = max_bytes
+            self._give_up()
+
+    def _give_up(self) -> None:
+        while self._bytes > self._max_bytes:
+            self._bytes -= self._arrays.popitem(last=False)[1].nbytes
 
     def discard(self, path: str) -> None:
         """Give up the hashes of a file, if they are here."""
@@ -92,10 +102,14 @@ class PartitionIndex:
     def lookup(self, hashes: Hashes) -> npt.NDArray[np.int32]:
         """The bucket of each hash, -1 where it is not known yet."""
         distinct, positions = np.unique(hashes, return_inverse=True)
+        return self.lookup_sorted(distinct)[positions]
+
+    def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
+        """The same of hashes that are sorted."""
         found = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
         for bucket, known in self.buckets.items():
             found[is_among(distinct, known)] = bucket
-        return found[positions]
+        return found
 
 
 def load_hashes(io: FileIO, paths: TablePaths, entry: IndexManifestEntry) -> Hashes:
@@ -115,7 +129,8 @@ def load_hashes(io: FileIO, paths: TablePaths, entry: IndexManifestEntry) -> Has
         raise FormatError(
             f"hash index {path} holds {len(hashes)} hashes, {entry.row_count} are promised"
         )
-    hashes.sort()
+    if not is_sorted(hashes):  # ingestd writes them sorted, others need not
+        hashes.sort()
     CACHE.put(path, hashes)
     return hashes
 
@@ -123,6 +138,17 @@ def load_hashes(io: FileIO, paths: TablePaths, entry: IndexManifestEntry) -> Has
 def index_path(paths: TablePaths, entry: IndexManifestEntry) -> str:
     """Where an index file lies."""
     return entry.external_path or paths.index(entry.file_name)
+
+
+def is_sorted(hashes: Hashes) -> bool:
+    """Whether hashes ascend."""
+    return bool((hashes[1:] >= hashes[:-1]).all())
+
+
+def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
+    """Sorted hashes and new ones in one sorted array, at the cost of copying it."""
+    new = np.sort(np.concatenate(gained))
+    return np.insert(known, np.searchsorted(known, new), new)
 
 
 def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta, fold_entries
 from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.manifest_store import read_manifest, write_manifests
+from ingestd.paimon.table.manifest_store import join_added, read_manifest, write_manifests
 from ingestd.paimon.table.scan import PartitionBounds
 
 _OUTWEIGHS = 2
+_OVERSIZE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,19 @@ def _minor_merge(table: FileStoreTable, manifests: Sequence[ManifestFileMeta]) -
         if not due or len(group) - heavy < 2:
             result.extend(group)
             continue
-        merged = write_manifests(table, fold_entries(_entries(table, group[heavy:])))
+        merged = _merged(table, group[heavy:])
         result.extend((*group[:heavy], *merged))
         written.extend(merged)
     return MergedManifests(tuple(result), tuple(written))
+
+
+def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
+    """The group as few manifests; most groups delete nothing and are joined as they are."""
+    if _size(group) <= table.options.manifest_target_file_size * _OVERSIZE:
+        joined = join_added(table, group)
+        if joined is not None:
+            return (joined,)
+    return write_manifests(table, fold_entries(_entries(table, group)))
 
 
 def _outweighing(group: Sequence[ManifestFileMeta]) -> int:

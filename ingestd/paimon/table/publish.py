@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 
 from ingestd.errors import CommitUnknownError, StorageError
+from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.snapshot_commit import partition_changes
 from ingestd.paimon.table.snapshot_manager import find_snapshot
 from ingestd.paimon.table.table_state import is_same_snapshot
 
@@ -19,20 +21,23 @@ _LOG = logging.getLogger(__name__)
 _JITTER = 0.2
 
 
-def publish(table: FileStoreTable, snapshot: Snapshot) -> bool:
-    """Create the snapshot file; False if its id is another commit's.
+def publish(
+    table: FileStoreTable, snapshot: Snapshot, entries: Sequence[ManifestEntry] = ()
+) -> bool:
+    """Create the snapshot file, or have it created; False if its id is another commit's.
+
+    `entries` are what the snapshot changes, for a server that keeps statistics.
 
     An error of the storage leaves the outcome open, so the file is read back, and if it is not
     there the very same bytes are tried again. CommitUnknownError when the storage does not
     answer for long: the snapshot may still appear.
     """
     path = table.paths.snapshot(snapshot.id)
-    data = encode_snapshot(snapshot)
     problem: StorageError | None = None
     for wait in (0.0, *retry_waits(table)):
         time.sleep(wait)
         try:
-            if table.io.try_write_atomic(path, data):
+            if _create(table, snapshot, entries):
                 return True
             found = find_snapshot(table.io, table.paths, snapshot.id)
         except StorageError as error:
@@ -45,6 +50,13 @@ def publish(table: FileStoreTable, snapshot: Snapshot) -> bool:
         f"table {table.name}: whether snapshot {snapshot.id} was published is not known, the "
         f"storage does not tell ({problem}); its files stay, try again when the storage answers"
     ) from problem
+
+
+def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+    server = table.snapshot_commit
+    if server is not None:
+        return server.commit(table.branch, snapshot, partition_changes(table, entries))
+    return table.io.try_write_atomic(table.paths.snapshot(snapshot.id), encode_snapshot(snapshot))
 
 
 def retry_waits(table: FileStoreTable) -> Iterator[float]:

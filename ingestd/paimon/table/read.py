@@ -1,25 +1,144 @@
 """Reading a table: its rows as of a snapshot, merged, in the columns of the handle's schema.
 
-Specification: Read path. What a bucket's files make up together lives in `bucket_read`.
+Specification: Read path. Which files are opened is decided in `scan_plan`, what a bucket's
+files make up together in `bucket_read`.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.predicate import Predicate, columns_of, matching, only_on
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.bucket_read import BucketReader, group_by_bucket
+from ingestd.paimon.table.bucket_read import BucketReader
+from ingestd.paimon.table.data_files import DataFileReader
+from ingestd.paimon.table.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.evolution import evolve
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.key_filter import KeyFilter
 from ingestd.paimon.table.manifest_store import read_index_manifest
-from ingestd.paimon.table.scan import PartitionFilter, live_files
+from ingestd.paimon.table.scan import (
+    PartitionFilter,
+    live_entries,
+    prune_manifests,
+    snapshot_manifests,
+)
+from ingestd.paimon.table.scan_plan import ReadPlan, ReadUnit, plan_read
 from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
+
+AUDIT_FIELD = DataField(-1, "rowkind", DataType("STRING", nullable=False))
+"""The first column of an audit log."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads rows of a table: of the columns `columns` (None: all), where `predicate` is true.
+
+    Columns are of the handle's schema, whatever a snapshot's was; for those of the snapshot's
+    time see `at_snapshot`. `key_filter` has the primary key columns of the only rows wanted.
+    With `audit` deletions that are still in the files are rows, too, and the first column,
+    `rowkind`, has the kind of each row (+I, -U, +U, -D).
+    """
+
+    table: FileStoreTable
+    columns: Sequence[str] | None = None
+    predicate: Predicate | None = None
+    partition_filter: PartitionFilter | None = None
+    key_filter: pa.Table | None = None
+    audit: bool = False
+
+    def plan(self, snapshot: Snapshot) -> ReadPlan:
+        """Which files a read of a snapshot opens; manifests are read, data files are not.
+
+        Raises UnsupportedError for a table that cannot be read right, ConfigError for an
+        unknown column, FormatError for a manifest that is missing or damaged.
+        """
+        refuse_unsupported(self.table.schema, for_write=False)
+        self.fields()
+        manifests = snapshot_manifests(self.table, snapshot)
+        on_partition = only_on(self.predicate, frozenset(self.table.schema.partition_keys))
+        kept = prune_manifests(self.table, manifests, on_partition)
+        plan = plan_read(self.table, self._entries(snapshot, kept), self.predicate)
+        return replace(plan, manifests_skipped=len(manifests) - len(kept))
+
+    def rows(self, snapshot: Snapshot) -> Iterator[pa.Table]:
+        """The rows of a snapshot in parts of at most one unit of the plan each.
+
+        Raises what `plan` raises, and FormatError for a data file that is missing or damaged.
+        """
+        plan = self.plan(snapshot)
+        return self.read_units(plan.units, index_entries(self.table, snapshot))
+
+    def read_units(
+        self, units: Sequence[ReadUnit], index: Sequence[IndexManifestEntry] = ()
+    ) -> Iterator[pa.Table]:
+        """The rows of units of a plan, with the deletion vectors among some index files."""
+        table, fields = self.table, self.fields()
+        inner = self._read_fields(fields)
+        keys = None if self.key_filter is None else KeyFilter.of(table, self.key_filter)
+        vectors = DeletionVectors.of(table, index)
+        schema = table.schema
+        on_keys = frozenset((*schema.partition_keys, *schema.primary_keys))
+        sources = {
+            True: DataFileReader(table, vectors, self.predicate),
+            False: DataFileReader(table, vectors, only_on(self.predicate, on_keys)),
+        }
+        types = {field.name: field.type for field in schema.fields}
+        names = [field.name for field in fields]
+        for unit in units:
+            reader = BucketReader(table, inner, keys, sources[unit.verbatim], self.audit)
+            for rows in reader.read(unit.files):
+                found = matching(self.predicate, rows, types)
+                if found.num_rows:
+                    yield _with_kinds(found, names) if self.audit else found.select(names)
+
+    def fields(self) -> tuple[DataField, ...]:
+        """The table's fields among those of the rows; ConfigError names one that isn't there."""
+        return selected_fields(self.table, self.columns)
+
+    def row_fields(self) -> tuple[DataField, ...]:
+        """The fields of the rows."""
+        return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
+
+    def empty(self) -> pa.Table:
+        """No rows, in the columns that rows have."""
+        return evolve(pa.table({}), (), self.row_fields())
+
+    def _read_fields(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+        if self.predicate is None:
+            return fields
+        names = [field.name for field in fields]
+        extra = sorted(columns_of(self.predicate) - set(names))
+        return (*fields, *selected_fields(self.table, extra))
+
+    def _entries(
+        self, snapshot: Snapshot, manifests: Sequence[ManifestFileMeta]
+    ) -> list[ManifestEntry]:
+        table, wanted = self.table, self.partition_filter
+        if self.key_filter is None:
+            return live_entries(table, manifests, partition_filter=wanted)
+        keys = KeyFilter.of(table, self.key_filter)
+        entries = live_entries(table, manifests, partition_filter=frozenset(keys.by_partition))
+        if wanted is not None:
+            kept = {e.partition for e in live_entries(table, manifests, partition_filter=wanted)}
+            entries = [entry for entry in entries if entry.partition in kept]
+        return keys.narrow(table, entries, index_entries(table, snapshot))
+
+
+def _with_kinds(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    if VALUE_KIND in rows.column_names:
+        kinds = rows.column(VALUE_KIND).to_numpy()
+    else:
+        kinds = np.zeros(rows.num_rows, np.int8)
+    symbols = pa.array([kind.symbol for kind in RowKind]).take(pa.array(kinds))
+    return rows.select(names).add_column(0, AUDIT_FIELD.name, symbols)
 
 
 def read_table(
@@ -27,22 +146,14 @@ def read_table(
     *,
     snapshot_id: int | None = None,
     columns: Sequence[str] | None = None,
+    predicate: Predicate | None = None,
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> pa.Table:
     """All rows that `iter_buckets` gives, as one table."""
-    parts = list(
-        iter_buckets(
-            table,
-            snapshot_id=snapshot_id,
-            columns=columns,
-            partition_filter=partition_filter,
-            key_filter=key_filter,
-        )
-    )
-    if not parts:
-        return evolve(pa.table({}), (), selected_fields(table, columns))
-    return pa.concat_tables(parts)
+    reader = TableReader(table, columns, predicate, partition_filter, key_filter)
+    parts = list(_rows(reader, snapshot_id))
+    return pa.concat_tables(parts) if parts else reader.empty()
 
 
 def iter_buckets(
@@ -50,28 +161,27 @@ def iter_buckets(
     *,
     snapshot_id: int | None = None,
     columns: Sequence[str] | None = None,
+    predicate: Predicate | None = None,
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a snapshot (None: the newest) in parts of at most one bucket each.
 
-    Deleted rows are left out. `columns` (None: all) are of the handle's schema, whatever the
-    snapshot's was; for the columns of the snapshot's time see `at_snapshot`. `key_filter` has
-    the primary key columns of the only rows wanted.
-
-    Raises UnsupportedError for a table that cannot be read right, ConfigError for an unknown
-    column, FormatError for a snapshot or a file that is missing or damaged.
+    Deleted rows are left out. The rest is as `TableReader` says.
     """
+    return _rows(TableReader(table, columns, predicate, partition_filter, key_filter), snapshot_id)
+
+
+def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
+    table = reader.table
     refuse_unsupported(table.schema, for_write=False)
-    fields = selected_fields(table, columns)
-    snapshot = _snapshot(table, snapshot_id)
-    if snapshot is None:
-        return
-    keys = None if key_filter is None else KeyFilter.of(table, key_filter)
-    entries = _entries(table, snapshot, partition_filter, keys)
-    reader = BucketReader(table, fields, keys)
-    for bucket in group_by_bucket(entries):
-        yield from reader.read(bucket)
+    reader.fields()
+    if snapshot_id is None:
+        snapshot = latest_snapshot(table.io, table.paths)
+    else:
+        snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+    if snapshot is not None:
+        yield from reader.rows(snapshot)
 
 
 def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
@@ -92,30 +202,8 @@ def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tup
     return table.schema.select(names)
 
 
-def _snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot | None:
-    if snapshot_id is None:
-        return latest_snapshot(table.io, table.paths)
-    return read_snapshot(table.io, table.paths, snapshot_id)
-
-
-def _entries(
-    table: FileStoreTable,
-    snapshot: Snapshot,
-    partition_filter: PartitionFilter | None,
-    keys: KeyFilter | None,
-) -> list[ManifestEntry]:
-    if keys is None:
-        return live_files(table, snapshot, partition_filter=partition_filter)
-    partitions = frozenset(keys.by_partition)
-    entries = live_files(table, snapshot, partition_filter=partitions)
-    if partition_filter is not None:
-        wanted = live_files(table, snapshot, partition_filter=partition_filter)
-        kept = {entry.partition for entry in wanted}
-        entries = [entry for entry in entries if entry.partition in kept]
-    return keys.narrow(table, entries, _index_entries(table, snapshot))
-
-
-def _index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
+def index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
+    """The table index files of a snapshot."""
     if snapshot.index_manifest is None:
         return []
     return read_index_manifest(table.io, table.paths, snapshot.index_manifest)

@@ -3,11 +3,11 @@
 One object a row with the columns in order. Integers and booleans as such; floats as Java prints
 doubles, NaN and Infinity as strings; decimals as strings with their full scale; binaries as hex;
 dates, times and timestamps as ISO 8601 strings with as many digits of the fraction as the type
-has (times: 3) and Z for local time zones; a MAP as a list of pairs ordered by the key's text.
+has (times: 3) and Z for local time zones; a MAP or MULTISET as a list of pairs ordered by the
+key's text; a VARIANT as an object with its own JSON as text.
 Columns are turned into text whole, and joined to lines at the end.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.arrow import MULTISET_COUNT, Array, Column
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     CHARACTER_ROOTS,
@@ -26,20 +26,16 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.table.java_double import java_double
+from ingestd.paimon.table.json_text import ESCAPED_RE2, quoted
 from ingestd.paimon.table.value_text import (
     date_texts,
     decimal_texts,
     time_texts,
     timestamp_texts,
 )
+from ingestd.paimon.table.variant_text import variant_text
 
 _Item = TypeVar("_Item")
-
-_ESCAPES: Mapping[str, str] = {
-    '"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r",
-}  # fmt: skip
-_ESCAPED = re.compile(r'["\\\x00-\x1f]')
-_ESCAPED_RE2 = r'["\\\x00-\x1f]'
 
 
 def json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
@@ -74,21 +70,12 @@ def _strings(texts: Array) -> list[str]:
     return list(strings)
 
 
-def _quoted(text: str) -> str:
-    """A JSON string; other control characters in upper-case hex."""
-    return f'"{_ESCAPED.sub(_escape, text)}"'
-
-
-def _escape(match: re.Match[str]) -> str:
-    return _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}"
-
-
 def _objects(arrays: Sequence[Array], fields: Sequence[DataField], count: int) -> Array:
     """JSON objects of columns; a null cell is `null`."""
     parts: list[Any] = []
     opening = "{"
     for array, field in zip(arrays, fields, strict=True):
-        parts += [pa.scalar(f"{opening}{_quoted(field.name)}:"), _values(array, field.type)]
+        parts += [pa.scalar(f"{opening}{quoted(field.name)}:"), _values(array, field.type)]
         opening = ","
     # Without any column this is still one object for each row.
     start = pa.array([""] * count if parts else ["{"] * count, pa.string())
@@ -112,14 +99,16 @@ def _texts(array: Array, t: DataType) -> Array:
         return _in_quotes(timestamp_texts(array, t.precision or 0, suffix))
     if t.root in BINARY_ROOTS:
         return _mapped(array, lambda value: f'"{value.hex()}"')
+    if t.root == "VARIANT":
+        return _mapped(array, _variant)
     if t.root in _ROOTS:
         return _ROOTS[t.root](array)
     return _nested_texts(array, t)
 
 
 def _string_texts(array: Array) -> Array:
-    if pc.any(pc.match_substring_regex(array, _ESCAPED_RE2)).as_py():
-        return _mapped(array, _quoted)
+    if pc.any(pc.match_substring_regex(array, ESCAPED_RE2)).as_py():
+        return _mapped(array, quoted)
     return _in_quotes(array)
 
 
@@ -137,6 +126,10 @@ def _joined(*parts: Array | str) -> Array:
 def _mapped(array: Array, convert: Callable[..., str]) -> Array:
     values = array.to_pylist()
     return pa.array([None if v is None else convert(v) for v in values], pa.string())
+
+
+def _variant(parts: Mapping[str, bytes]) -> str:
+    return f'{{"variant":{quoted(variant_text(parts["value"], parts["metadata"]))}}}'
 
 
 def _float_texts(array: Array) -> Array:
@@ -169,8 +162,9 @@ def _nested_texts(column: Array, t: DataType) -> Array:
         texts = _objects(array.flatten(), t.fields, len(array))
         hidden: Array = pc.if_else(pa.array(nulls), pa.scalar(None, pa.string()), texts)
         return hidden
-    if t.root == "MAP" and t.key is not None and t.value is not None:
-        keys, values = _values(array.keys, t.key), _values(array.items, t.value)
+    key, value = t.key or t.element, t.value or MULTISET_COUNT
+    if t.root in ("MAP", "MULTISET") and key is not None:
+        keys, values = _values(array.keys, key), _values(array.items, value)
         pairs = list(zip(_strings(keys), _strings(values), strict=True))
         return pa.array(_lists(array.offsets.to_pylist(), nulls, pairs, _map_text), pa.string())
     if t.element is None:

@@ -8,7 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta, fold_entries
+from ingestd.paimon.spec.predicate import Predicate
+from ingestd.paimon.spec.predicate_stats import may_match, stats_test
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_stats import manifest_partition_stats
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.manifest_store import read_manifest, read_manifest_list
 
@@ -54,6 +57,31 @@ def snapshot_manifests(table: FileStoreTable, snapshot: Snapshot) -> list[Manife
         *read_manifest_list(io, paths, snapshot.base_manifest_list),
         *read_manifest_list(io, paths, snapshot.delta_manifest_list),
     ]
+
+
+def prune_manifests(
+    table: FileStoreTable, manifests: Sequence[ManifestFileMeta], on_partition: Predicate | None
+) -> list[ManifestFileMeta]:
+    """The manifests that may hold files of partitions for which a predicate is true.
+
+    `on_partition` looks at partition columns only.
+    """
+    if on_partition is None:
+        return list(manifests)
+    return [
+        meta
+        for meta in manifests
+        if may_match(
+            on_partition, stats_test(manifest_partition_stats(table, meta.partition_stats))
+        )
+    ]
+
+
+def partition_test(
+    table: FileStoreTable, wanted: PartitionFilter | None
+) -> Callable[[bytes], bool]:
+    """Whether a filter keeps a serialized partition; without a filter all are kept."""
+    return _PartitionTest(table, wanted)
 
 
 def delta_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:

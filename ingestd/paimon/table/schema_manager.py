@@ -7,13 +7,14 @@ from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import TableSchema, encode_schema, parse_schema
+from ingestd.paimon.table.default_values import check_default_values
 
 _PREFIX = "schema-"
 
 
 def schema_ids(io: FileIO, paths: TablePaths) -> list[int]:
     """Ids of all schema files, ascending; [] if this is no table."""
-    names = io.list_names(f"{paths.root}/schema")
+    names = io.list_names(paths.schema_dir)
     tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
 
@@ -43,5 +44,9 @@ def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
 
 
 def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
-    """Publish a schema under its id; False if somebody else has published that id."""
+    """Publish a schema under its id; False if somebody else has published that id.
+
+    SchemaConflictError names a column whose default value is no value of its type.
+    """
+    check_default_values(schema)
     return io.try_write_atomic(paths.schema(schema.id), encode_schema(schema))

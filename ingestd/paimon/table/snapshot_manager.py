@@ -42,7 +42,7 @@ def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
     """Ids of all snapshot files, ascending, from a listing."""
-    names = io.list_names(f"{paths.root}/snapshot")
+    names = io.list_names(paths.snapshot_dir)
     tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
 

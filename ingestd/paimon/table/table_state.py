@@ -12,15 +12,13 @@ from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.manifest_store import read_index_manifest
+from ingestd.paimon.table.index_entries import IndexEntries, read_index_entries
 from ingestd.paimon.table.scan import delta_entries, live_entries, snapshot_manifests
 from ingestd.paimon.table.snapshot_manager import (
     find_snapshot,
     latest_snapshot,
     snapshots_from_latest,
 )
-
-IndexKey = tuple[bytes, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class TableState:
 
     snapshot: Snapshot | None
     manifests: tuple[ManifestFileMeta, ...] = ()
-    index_entries: Mapping[IndexKey, IndexManifestEntry] = field(default_factory=dict)
+    index_entries: IndexEntries = field(default_factory=IndexEntries)
     max_sequence_number: int = -1
     repeated_index_entries: tuple[IndexManifestEntry, ...] = ()
     committed: Mapping[str, int] = field(default_factory=dict)
@@ -75,26 +73,6 @@ def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
     if left is None or right is None:
         return left is right
     return _identity(left) == _identity(right)
-
-
-def split_index_entries(
-    entries: Iterable[IndexManifestEntry],
-) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
-    """Entries by their key, and apart from them those whose key was there already."""
-    by_key: dict[IndexKey, IndexManifestEntry] = {}
-    repeated: list[IndexManifestEntry] = []
-    for entry in entries:
-        key = index_key(entry)
-        if key in by_key:
-            repeated.append(entry)
-        else:
-            by_key[key] = entry
-    return by_key, tuple(repeated)
-
-
-def index_key(entry: IndexManifestEntry) -> IndexKey:
-    """What an index file of a bucket is replaced by."""
-    return entry.partition, entry.bucket, entry.index_type
 
 
 def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState:
@@ -210,7 +188,7 @@ def _is_streaming(snapshot: Snapshot) -> bool:
 
 def _read_index(
     table: FileStoreTable, snapshot: Snapshot
-) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     if snapshot.index_manifest is None:
-        return {}, ()
-    return split_index_entries(read_index_manifest(table.io, table.paths, snapshot.index_manifest))
+        return IndexEntries(), ()
+    return read_index_entries(table.io, table.paths.manifest(snapshot.index_manifest))

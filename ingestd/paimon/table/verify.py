@@ -16,6 +16,7 @@ from ingestd.paimon.table.manifest_store import read_manifest, read_manifest_lis
 from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.verify_content import BucketContent, check_buckets
 from ingestd.paimon.table.verify_index import check_index
+from ingestd.paimon.table.verify_references import check_references
 from ingestd.paimon.table.verify_stats import check_partition_stats
 
 __all__ = ["Finding", "verify"]
@@ -26,6 +27,7 @@ _Live = Mapping[object, ManifestEntry]
 def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Finding]:
     """Check the chain of snapshots, and one snapshot (None: the newest) down to its rows.
 
+    Of tags and of other branches it is checked that what they refer to is there.
     An empty list means that nothing is wrong. Raises UnsupportedError for a table that cannot be
     read here, ConfigError for a snapshot that does not exist.
     """
@@ -40,6 +42,7 @@ def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Findin
         wanted = ids[-1] if snapshot_id is None else snapshot_id
         if wanted in snapshots:
             _check_snapshot(table, snapshots[wanted], findings)
+    check_references(table, findings)
     return list(findings.found)
 
 

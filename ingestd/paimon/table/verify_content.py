@@ -29,6 +29,7 @@ from ingestd.paimon.table.data_files import (
 from ingestd.paimon.table.evolution import evolve
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.findings import Findings
+from ingestd.paimon.table.verify_file_index import check_file_index
 from ingestd.paimon.table.verify_levels import check_levels
 from ingestd.paimon.table.verify_stats import check_stats
 
@@ -108,6 +109,7 @@ class _FileCheck:
         else:
             check_stats(file.file_name, file.value_stats, rows, schema.select(known), self.findings)
         self._check_place(table, rows)
+        check_file_index(table, self.entry, rows, self.findings)
 
     def _check_place(self, table: FileStoreTable, rows: pa.Table) -> None:
         """Every row must belong to the partition and the bucket that its file lies in."""

@@ -1,13 +1,18 @@
-"""Checking the hash index of dynamic buckets. Specification: Hash index.
+"""Checking the index files of a table: the hash index, and where deletion vectors are.
 
-Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys.
+Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys; a
+data file has one deletion vector at most. Specification: Hash index; Deletion Vectors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
+from ingestd.paimon.spec.index_manifest import (
+    DELETION_VECTORS_INDEX,
+    IndexManifestEntry,
+    decode_hash_index,
+)
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -16,6 +21,7 @@ from ingestd.paimon.table.findings import Findings
 from ingestd.paimon.table.hash_index import HASH_INDEX, Hashes, index_path, is_among
 from ingestd.paimon.table.manifest_store import read_index_manifest
 from ingestd.paimon.table.verify_content import BucketContent, all_hashes
+from ingestd.paimon.table.verify_deletions import check_deletion_vectors
 
 _Bucket = tuple[bytes, int]
 
@@ -32,7 +38,14 @@ def check_index(
         with findings.reading(snapshot.index_manifest):
             entries = read_index_manifest(table.io, table.paths, snapshot.index_manifest)
             for entry in entries:
-                _check_entry(table, entry, indexed, findings)
+                if entry.kind != FileKind.ADD:
+                    findings.error(
+                        "index-entry", entry.file_name, "is deleted in an index manifest"
+                    )
+                if entry.index_type != DELETION_VECTORS_INDEX:
+                    _check_entry(table, entry, indexed, findings)
+            vectors = [e for e in entries if e.index_type == DELETION_VECTORS_INDEX]
+            _check_vectors(table, vectors, contents, findings)
     _check_owners(indexed, findings)
     if bucket_mode(table.schema) is BucketMode.HASH_DYNAMIC:
         for (partition, bucket), content in contents.items():
@@ -47,6 +60,23 @@ def check_index(
                 )
 
 
+def _check_vectors(
+    table: FileStoreTable,
+    entries: Iterable[IndexManifestEntry],
+    contents: Mapping[_Bucket, BucketContent],
+    findings: Findings,
+) -> None:
+    seen: set[tuple[_Bucket, str]] = set()
+    for entry in entries:
+        place = (entry.partition, entry.bucket)
+        live = contents[place].entries if place in contents else []
+        rows = {one.file.file_name: one.file.row_count for one in live}
+        names = {(place, name) for name in check_deletion_vectors(table, entry, rows, findings)}
+        for _, name in sorted(name for name in names & seen):
+            findings.error("deletion-vector", name, "has more than one deletion vector")
+        seen |= names
+
+
 def _check_entry(
     table: FileStoreTable,
     entry: IndexManifestEntry,
@@ -54,8 +84,6 @@ def _check_entry(
     findings: Findings,
 ) -> None:
     name = entry.file_name
-    if entry.kind != FileKind.ADD:
-        findings.error("index-entry", name, "is deleted in an index manifest")
     if entry.index_type != HASH_INDEX:
         findings.warning("index-entry", name, f"index type {entry.index_type} is not checked")
         return

@@ -17,7 +17,7 @@ from ingestd.paimon.spec.data_types import BINARY_ROOTS, NESTED_ROOTS, DataField
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.findings import Findings
 
-_UNBOUNDED = BINARY_ROOTS | NESTED_ROOTS
+_UNBOUNDED = BINARY_ROOTS | NESTED_ROOTS | {"VARIANT"}
 
 
 def check_partition_stats(

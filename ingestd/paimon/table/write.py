@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.format.base import format_of, load_format
-from ingestd.paimon.merge.base import load_merge_engine, sort_keys
+from ingestd.paimon.merge.merging import merge_rows
+from ingestd.paimon.merge.row_kinds import rows_to_write
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource
@@ -22,7 +23,9 @@ from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.stats import collect_stats
 from ingestd.paimon.table.commit_message import CommitMessage
 from ingestd.paimon.table.data_files import RETRACTS, data_file_fields, data_file_path
+from ingestd.paimon.table.default_values import with_defaults
 from ingestd.paimon.table.evolution import columns_schema
+from ingestd.paimon.table.file_index_write import with_file_index
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
 KEY_STATS_MODE = "truncate(128)"
@@ -32,9 +35,9 @@ _SAMPLE_ROWS = 16384
 
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
     """A source of names for new data files: one UUID, then a counter."""
-    options = table.options
+    options = table.options.at_level(0)
     stem, count = f"{options.data_file_prefix}{uuid.uuid4()}", iter(range(1 << 31))
-    return lambda: f"{stem}-{next(count)}.{options.file_format}"
+    return lambda: f"{stem}-{next(count)}.{options.file_extension}"
 
 
 def write_bucket(
@@ -64,7 +67,8 @@ def write_bucket(
             written.append(bucket_rows.write(part))
     except BaseException:
         for meta in written:
-            table.io.delete_quietly(bucket_rows.path(meta.file_name))
+            for name in (meta.file_name, *meta.extra_files):
+                table.io.delete_quietly(bucket_rows.path(name))
         raise
     total = table.options.bucket if table.options.bucket > 0 else -1
     return CommitMessage(partition, bucket, total, new_files=tuple(written))
@@ -74,12 +78,11 @@ def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
     """One row of each key in key order, with exactly the columns that are the table's."""
     schema = table.schema
     checked = _checked(rows, schema)
+    if VALUE_KIND in checked.column_names:
+        checked = rows_to_write(checked, table.merge_rules)
     if not schema.primary_keys:
         return _checked_append(checked)
-    keys = schema.trimmed_primary_keys
-    sequence = checked.column(SEQUENCE_NUMBER).to_numpy()
-    engine = load_merge_engine(table.options.merge_engine)
-    return engine.merge(checked, keys, sort_keys(checked, keys, sequence))
+    return merge_rows(checked, schema.trimmed_primary_keys, table.merge_rules)
 
 
 def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
@@ -87,8 +90,10 @@ def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
     extra = [n for n in (SEQUENCE_NUMBER, VALUE_KIND) if n in rows.column_names]
     if schema.primary_keys and len(extra) < 2:
         raise ValueError(f"rows of a primary-key table need {SEQUENCE_NUMBER} and {VALUE_KIND}")
+    rows = with_defaults(rows, schema.fields)
+    found = dict(zip(rows.column_names, rows.columns, strict=True))
     for field in wanted:
-        column = rows.column(field.name) if field.name in rows.column_names else None
+        column = found.get(field.name)
         if column is None or column.type != field.type:
             there = "missing" if column is None else f"{column.type}"
             raise ValueError(f"column {field.name} is {there} instead of {field.type}")
@@ -118,7 +123,8 @@ def _rolled(table: FileStoreTable, rows: pa.Table) -> Iterator[pa.Table]:
     target = table.options.target_file_size
     if rows.nbytes > target:
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
-        size = load_format(table.options.file_format).encoded_size(sample, table.options)
+        options = table.options.at_level(0)
+        size = load_format(options.file_format).encoded_size(sample, options)
         per_file = min(per_file, max(1, target * sample.num_rows // max(size, 1)))
     for start in range(0, rows.num_rows, per_file):
         yield rows.slice(start, per_file)
@@ -142,14 +148,17 @@ class _BucketRows:
         columns = [rows.column(field.name.removeprefix(KEY_PREFIX)) for field in fields]
         file_rows = pa.Table.from_arrays(columns, schema=columns_schema(fields))
         file_format = load_format(format_of(name))
-        size = file_format.write_file(table.io, self.path(name), file_rows, table.options)
+        size = file_format.write_file(
+            table.io, self.path(name), file_rows, table.options.at_level(0)
+        )
         meta = _append_meta(table, rows, name, size)
+        meta = with_file_index(table, self.path(name), rows, meta)
         return _with_keys(table.schema, rows, meta) if table.schema.primary_keys else meta
 
 
 def _append_meta(table: FileStoreTable, rows: pa.Table, name: str, size: int) -> DataFileMeta:
     values = rows.select(table.schema.field_names)
-    options = table.options
+    options = table.options.at_level(0)
     stats, stats_columns = collect_stats(
         values, table.schema.fields, options.stats_mode, dense=options.stats_dense_store
     )

@@ -62,8 +62,8 @@ def test_changes_come_with_snapshot_and_kind(warehouse: Path, capsys: Capture) -
     ("options", "message"),
     [
         (["--changelog", "--snapshot", "1"], "--from and --to"),
-        (["--from", "1"], "--changelog"),
-        (["--to", "1"], "--changelog"),
+        (["--from", "1", "--snapshot", "1"], "--from and --to"),
+        (["--to", "1", "--as-of", "2024-01-01"], "--from and --to"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(

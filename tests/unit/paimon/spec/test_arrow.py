@@ -49,9 +49,17 @@ def test_types_have_the_arrow_form_of_their_precision(text: str, expected: pa.Da
     assert to_arrow_type(parse_type(text)) == expected
 
 
-@pytest.mark.parametrize("text", ["VARIANT", "BLOB", {"type": "MULTISET", "element": "INT"}])
+def test_a_multiset_is_a_map_of_counts_and_a_variant_a_pair_of_bytes() -> None:
+    multiset = to_arrow_type(parse_type({"type": "MULTISET", "element": "STRING"}))
+    assert (multiset.key_type, multiset.item_type) == (pa.string(), pa.int32())
+    assert not multiset.item_field.nullable
+    parts = [pa.field(name, pa.binary(), nullable=False) for name in ("value", "metadata")]
+    assert to_arrow_type(parse_type("VARIANT")) == pa.struct(parts)
+
+
+@pytest.mark.parametrize("text", ["BLOB", {"type": "VECTOR", "element": "INT", "length": 2}])
 def test_types_without_arrow_form_are_refused_by_name(text: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"VARIANT|BLOB|MULTISET"):
+    with pytest.raises(UnsupportedError, match=r"BLOB|VECTOR"):
         to_arrow_type(parse_type(text))
 
 

@@ -113,11 +113,12 @@ def test_dense_statistics_leave_columns_out_and_name_the_rest() -> None:
     assert collect_stats(table, fields, mode("none")) == (SimpleStats(EMPTY_ROW, EMPTY_ROW, ()), ())
 
 
-def test_nested_columns_have_no_statistics() -> None:
+def test_nested_columns_have_null_counts_only() -> None:
     nested = parse_type({"type": "ARRAY", "element": "INT"})
     fields = [DataField(0, "a", parse_type("INT")), DataField(1, "n", nested)]
     table = pa.table({"a": pa.array([1], pa.int32()), "n": column_of([[1, 2]], nested)})
-    _, names = collect_stats(table, fields, mode("full"))
-    assert names == ("a",)
-    stats, names = collect_stats(table, fields, mode("full"), dense=False)
-    assert (stats.null_counts, names) == ((0, None), None)
+    stats, names = collect_stats(table, fields, mode("full"))
+    assert (stats.null_counts, names) == ((0, 0), None)
+    types = [field.type for field in fields]
+    assert deserialize_row(types, stats.min_values) == (1, None)
+    assert deserialize_row(types, stats.max_values) == (1, None)

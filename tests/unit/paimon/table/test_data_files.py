@@ -59,5 +59,5 @@ def test_a_missing_file_is_named() -> None:
 
 def test_a_file_of_a_format_that_is_not_supported_is_refused() -> None:
     table = native_table("/w", [("v", "INT")], io=MemoryFileIO())
-    with pytest.raises(UnsupportedError, match="'orc'"):
-        stored_rows(table, "/w/data-1.orc")
+    with pytest.raises(UnsupportedError, match="'csv'"):
+        stored_rows(table, "/w/data-1.csv")

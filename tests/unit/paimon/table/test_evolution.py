@@ -60,7 +60,18 @@ def test_no_rows_of_no_file_have_the_types_of_the_fields() -> None:
         ("TIMESTAMP(0)", "TIMESTAMP(6)", [-1], [-1000]),
         ("TIME(0)", "TIME(3)", [1000], [1000]),
         ("VARCHAR(3)", "STRING", ["abc", None], ["abc", None]),
-        ("STRING", "VARCHAR(2)", ["é𝄞"], ["é𝄞"]),
+        ("STRING", "VARCHAR(2)", ["é𝄞x"], ["é𝄞"]),
+        ("STRING", "CHAR(3)", ["a", "abcd"], ["a  ", "abc"]),
+        ("BYTES", "BINARY(2)", [b"a", b"abc"], [b"a\0", b"ab"]),
+        ("BIGINT", "INT", [2**31 + 5], [-(2**31) + 5]),
+        ("DOUBLE", "INT", [1e300, float("nan"), -1.9], [2**31 - 1, 0, -1]),
+        ("INT", "DECIMAL(3, 1)", [5, 100], [Decimal("5.0"), None]),
+        ("DECIMAL(8, 4)", "DECIMAL(8, 2)", [Decimal("1.0050")], [Decimal("1.01")]),
+        ("DOUBLE", "STRING", [1.0, 1e20], ["1.0", "1.0E20"]),
+        ("TIMESTAMP(6)", "TIMESTAMP(3)", [1_999, -1], [1, -1]),
+        ("TIMESTAMP(3)", "DATE", [-1, 86_400_000], [0, 1]),
+        ("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", [7], [7]),
+        ("STRING", "INT", ["12.9", None], [12, None]),
         ("BINARY(2)", "BYTES", [b"ab"], [b"ab"]),
         ("BIGINT", "STRING", [-5], ["-5"]),
         ("BOOLEAN", "STRING", [True, False], ["true", "false"]),
@@ -78,22 +89,25 @@ def test_wider_types_take_the_values_of_narrower_ones(
 @pytest.mark.parametrize(
     ("old", "new", "values"),
     [
-        ("BIGINT", "INT", [1]),
-        ("INT", "DECIMAL(9, 0)", [1]),
-        ("DECIMAL(8, 4)", "DECIMAL(8, 2)", [Decimal("1.5000")]),
-        ("DECIMAL(5, 0)", "DECIMAL(5, 2)", [Decimal(1)]),
-        ("DOUBLE", "STRING", [1.0]),
-        ("TIMESTAMP(6)", "TIMESTAMP(3)", [1]),
-        ("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", [1]),
-        ("STRING", "VARCHAR(2)", ["abc"]),
-        ("STRING", "CHAR(3)", ["abc"]),
-        ("BYTES", "VARBINARY(1)", [b"ab"]),
-        ("STRING", "INT", ["1"]),
+        ("INT", "BYTES", [1]),
+        ("DATE", "INT", [1]),
+        ("DOUBLE", "TIMESTAMP(3)", [1.0]),
+        ("INT", {"type": "ARRAY", "element": "INT"}, [1]),
     ],
 )
 def test_other_casts_are_refused_by_column_and_types(old: str, new: str, values: list[Any]) -> None:
     with pytest.raises(UnsupportedError, match=r"column c: reading .* is not supported"):
         _read(old, new, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [("x", "INT"), ("300", "TINYINT"), ("maybe", "BOOLEAN"), ("2024-02-30", "DATE"), ("", "DOUBLE"),
+     ("1:2:3:4", "TIME(3)"), ("2024-01-01T00:00:00", "TIMESTAMP(3)"), ("1e", "DECIMAL(5, 2)")],
+)  # fmt: skip
+def test_a_text_that_is_no_such_value_is_refused_by_itself(text: str, target: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"column c: '{text}' cannot be read as"):
+        _read("STRING", target, [text])
 
 
 def test_a_value_out_of_the_range_of_a_timestamp_is_refused() -> None:
@@ -135,3 +149,11 @@ def test_slices_of_lists_keep_their_rows() -> None:
     )
     rows = pa.table({"c": column_of([[1], [2, 3], None, [4]], old.type)}).slice(1, 2)
     assert evolve(rows, [old], [new]).column("c").to_pylist() == [[2, 3], None]
+
+
+def test_a_shredded_variant_is_refused() -> None:
+    kinds = [(name, pa.binary()) for name in ("value", "metadata", "typed_value")]
+    cells = pa.array([{"value": None, "metadata": b"", "typed_value": b"1"}], pa.struct(kinds))
+    field = _field(0, "c", "VARIANT")
+    with pytest.raises(UnsupportedError, match=r"column c: VARIANT.*shredded"):
+        evolve(pa.table({"c": cells}), [field], [field])

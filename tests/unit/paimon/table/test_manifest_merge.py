@@ -2,9 +2,13 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
 
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.table import manifest_merge
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.manifest_merge import merge_manifests
 from ingestd.paimon.table.manifest_store import read_manifest, write_manifests
@@ -23,6 +27,10 @@ def delete(name: str) -> ManifestEntry:
 
 def manifests(table: FileStoreTable, *groups: list[ManifestEntry]) -> list[ManifestFileMeta]:
     return [meta for group in groups for meta in write_manifests(table, group)]
+
+
+def entries_of(table: FileStoreTable, meta: ManifestFileMeta) -> list[ManifestEntry]:
+    return read_manifest(table.io, table.paths, meta.file_name)
 
 
 def live(table: FileStoreTable, metas: Sequence[ManifestFileMeta]) -> list[str]:
@@ -49,6 +57,37 @@ def test_enough_small_manifests_become_one() -> None:
     (meta,) = merged.manifests
     assert (meta.num_added_files, meta.num_deleted_files) == (2, 0)
     assert live(table, merged.manifests) == ["b", "c"]
+
+
+def test_manifests_without_deletions_are_joined_without_being_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = metadata_table(options={"manifest.merge-min-count": "3"})
+    metas = manifests(table, [add("a"), add("b")], [add("c")], [add("d")])
+    expected = [entry for meta in metas for entry in entries_of(table, meta)]
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest_merge, "read_manifest", None)
+        merged = merge_manifests(table, metas)
+    (joined,) = merged.manifests
+    assert merged.written == (joined,)
+    assert entries_of(table, joined) == expected
+    (whole,) = write_manifests(table, expected)
+    # Three blocks are packed as one, so only the name and the sync marker can differ.
+    assert replace(joined, file_name="", file_size=0) == replace(whole, file_name="", file_size=0)
+    assert joined.file_size == whole.file_size
+
+
+def test_manifests_of_a_writer_with_another_schema_are_decoded() -> None:
+    table = metadata_table(options={"manifest.merge-min-count": "2"})
+    metas = manifests(table, [add("a")], [add("b")])
+    path = table.paths.manifest(metas[0].file_name)
+    data = table.io.read_bytes(path)
+    other = data.replace(b'"_VERSION", "type": "int"}', b'"_VERSION","type": "int" }')
+    assert other != data
+    table.io.overwrite(path, other)
+    merged = merge_manifests(table, metas)
+    assert len(merged.manifests) == 1
+    assert live(table, merged.manifests) == ["a", "b"]
 
 
 def test_manifests_that_cancel_out_leave_nothing() -> None:

@@ -151,9 +151,9 @@ def test_a_missing_data_file_is_a_format_error_that_names_it() -> None:
         read_table(table)
 
 
-def test_a_table_that_merges_otherwise_is_refused() -> None:
-    table = _table(options={"bucket": "1", "merge-engine": "aggregation"})
-    with pytest.raises(UnsupportedError, match="merge-engine"):
+def test_a_table_that_is_laid_out_otherwise_is_refused() -> None:
+    table = _table(options={"bucket": "1", "data-evolution.enabled": "true"})
+    with pytest.raises(UnsupportedError, match="data-evolution"):
         read_table(table)
 
 

@@ -1,0 +1,106 @@
+"""`ingestd branch`: lines of snapshots of their own over one table."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.groups import DryRun, group, tell
+from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.table.branches import create_branch, drop_branch, fast_forward
+from ingestd.paimon.table.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.time_travel import branch_names, on_branch, tagged_snapshot
+
+_Name: TypeAlias = Annotated[str, typer.Argument(metavar="BRANCH", help="The branch.")]
+
+branch = group(
+    "branch",
+    "Create, list, delete and forward branches; `DB.TABLE$branch_NAME` is one.",
+    "ingestd branch create /lake shop.orders fix --tag 2024-01-31",
+    "ingestd branch fast_forward /lake shop.orders fix --dry-run",
+)
+
+
+@branch.command("create")
+def create(
+    warehouse: Warehouse,
+    table: TableName,
+    name: _Name,
+    tag: Annotated[
+        str | None, typer.Option("--tag", help="Begin with what a tag keeps; without it, empty.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a branch at a tag, or an empty one with the schemas of the table.
+
+    To branch off a snapshot, tag it first: the tag keeps the files that both share.
+
+    **Examples**
+
+    ingestd branch create /lake shop.orders fix --tag 2024-01-31
+
+    ingestd read /lake 'shop.orders$branch_fix'
+    """
+    found = open_table(warehouse, table)
+    at = None if tag is None else tagged_snapshot(found, tag).id
+    if not dry_run:
+        create_branch(found, name, tag)
+    document = {"table": table, "branch": name, "tag": tag, "snapshot": at}
+    begins = "empty" if tag is None else f"at tag '{tag}' (snapshot {at})"
+    text = f"{table}: branch '{name}' begins {begins}."
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+@branch.command("list")
+def list_branches(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
+    """List the branches of a table beside the main one."""
+    found = open_table(warehouse, table)
+    rows = []
+    for name in branch_names(found.io, found.paths):
+        line = on_branch(found, name)
+        newest = latest_snapshot(line.io, line.paths)
+        snapshot = newest.id if newest else None
+        rows.append({"branch": name, "schema_id": line.schema.id, "snapshot": snapshot})
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, ("branch", "schema_id", "snapshot"), none=f"{table} has no branches.")
+
+
+@branch.command("delete")
+def delete(
+    warehouse: Warehouse,
+    table: TableName,
+    name: _Name,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a branch; files that only it referred to are left as orphans."""
+    found = open_table(warehouse, table)
+    on_branch(found, name)
+    if not dry_run:
+        drop_branch(found, name)
+    text = f"{table}: branch '{name}' deleted."
+    tell(text, {"table": table, "branch": name}, as_json=as_json, dry_run=dry_run)
+
+
+@branch.command("fast_forward")
+def forward(
+    warehouse: Warehouse,
+    table: TableName,
+    name: _Name,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the table what a branch is: its snapshots, schemas and tags take the table's place.
+
+    What the table has from the first snapshot of the branch on is given up. Stop its writers
+    first.
+    """
+    found = open_table(warehouse, table)
+    on_branch(found, name)
+    gone = [] if dry_run else fast_forward(found, name)
+    text = f"{table}: forwarded to branch '{name}'; {len(gone)} snapshots were given up."
+    document = {"table": table, "branch": name, "snapshots_given_up": gone}
+    tell(text, document, as_json=as_json, dry_run=dry_run)

@@ -1,0 +1,75 @@
+"""`ingestd consumer`: how far streaming readers of a table have come."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.groups import DryRun, group, tell
+from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.errors import ConfigError
+from ingestd.paimon.table.consumers import consumers, delete_consumer, reset_consumer
+
+_Id: TypeAlias = Annotated[str, typer.Argument(metavar="CONSUMER", help="Id of the consumer.")]
+
+consumer = group(
+    "consumer",
+    "List, reset and delete consumers: streaming readers that nothing may outrun.",
+    "ingestd consumer list /lake shop.orders",
+    "ingestd consumer reset /lake shop.orders billing --next-snapshot 7",
+)
+
+
+@consumer.command("list")
+def list_consumers(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
+    """List the consumers of a table with the snapshots that they read next."""
+    found = consumers(open_table(warehouse, table))
+    rows = [{"consumer": name, "next_snapshot": number} for name, number in found.items()]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, ("consumer", "next_snapshot"), none=f"{table} has no consumers.")
+
+
+@consumer.command("reset")
+def reset(
+    warehouse: Warehouse,
+    table: TableName,
+    name: _Id,
+    next_snapshot: Annotated[
+        int, typer.Option("--next-snapshot", min=1, help="The snapshot that it is to read next.")
+    ],
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a consumer go on from a snapshot, or create it.
+
+    **Examples**
+
+    ingestd consumer reset /lake shop.orders billing --next-snapshot 7
+    """
+    found = open_table(warehouse, table)
+    before = consumers(found).get(name)
+    if not dry_run:
+        reset_consumer(found, name, next_snapshot)
+    document = {"table": table, "consumer": name, "next_snapshot": next_snapshot, "before": before}
+    text = f"{table}: consumer '{name}' reads snapshot {next_snapshot} next."
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+@consumer.command("delete")
+def delete(
+    warehouse: Warehouse,
+    table: TableName,
+    name: _Id,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a consumer: snapshots are no longer kept for it."""
+    found = open_table(warehouse, table)
+    if name not in consumers(found):
+        raise ConfigError(f"table {table} has no consumer '{name}'")
+    if not dry_run:
+        delete_consumer(found, name)
+    text = f"{table}: consumer '{name}' deleted."
+    tell(text, {"table": table, "consumer": name}, as_json=as_json, dry_run=dry_run)

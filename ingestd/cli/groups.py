@@ -1,0 +1,41 @@
+"""Commands that have commands of their own, and what these commands share."""
+
+import time
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.output import print_json
+
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+]
+
+_MILLIS = 1000
+
+
+def group(name: str, about: str, *examples: str) -> typer.Typer:
+    """A command that has commands of its own; `examples` are command lines."""
+    return typer.Typer(
+        name=name,
+        help="\n\n".join([about, "**Examples**", *examples]),
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def now_ms() -> int:
+    """This moment, in milliseconds of the epoch."""
+    return int(time.time() * _MILLIS)
+
+
+def tell(text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool) -> None:
+    """Print what was done, or would be: a sentence, or a document that has `dry_run` too."""
+    if as_json:
+        print_json({**document, "dry_run": dry_run})
+    else:
+        typer.echo(f"Nothing is done (--dry-run). It would be: {text}" if dry_run else text)

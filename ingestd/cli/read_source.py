@@ -1,0 +1,140 @@
+"""What `ingestd read` is asked for, and the rows that answer it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ingestd.cli.rows_output import Rows
+from ingestd.cli.tables import open_view
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.literals import timestamp_millis
+from ingestd.paimon.spec.predicate import Predicate, matching
+from ingestd.paimon.spec.predicate_text import parse_predicate
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.incremental_read import iter_changed
+from ingestd.paimon.table.read import TableReader
+from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.system_tables import read_system_table, system_table
+from ingestd.paimon.table.time_travel import snapshot_as_of, tagged_snapshot
+
+AUDIT_LOG = "audit_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Options of the command; ConfigError if they contradict each other."""
+
+    where: str | None = None
+    columns: str | None = None
+    snapshot: int | None = None
+    tag: str | None = None
+    as_of: str | None = None
+    changelog: bool = False
+    audit_log: bool = False
+    first: int | None = None
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        if sum(one is not None for one in (self.snapshot, self.tag, self.as_of)) > 1:
+            raise ConfigError("--snapshot, --tag and --as-of name one point in time: give one")
+        if self.changelog and self.travels:
+            raise ConfigError("--changelog takes --from and --to instead of --snapshot")
+        if self.travels and self.is_range:
+            raise ConfigError("--from and --to go without --snapshot, --tag and --as-of")
+        if self.changelog and self.audit_log:
+            raise ConfigError("--changelog prints row kinds already: leave out --audit-log")
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The columns asked for, None for all."""
+        return None if self.columns is None else tuple(self.columns.split(","))
+
+    @property
+    def travels(self) -> bool:
+        """Whether a point in time other than now is asked for."""
+        return self.snapshot is not None or self.tag is not None or self.as_of is not None
+
+    @property
+    def is_range(self) -> bool:
+        """Whether what came between snapshots is asked for."""
+        return self.first is not None or self.last is not None
+
+
+def requested_rows(warehouse: str, name: str, request: Request) -> Rows:
+    """The rows asked for; ConfigError, UnsupportedError or FormatError if there are none such."""
+    table, view = open_view(warehouse, name)
+    if view == AUDIT_LOG:
+        request = replace(request, audit_log=True)
+    elif view is not None:
+        return _system_rows(table, view, request)
+    if request.changelog:
+        return _changes(table, request)
+    if request.is_range:
+        reader = _reader(table, request)
+        parts = iter_changed(reader, request.first or 1, request.last)
+        return Rows(parts, reader.row_fields(), in_order=False)
+    snapshot = _snapshot(table, request)
+    if snapshot is not None and request.travels:
+        # In the columns that the table had then.
+        table = table.with_schema(table.schemas(snapshot.schema_id))
+    reader = _reader(table, request)
+    found = iter(()) if snapshot is None else reader.rows(snapshot)
+    return Rows(found, reader.row_fields(), in_order=False)
+
+
+def _reader(table: FileStoreTable, request: Request) -> TableReader:
+    predicate = _predicate(request, table.schema.fields)
+    return TableReader(table, request.names, predicate, audit=request.audit_log)
+
+
+def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | None:
+    return None if request.where is None else parse_predicate(request.where, fields)
+
+
+def _snapshot(table: FileStoreTable, request: Request) -> Snapshot | None:
+    if request.snapshot is not None:
+        return read_snapshot(table.io, table.paths, request.snapshot)
+    if request.tag is not None:
+        return tagged_snapshot(table, request.tag)
+    if request.as_of is not None:
+        return snapshot_as_of(table, timestamp_millis(request.as_of))
+    return latest_snapshot(table.io, table.paths)
+
+
+def _changes(table: FileStoreTable, request: Request) -> Rows:
+    fields = change_fields(table)
+    predicate = _predicate(request, fields)
+    types = {field.name: field.type for field in fields}
+    shown = _shown(fields, request.names, table.name)
+    names = [field.name for field in shown]
+    changes = iter_changelog(table, request.first or 1, request.last)
+    found = (matching(predicate, part, types).select(names) for part in changes)
+    return Rows(found, shown, in_order=True)
+
+
+def _system_rows(table: FileStoreTable, view: str, request: Request) -> Rows:
+    fields = system_table(view).fields
+    if request.changelog or request.audit_log or request.is_range:
+        raise ConfigError(f"${view} is no table with changes")
+    rows = read_system_table(table, view, _snapshot(table, request))
+    types = {field.name: field.type for field in fields}
+    predicate = _predicate(request, fields)
+    shown = _shown(fields, request.names, f"{table.name}${view}")
+    names = [field.name for field in shown]
+    return Rows([matching(predicate, rows, types).select(names)], shown, in_order=True)
+
+
+def _shown(
+    fields: Sequence[DataField], columns: Sequence[str] | None, name: str
+) -> tuple[DataField, ...]:
+    if columns is None:
+        return tuple(fields)
+    by_name = {field.name: field for field in fields}
+    unknown = [column for column in columns if column not in by_name]
+    if unknown:
+        raise ConfigError(
+            f"{name} has no column {', '.join(unknown)}; its columns are {', '.join(by_name)}"
+        )
+    return tuple(by_name[column] for column in columns)

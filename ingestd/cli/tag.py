@@ -1,0 +1,122 @@
+"""`ingestd tag`: names for snapshots that are to stay readable."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.output import AsJson, print_json, print_table, time_text
+from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.option_values import millis_option
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.system_history import tag_rows
+from ingestd.paimon.table.tags import create_tag, delete_tag, expired_tags
+from ingestd.paimon.table.time_travel import tagged_snapshot
+
+_Name: TypeAlias = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
+_Retained: TypeAlias = Annotated[
+    str | None, typer.Option("--time-retained", help="How long it should be kept, as in `7 d`.")
+]
+
+tag = group(
+    "tag",
+    "Create, list and delete tags: names that keep snapshots readable after they expire.",
+    "ingestd tag create /lake shop.orders 2024-01-31 --time-retained '30 d'",
+    "ingestd tag list /lake shop.orders",
+)
+
+
+@tag.command("create")
+def create(
+    warehouse: Warehouse,
+    table: TableName,
+    name: _Name,
+    snapshot: SnapshotId = None,
+    time_retained: _Retained = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Move a tag that is there already.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a snapshot a name: without --snapshot the newest.
+
+    `tag.default-time-retained` of the table holds where --time-retained is not given.
+
+    **Examples**
+
+    ingestd tag create /lake shop.orders 2024-01-31
+
+    ingestd tag create /lake shop.orders release --snapshot 7 --time-retained "30 d"
+    """
+    found = open_table(warehouse, table)
+    at = _snapshot(found, snapshot)
+    retained = _retained(found, time_retained)
+    if not dry_run:
+        create_tag(found, name, at, retained_ms=retained, now_ms=now_ms(), must_exist=replace)
+    document = {"table": table, "tag": name, "snapshot": at.id, "time_retained_ms": retained}
+    text = f"{table}: tag '{name}' at snapshot {at.id}."
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+@tag.command("list")
+def list_tags(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
+    """List the tags of a table."""
+    names = ("tag", "snapshot", "schema_id", "committed_at", "records", "created_at", "retained")
+    rows = []
+    for cells in tag_rows(open_table(warehouse, table)):
+        row = dict(zip(names, cells, strict=True))
+        times = {name: time_text(row[name]) for name in ("committed_at", "created_at")}  # type: ignore[arg-type]  # milliseconds or None
+        rows.append({**row, **times})
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, names, none=f"{table} has no tags.")
+
+
+@tag.command("delete")
+def delete(
+    warehouse: Warehouse,
+    table: TableName,
+    name: _Name,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a tag, and the files that nothing else refers to if its snapshot has expired."""
+    found = open_table(warehouse, table)
+    at = tagged_snapshot(found, name)
+    files = [] if dry_run else delete_tag(found, name)
+    document = {"table": table, "tag": name, "snapshot": at.id, "deleted_files": files}
+    text = f"{table}: tag '{name}' of snapshot {at.id} deleted, and {len(files)} files with it."
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+@tag.command("expire")
+def expire(
+    warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
+    """Delete the tags that were created with a time to live that is over."""
+    found = open_table(warehouse, table)
+    over = expired_tags(found, now_ms())
+    for name in [] if dry_run else over:
+        delete_tag(found, name)
+    text = f"{table}: {len(over)} tags expired: {', '.join(over) or '-'}."
+    tell(text, {"table": table, "tags": over}, as_json=as_json, dry_run=dry_run)
+
+
+def _snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
+    if snapshot_id is not None:
+        return read_snapshot(table.io, table.paths, snapshot_id)
+    newest = latest_snapshot(table.io, table.paths)
+    if newest is None:
+        raise ConfigError(f"table {table.name} has no snapshot yet")
+    return newest
+
+
+def _retained(table: FileStoreTable, given: str | None) -> int | None:
+    name = "tag.default-time-retained"
+    options = table.schema.options if given is None else {name: given}
+    return millis_option(options, name, 0) if name in options else None

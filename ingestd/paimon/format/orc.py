@@ -1,0 +1,152 @@
+"""ORC data files as other Paimon readers expect them. Specification: Data files, ORC.
+
+Columns are found by name; their ids stand in the attribute `paimon.id`. TIME is an int, and all
+timestamps are in nanoseconds.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as orc
+
+from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
+from ingestd.paimon.spec.file_options import COMPRESSIONS
+from ingestd.paimon.spec.options import CoreOptions
+
+_ATTRIBUTE = b"paimon.id"
+_FAST_ZSTD_LEVEL = 1
+"""Above it the library is asked for size rather than speed; it knows no levels."""
+_TICKS = {"us": 1000, "ns": 1_000_000}
+"""Per millisecond."""
+_OUT_OF_RANGE = "out of range for nanosecond"
+
+
+def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
+    """Write a new ORC file with the table's field ids; its size."""
+    with io.open_output(path) as stream:
+        _write(stream, table, options)
+        return int(stream.tell())
+
+
+def encoded_size(table: pa.Table, options: CoreOptions) -> int:
+    """Bytes of the file that `write_file` would write."""
+    sink = pa.BufferOutputStream()
+    _write(sink, table, options)
+    return int(sink.tell())
+
+
+def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
+    """Rows in file order with those of `columns` (None: all) that the file has.
+
+    Timestamps come in nanoseconds, TIME as an int. FormatError names a file that is not ORC or
+    is damaged, UnsupportedError one with timestamps that have no nanosecond form (before 1677,
+    after 2262).
+    """
+    source = io.open_input(path)
+    try:
+        return _read(source, columns)
+    except pa.ArrowException as error:
+        if _OUT_OF_RANGE in str(error):
+            raise UnsupportedError(
+                f"data file {path}: {error}; ORC timestamps are read from 1677 to 2262 only"
+            ) from error
+        raise FormatError(f"data file {path} cannot be read as ORC: {error}") from error
+    except OSError as error:
+        # What the decoder finds wrong carries no errno; what the disk finds wrong does.
+        if error.errno is not None:
+            raise StorageError(f"cannot read {path}: {error}") from error
+        raise FormatError(f"data file {path} is damaged: {error}") from error
+    except (MemoryError, ValueError) as error:
+        # Lengths and texts that broken bytes pretend.
+        raise FormatError(f"data file {path} is damaged: {error!r}") from error
+    finally:
+        source.close()
+
+
+def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
+    file = orc.ORCFile(source)
+    present = file.schema.names
+    wanted = present if columns is None else [name for name in columns if name in present]
+    if not wanted or any("." in name for name in wanted):
+        # A dot means a column inside a column to the library.
+        rows = file.read()
+    else:
+        rows = file.read(columns=wanted)
+    if rows.num_rows != file.nrows:
+        raise pa.ArrowInvalid(f"{rows.num_rows} rows, {file.nrows} are promised")
+    rows.validate(full=True)
+    return rows.select(wanted)
+
+
+def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        for chunk in column.chunks:
+            _refuse_early(chunk, name)
+    schema = pa.schema([_stored_field(field) for field in table.schema])
+    open_writer: Any = orc.ORCWriter
+    writer = open_writer(
+        sink,
+        file_version="0.12",
+        compression=_compression(options),
+        compression_strategy="speed" if options.zstd_level <= _FAST_ZSTD_LEVEL else "compression",
+    )
+    with writer:
+        writer.write(table.cast(schema))
+
+
+def _refuse_early(column: Array, name: str) -> None:
+    """Refuse timestamps before 1970 with digits below the millisecond, which the library breaks.
+
+    It writes a negative fraction of the second, on which Java stops.
+    """
+    array: Any = column
+    kind: Any = column.type
+    if pa.types.is_timestamp(kind) and kind.unit in _TICKS:
+        numbers = array.drop_null().view(pa.int64()).to_numpy()
+        if ((numbers < 0) & (numbers % _TICKS[kind.unit] != 0)).any():
+            raise UnsupportedError(
+                f"column {name}: timestamps before 1970 with digits below the millisecond are not "
+                "supported in ORC; set 'file.format' to 'parquet'"
+            )
+    elif pa.types.is_struct(kind) or pa.types.is_list(kind):
+        children = array.flatten() if pa.types.is_struct(kind) else [array.flatten()]
+        for child in children:
+            _refuse_early(child, name)
+    elif pa.types.is_map(kind):
+        _refuse_early(array.keys, name)
+        _refuse_early(array.items, name)
+
+
+def _compression(options: CoreOptions) -> str:
+    known = COMPRESSIONS["orc"]
+    if options.file_compression not in known:
+        raise UnsupportedError(
+            f"'file.compression' = '{options.file_compression}' is not supported for ORC; "
+            f"use one of {sorted(known)}"
+        )
+    return known[options.file_compression]
+
+
+def _stored_field(field: ArrowField) -> ArrowField:
+    """The field in a type that ORC has, its id as an attribute."""
+    number = (field.metadata or {}).get(FIELD_ID_KEY)
+    metadata = None if number is None else {_ATTRIBUTE: number}
+    return pa.field(field.name, _stored_type(field.type), field.nullable, metadata)
+
+
+def _stored_type(arrow_type: pa.DataType) -> pa.DataType:
+    nested: Any = arrow_type
+    if pa.types.is_time32(arrow_type):
+        return pa.int32()
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([_stored_field(nested.field(i)) for i in range(nested.num_fields)])
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_stored_field(nested.value_field))
+    if pa.types.is_map(arrow_type):
+        make: Any = pa.map_
+        made: pa.DataType = make(_stored_field(nested.key_field), _stored_field(nested.item_field))
+        return made
+    return arrow_type

@@ -1,0 +1,141 @@
+"""INT96 timestamps of Parquet files: whether they fit into nanoseconds, and what they are if not.
+
+The library turns INT96 into nanoseconds that wrap around in silence beyond 1677 and 2262, and
+into microseconds wrongly where the time of day is negative, which Java writes before 1970. So
+the footer is read again with the type changed to the 12 bytes that INT96 is.
+Specification: Data files, Parquet.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.format.thrift_compact import Struct, ThriftReader, encode_struct
+from ingestd.paimon.spec.arrow import Array, Column
+
+_MAGIC = b"PAR1"
+_INT96, _FIXED = 3, 7
+_WIDTH = 12
+_EPOCH_DAY = 2_440_588
+"""The Julian day of 1970-01-01."""
+_DAY_MICROS = 86_400_000_000
+_LAST_DAY = 10**8
+"""Days beyond it do not fit into microseconds either."""
+_NANO_RANGE = range(-(2**63) // 1000 + 1, 2**63 // 1000)
+
+_Micros = npt.NDArray[np.int64]
+
+
+def int96_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+    """Those of the top-level columns `names` that hold INT96 values somewhere."""
+    schema = file.schema
+    columns = (schema.column(i) for i in range(len(file.metadata.schema)))
+    paths = [f"{column.path}." for column in columns if column.physical_type == "INT96"]
+    return [name for name in names if any(path.startswith(f"{name}.") for path in paths)]
+
+
+def beyond_nanoseconds(
+    source: pa.NativeFile, names: Sequence[str], groups: Sequence[int]
+) -> Mapping[str, Column]:
+    """Those of the columns `names` that have values without a nanosecond form, in microseconds.
+
+    UnsupportedError if such a value is inside a nested column.
+    """
+    source.seek(0)
+    file = pq.ParquetFile(source, metadata=_with_bytes(source))
+    rows = file.read_row_groups(list(groups), columns=list(names))
+    wide: dict[str, Column] = {}
+    for name in names:
+        column = rows.column(name)
+        if all(_fits(micros) for chunk in column.chunks for micros in _leaves(chunk, name)):
+            continue
+        if not pa.types.is_fixed_size_binary(column.type):
+            raise UnsupportedError(
+                f"column {name}: a timestamp inside it lies before 1677 or after 2262, which has "
+                "no nanosecond form"
+            )
+        chunks = [_timestamps(chunk, name) for chunk in column.chunks]
+        wide[name] = pa.chunked_array(chunks, pa.timestamp("us"))
+    return wide
+
+
+def _fits(micros: _Micros) -> bool:
+    if not len(micros):
+        return True
+    return int(micros.min()) in _NANO_RANGE and int(micros.max()) in _NANO_RANGE
+
+
+def _leaves(column: Array, name: str) -> Iterator[_Micros]:
+    """Microseconds of the INT96 values of a column that are not null."""
+    array: Any = column
+    kind: Any = column.type
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width == _WIDTH:
+        yield _micros(array.drop_null(), name)
+    elif pa.types.is_struct(kind):
+        for child in array.flatten():
+            yield from _leaves(child, name)
+    elif pa.types.is_map(kind):
+        present = array.drop_null()
+        yield from _leaves(present.keys, name)
+        yield from _leaves(present.items, name)
+    elif pa.types.is_list(kind):
+        yield from _leaves(array.flatten(), name)
+
+
+def _micros(array: Any, name: str) -> _Micros:  # noqa: ANN401  # FixedSizeBinaryArray
+    data = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+    cells = data[array.offset * _WIDTH : (array.offset + len(array)) * _WIDTH].reshape(-1, _WIDTH)
+    nanos = np.ascontiguousarray(cells[:, :8]).view("<i8")[:, 0]
+    days = np.ascontiguousarray(cells[:, 8:]).view("<i4")[:, 0].astype(np.int64) - _EPOCH_DAY
+    if len(days) and max(-int(days.min()), int(days.max())) > _LAST_DAY:
+        raise UnsupportedError(f"column {name}: a timestamp has no microsecond form")
+    return np.asarray(days * _DAY_MICROS + nanos // 1000)
+
+
+def _timestamps(column: Array, name: str) -> Array:
+    array: Any = column
+    numbers = np.zeros(len(array), np.int64)
+    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    numbers[~nulls] = _micros(array.drop_null(), name)
+    micros: Array = pa.array(numbers, mask=nulls).cast(pa.timestamp("us"))
+    return micros
+
+
+def _with_bytes(source: pa.NativeFile) -> pq.FileMetaData:
+    """The footer of a file with fixed bytes instead of INT96."""
+    size = source.size()
+    source.seek(size - 8)
+    length = int.from_bytes(source.read(4), "little")
+    source.seek(size - 8 - length)
+    footer = ThriftReader(bytes(source.read(length))).struct()
+    for element in _all(_get(footer, 2)):
+        _replace_type(element, with_length=True)
+    for group in _all(_get(footer, 4)):
+        for chunk in _all(_get(group, 1)):
+            _replace_type(_get(chunk, 3), with_length=False)
+    changed = encode_struct(footer)
+    small = _MAGIC + changed + len(changed).to_bytes(4, "little") + _MAGIC
+    return pq.read_metadata(pa.BufferReader(small))
+
+
+def _get(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the field holds
+    return next((value for field, _, value in struct if field == number), [])
+
+
+def _all(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
+    structs: list[Struct] = value[1] if value else []
+    return structs
+
+
+def _replace_type(struct: Struct, *, with_length: bool) -> None:
+    for field in struct:
+        if field[0] == 1 and field[2] == _INT96:
+            field[2] = _FIXED
+            if with_length:
+                struct.insert(1, [2, field[1], _WIDTH])
+            return

@@ -1,0 +1,94 @@
+"""Parts of data files: row groups of Parquet files that may hold wanted rows, by their statistics.
+
+Specification: Data files, Parquet.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingestd.paimon.spec.predicate_stats import ColumnStats
+
+GroupTest: TypeAlias = Callable[[Mapping[str, ColumnStats]], bool]
+"""Whether rows with these column statistics are wanted. Columns are named as in the file; what
+is not known of a column is None."""
+RowRange: TypeAlias = tuple[int, int]
+"""First row and number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Which row groups are wanted. `types` are the Arrow types that columns should have; of a
+    column that a file has in another type nothing is known."""
+
+    test: GroupTest
+    types: Mapping[str, pa.DataType]
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Rows of a data file of `row_count` rows, and which of its rows they are, in order."""
+
+    rows: pa.Table
+    ranges: tuple[RowRange, ...]
+    row_count: int
+
+
+def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
+    """The row groups that may hold wanted rows, with the rows that they are of the file."""
+    metadata = file.metadata
+    types = {f.name: f.type for f in file.schema_arrow if wanted.types.get(f.name) == f.type}
+    places = {metadata.schema.column(i).path: i for i in range(len(metadata.schema))}
+    groups, start = [], 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        stats = {
+            name: _column_stats(group.column(place), types[name], group.num_rows)
+            for name, place in places.items()
+            if name in types
+        }
+        if wanted.test(stats):
+            groups.append((number, (start, group.num_rows)))
+        start += group.num_rows
+    return groups
+
+
+def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStats:  # noqa: ANN401
+    found = column.statistics
+    if found is None:
+        return ColumnStats(None, None, None, rows)
+    nulls = found.null_count if found.has_null_count else None
+    if not found.has_min_max or column.physical_type == "INT96":
+        return ColumnStats(None, None, nulls, rows)
+    low = _value(found.min_raw, arrow_type)
+    return ColumnStats(low, _value(found.max_raw, arrow_type), nulls, rows)
+
+
+def _value(raw: Any, arrow_type: pa.DataType) -> Any:  # noqa: ANN401  (of any column type)
+    """A bound as BinaryRow takes it; None for types whose order or form is not sure."""
+    kinds = pa.types
+    if kinds.is_decimal(arrow_type):
+        scale: int = arrow_type.scale
+        return Decimal(raw).scaleb(-scale) if isinstance(raw, int) else None
+    if kinds.is_string(arrow_type):
+        return _text(raw)
+    plain = (
+        kinds.is_integer(arrow_type)
+        or kinds.is_floating(arrow_type)
+        or kinds.is_boolean(arrow_type)
+        or kinds.is_temporal(arrow_type)
+    )
+    return raw if plain else None
+
+
+def _text(raw: bytes | str) -> str | None:
+    if isinstance(raw, str):
+        return raw
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,24 @@
+"""Digits of decimals as whole numbers, and those as Java writes them. Specification: BinaryRow."""
+
+from decimal import Decimal
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """The digits of a decimal at a scale as a whole number; ValueError if digits would be lost."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{value} is not a number")
+    number, shift = int("".join(map(str, digits)) or "0"), exponent + scale
+    if shift < 0:
+        number, lost = divmod(number, 10**-shift)
+        if lost:
+            raise ValueError(f"{value} has more than {scale} fraction digits")
+        shift = 0
+    whole: int = (-number if sign else number) * 10**shift
+    return whole
+
+
+def minimal_bytes(number: int) -> bytes:
+    """The shortest big-endian two's complement form, as `BigInteger.toByteArray` gives it."""
+    bits = (number if number >= 0 else ~number).bit_length()
+    return number.to_bytes(bits // 8 + 1, "big", signed=True)

@@ -1,0 +1,117 @@
+"""Deletion vectors: the positions of a data file's deleted rows, as bytes.
+
+An index file is a version byte and then vectors one after another; its manifest entry says
+where the vector of each data file lies. Two layouts exist, told apart by their magic numbers:
+32-bit ones, which every reader knows and which are written here, and 64-bit ones
+(`deletion-vectors.bitmap64`). Specification: Deletion Vectors.
+"""
+
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.index_manifest import DeletionVectorRange
+from ingestd.paimon.spec.roaring import decode_roaring, encode_roaring
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+"""Sorted distinct row numbers of a data file, from 0."""
+
+_VERSION = b"\x01"
+_MAGIC_32 = struct.pack(">i", 1581511376)
+_MAGIC_64 = struct.pack("<i", 1681511377)
+_WORD = struct.Struct(">i")
+_CRC = struct.Struct(">I")
+_MAX_POSITION = 0x7FFF_FFFF
+"""Where 32-bit vectors end: Java takes their positions for signed."""
+
+
+def encode_deletion_vector(positions: Positions) -> bytes:
+    """The bytes of a 32-bit deletion vector with its length and checksum."""
+    if len(positions) and not 0 <= positions[0] <= positions[-1] <= _MAX_POSITION:
+        raise ValueError("row positions do not fit into a 32-bit deletion vector")
+    body = _MAGIC_32 + encode_roaring(positions.astype(np.uint32))
+    return _WORD.pack(len(body)) + body + _CRC.pack(zlib.crc32(body))
+
+
+def encode_dv_index(
+    vectors: Mapping[str, Positions],
+) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
+    """An index file with the deletion vectors of some data files (by name), and their ranges.
+
+    The length in a range of a 32-bit vector counts neither the length word nor the checksum.
+    """
+    parts, ranges, offset = [_VERSION], [], len(_VERSION)
+    for name, positions in vectors.items():
+        data = encode_deletion_vector(positions)
+        ranges.append(DeletionVectorRange(name, offset, len(data) - 8, len(positions)))
+        parts.append(data)
+        offset += len(data)
+    return b"".join(parts), tuple(ranges)
+
+
+def decode_dv_index(
+    data: bytes, ranges: tuple[DeletionVectorRange, ...], source: str
+) -> dict[str, Positions]:
+    """The deletion vectors of an index file by name of the data file.
+
+    FormatError names `source` and the data file if a vector is damaged.
+    """
+    if data[:1] != _VERSION:
+        raise FormatError(f"deletion vectors {source} have version {data[:1]!r}, not {_VERSION!r}")
+    return {part.data_file_name: _vector(data, part, source) for part in ranges}
+
+
+def _vector(data: bytes, part: DeletionVectorRange, source: str) -> Positions:
+    where = f"deletion vectors {source}, those of {part.data_file_name}"
+    positions = decode_deletion_vector(data[max(part.offset, 1) :], where)
+    if part.cardinality is not None and part.cardinality != len(positions):
+        raise FormatError(
+            f"{where}: they delete {len(positions)} rows, {part.cardinality} are promised"
+        )
+    return positions
+
+
+def decode_deletion_vector(data: bytes, source: str) -> Positions:
+    """The positions of the vector (of either layout) with which `data` begins."""
+    if len(data) < _WORD.size:
+        raise FormatError(f"{source}: the file ends before them")
+    (length,) = _WORD.unpack_from(data)
+    body, check = data[4 : 4 + length], data[4 + length : 8 + length]
+    if length < 4 or len(check) < _CRC.size:
+        raise FormatError(f"{source}: the file ends before they do")
+    if _CRC.unpack(check)[0] != zlib.crc32(body):
+        raise FormatError(f"{source}: the checksum is wrong")
+    magic = body[:4]
+    if magic == _MAGIC_32:
+        numbers, end = decode_roaring(body, source, 4)
+        positions = numbers.astype(np.int64)
+    elif magic == _MAGIC_64:
+        positions, end = _decode_64(body, source)
+    else:
+        raise FormatError(f"{source}: they begin with {magic.hex()}, which no layout does")
+    if end != len(body):
+        raise FormatError(f"{source}: {len(body) - end} bytes are left behind them")
+    return positions
+
+
+def _decode_64(body: bytes, source: str) -> tuple[Positions, int]:
+    """Bitmaps by upper 32 bits, counted by a 64-bit number."""
+    if len(body) < 12:
+        raise FormatError(f"{source}: the file ends before they do")
+    (count,) = struct.unpack_from("<q", body, 4)
+    at, parts, previous = 12, [np.empty(0, np.int64)], -1
+    for _ in range(count):
+        if at + 4 > len(body):
+            raise FormatError(f"{source}: bitmaps are missing")
+        (key,) = struct.unpack_from("<i", body, at)
+        if key <= previous:
+            raise FormatError(f"{source}: bitmaps are out of order")
+        numbers, at = decode_roaring(body, source, at + 4)
+        parts.append(numbers.astype(np.int64) + (key << 32))
+        previous = key
+    return np.concatenate(parts), at

@@ -1,0 +1,105 @@
+"""The container of a data file's indexes: which columns have which, as bytes.
+
+What is inside one index lives in `file_index_bloom` and `file_index_bitmap`. Numbers are
+big-endian. Specification: File index.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from ingestd.errors import FormatError
+
+BLOOM_FILTER = "bloom-filter"
+BITMAP = "bitmap"
+
+FileIndexes: TypeAlias = Mapping[str, Mapping[str, bytes | None]]
+"""Column name -> index type -> the bytes of the index; None if it is empty."""
+
+_MAGIC = 1493475289347502
+_VERSION = 1
+_START = struct.Struct(">qii")
+_COUNT = struct.Struct(">i")
+_PLACE = struct.Struct(">ii")
+_TEXT = struct.Struct(">H")
+_EMPTY = -1
+
+
+def encode_file_index(indexes: FileIndexes) -> bytes:
+    """The bytes of a container."""
+    size = _START.size + 2 * _COUNT.size
+    for column, kinds in indexes.items():
+        size += len(_text(column)) + _COUNT.size
+        size += sum(len(_text(kind)) + _PLACE.size for kind in kinds)
+    head = [_START.pack(_MAGIC, _VERSION, size), _COUNT.pack(len(indexes))]
+    bodies: list[bytes] = []
+    for column, kinds in indexes.items():
+        head += [_text(column), _COUNT.pack(len(kinds))]
+        for kind, body in kinds.items():
+            if body is None:
+                head += [_text(kind), _PLACE.pack(_EMPTY, 0)]
+            else:
+                head += [_text(kind), _PLACE.pack(size + sum(map(len, bodies)), len(body))]
+                bodies.append(body)
+    return b"".join([*head, _COUNT.pack(0), *bodies])
+
+
+def decode_file_index(data: bytes, source: str) -> FileIndexes:
+    """The indexes of a container; FormatError names `source` if it is damaged."""
+    try:
+        magic, version, _ = _START.unpack_from(data)
+        if magic != _MAGIC or version != _VERSION:
+            raise ValueError(f"it begins with {magic}, version {version}")
+        return {column: dict(kinds) for column, kinds in _Head(data, _START.size).columns()}
+    except (struct.error, ValueError) as error:
+        raise FormatError(f"file index {source} cannot be read: {error}") from error
+
+
+class _Head:
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data = data
+        self._at = at
+
+    def columns(self) -> Iterator[tuple[str, list[tuple[str, bytes | None]]]]:
+        for _ in range(self._unpack(_COUNT)[0]):
+            name = self._read_text()
+            count = self._unpack(_COUNT)[0]
+            yield name, [self._index() for _ in range(count)]
+
+    def _index(self) -> tuple[str, bytes | None]:
+        kind = self._read_text()
+        start, length = self._unpack(_PLACE)
+        if start == _EMPTY:
+            return kind, None
+        body = self._data[start : start + length]
+        if start < 0 or length < 0 or len(body) < length:
+            raise ValueError(f"the {kind} lies outside")
+        return kind, body
+
+    def _read_text(self) -> str:
+        (length,) = self._unpack(_TEXT)
+        raw = self._data[self._at : self._at + length]
+        if len(raw) < length:
+            raise ValueError("it ends too early")
+        self._at += length
+        return _decode_text(raw)
+
+    def _unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        values = layout.unpack_from(self._data, self._at)
+        self._at += layout.size
+        return values
+
+
+def _text(text: str) -> bytes:
+    """Java's modified UTF-8: code points above U+FFFF as surrogates, no zero byte."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    chars = (chr(unit) for (unit,) in struct.iter_unpack(">H", units))
+    raw = b"".join(
+        b"\xc0\x80" if char == "\0" else char.encode("utf-8", "surrogatepass") for char in chars
+    )
+    return _TEXT.pack(len(raw)) + raw
+
+
+def _decode_text(raw: bytes) -> str:
+    halves = raw.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")

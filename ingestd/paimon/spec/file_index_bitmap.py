@@ -1,0 +1,254 @@
+"""Bitmap indexes of a file: for each value of a column, and for null, the rows that have it.
+
+Values stand sorted in blocks, so that looking one up reads a single block. A value of one row
+has the row number in place of a bitmap. Numbers are big-endian; an older layout without blocks
+is not read: an index that is not understood excludes nothing. Specification: File index, bitmap.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, TIMESTAMP_ROOTS, DataType
+from ingestd.paimon.spec.roaring import Numbers, decode_roaring, encode_roaring
+
+DEFAULT_BLOCK_SIZE = 16 * 1024
+
+_VERSION = 2
+_INT = struct.Struct(">i")
+_HEADER = struct.Struct(">Bii?")
+_PLACE = struct.Struct(">ii")
+_LAYOUTS = {
+    "BOOLEAN": struct.Struct(">?"),
+    "TINYINT": struct.Struct(">b"),
+    "SMALLINT": struct.Struct(">h"),
+    **dict.fromkeys(("INT", "DATE", "TIME"), struct.Struct(">i")),
+    **dict.fromkeys(("BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"), struct.Struct(">q")),
+    "FLOAT": struct.Struct(">f"),
+    "DOUBLE": struct.Struct(">d"),
+}
+_NANOS_PER_MICRO = 1000
+_Value = Any
+
+
+def has_bitmap(t: DataType) -> bool:
+    """Whether columns of a type can have a bitmap index."""
+    return t.root in _LAYOUTS or t.root in CHARACTER_ROOTS
+
+
+def encode_bitmap_index(column: Column, t: DataType, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
+    """The bitmap index of a column; ValueError for a type that has none."""
+    if not has_bitmap(t):
+        raise ValueError(f"columns of type {t} have no bitmap index")
+    nulls = _null_rows(column)
+    body: list[bytes] = []
+    null_bytes = encode_roaring(nulls)
+    if len(nulls) > 1:
+        body.append(null_bytes)
+    end = sum(map(len, body))
+    entries: list[tuple[bytes, bytes]] = []
+    for value, rows in _rows_by_value(column, t):
+        raw = _encode_value(value, t)
+        if len(rows) == 1:
+            entries.append((raw, _PLACE.pack(-1 - int(rows[0]), -1)))
+            continue
+        body.append(encode_roaring(rows))
+        entries.append((raw, _PLACE.pack(end, len(body[-1]))))
+        end += len(body[-1])
+    head = [_HEADER.pack(_VERSION, len(column), len(entries), len(nulls) > 0)]
+    if len(nulls):
+        place = -1 - int(nulls[0]) if len(nulls) == 1 else 0
+        head.append(_PLACE.pack(place, len(null_bytes)))
+    return b"".join([*head, *_encode_blocks(entries, block_size), *body])
+
+
+def _encode_blocks(entries: list[tuple[bytes, bytes]], block_size: int) -> list[bytes]:
+    blocks: list[tuple[bytes, list[bytes]]] = []
+    room = 0
+    for raw, place in entries:
+        size = len(raw) + len(place)
+        if not blocks or size > room:
+            blocks.append((raw, []))
+            room = block_size - _INT.size
+        blocks[-1][1].append(raw + place)
+        room -= size
+    bodies = [_INT.pack(len(own)) + b"".join(own) for _, own in blocks]
+    starts = np.cumsum([0, *map(len, bodies)]).tolist()
+    first = [raw + _INT.pack(start) for (raw, _), start in zip(blocks, starts, strict=False)]
+    return [_INT.pack(len(blocks)), *first, _INT.pack(starts[-1]), *bodies]
+
+
+def _null_rows(column: Column) -> Numbers:
+    mask: Any = column.is_null()
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
+
+
+def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[_Value, Numbers]]:
+    """The distinct values in ascending order, each with its rows."""
+    array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    encoded = _physical(array.drop_null(), t).dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    groups = np.split(rows[order].astype(np.uint32), starts[1:]) if len(order) else []
+    values = [_from_physical(value, t) for value in encoded.dictionary.to_pylist()]
+    for code in sorted(range(len(values)), key=lambda code: _sort_key(values[code])):
+        yield values[code], groups[code]
+
+
+def _physical(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
+    """Floats by their bits, so that -0.0 is a value of its own; timestamps as whole numbers."""
+    if t.root in ("FLOAT", "DOUBLE"):
+        return array.view(pa.int32() if t.root == "FLOAT" else pa.int64())
+    if t.root in ("DATE", "TIME"):
+        return array.view(pa.int32())
+    if t.root not in TIMESTAMP_ROOTS:
+        return array
+    ticks = array.view(pa.int64())
+    if (t.precision or 0) <= 6:
+        return ticks
+    return pa.array(ticks.to_numpy() // _NANOS_PER_MICRO)
+
+
+def _from_physical(value: _Value, t: DataType) -> _Value:
+    if t.root == "FLOAT":
+        return struct.unpack("<f", struct.pack("<i", value))[0]
+    return struct.unpack("<d", struct.pack("<q", value))[0] if t.root == "DOUBLE" else value
+
+
+def _sort_key(value: _Value) -> _Value:
+    """Java's order: texts by their bytes, -0.0 below 0.0, NaN above all."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, float):
+        return (value != value, 0.0 if value != value else value, not str(value).startswith("-"))
+    return value
+
+
+def _encode_value(value: _Value, t: DataType) -> bytes:
+    if t.root in CHARACTER_ROOTS:
+        raw: bytes = value.encode()
+        return _INT.pack(len(raw)) + raw
+    return _LAYOUTS[t.root].pack(value)
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapIndex:
+    """A bitmap index that was read; `blocks` are the first values of blocks and their places."""
+
+    data: bytes
+    type: DataType
+    source: str
+    row_count: int
+    value_count: int
+    null_place: tuple[int, int] | None
+    blocks: tuple[tuple[_Value, int], ...]
+    body: int
+
+    def positions(self, value: _Value | None) -> Numbers:
+        """The rows that have a value (None: null); FormatError if the index is damaged."""
+        with _Damage(self.source):
+            place = self.null_place if value is None else self._find(_stored(value, self.type))
+            if place is None:
+                return np.empty(0, np.uint32)
+            offset, _ = place
+            if offset < 0:
+                return np.array([-1 - offset], np.uint32)
+            return decode_roaring(self.data, self.source, self.body + offset)[0]
+
+    def holds(self, value: _Value | None) -> bool:
+        """Whether any row has a value (None: null)."""
+        with _Damage(self.source):
+            if value is None:
+                return self.null_place is not None
+            return self._find(_stored(value, self.type)) is not None
+
+    def values(self) -> Iterator[_Value]:
+        """All values but null, ascending, timestamps of high precision in microseconds."""
+        with _Damage(self.source):
+            for _, at in self.blocks:
+                yield from (value for value, _ in self._entries(at))
+
+    def _find(self, value: _Value) -> tuple[int, int] | None:
+        wanted = _sort_key(value)
+        # Blocks in front of the one that may hold it begin with values that are not greater.
+        candidates = [at for first, at in self.blocks if _sort_key(first) <= wanted]
+        if not candidates:
+            return None
+        return next((p for v, p in self._entries(candidates[-1]) if _sort_key(v) == wanted), None)
+
+    def _entries(self, at: int) -> Iterator[tuple[_Value, tuple[int, int]]]:
+        (count,) = _INT.unpack_from(self.data, at)
+        at += _INT.size
+        for _ in range(count):
+            value, at = _decode_value(self.data, at, self.type)
+            offset, length = _PLACE.unpack_from(self.data, at)
+            at += _PLACE.size
+            yield value, (offset, length)
+
+
+def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | None:
+    """A bitmap index of a column of some type; None for a layout that is not known.
+
+    FormatError names `source` if it is damaged.
+    """
+    if not has_bitmap(t) or data[:1] != bytes([_VERSION]):
+        return None
+    with _Damage(source):
+        _, row_count, value_count, has_null = _HEADER.unpack_from(data)
+        at = _HEADER.size
+        null_place: tuple[int, int] | None = None
+        if has_null:
+            null_place = _PLACE.unpack_from(data, at)
+            at += _PLACE.size
+        (count,) = _INT.unpack_from(data, at)
+        at += _INT.size
+        firsts = []
+        for _ in range(count):
+            value, at = _decode_value(data, at, t)
+            firsts.append((value, _INT.unpack_from(data, at)[0]))
+            at += _INT.size
+        (size,) = _INT.unpack_from(data, at)
+        start = at + _INT.size
+        blocks = tuple((value, start + offset) for value, offset in firsts)
+        return BitmapIndex(
+            data, t, source, row_count, value_count, null_place, blocks, start + size
+        )
+
+
+def _decode_value(data: bytes, at: int, t: DataType) -> tuple[_Value, int]:
+    if t.root in CHARACTER_ROOTS:
+        (length,) = _INT.unpack_from(data, at)
+        at += _INT.size
+        raw = data[at : at + length]
+        if length < 0 or len(raw) < length:
+            raise ValueError("a text ends too late")
+        return raw.decode(errors="replace"), at + length
+    layout = _LAYOUTS[t.root]
+    return layout.unpack_from(data, at)[0], at + layout.size
+
+
+def _stored(value: _Value, t: DataType) -> _Value:
+    nanos = t.root in TIMESTAMP_ROOTS and (t.precision or 0) > 6
+    return value // _NANOS_PER_MICRO if nanos else value
+
+
+class _Damage:
+    """What fails while an index is taken apart says that it is damaged."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, struct.error | ValueError | IndexError):
+            raise FormatError(f"bitmap index of {self._source} is damaged: {error}") from error

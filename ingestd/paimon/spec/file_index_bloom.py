@@ -1,0 +1,53 @@
+"""Bloom filters of a file index: which values a column certainly does not hold.
+
+Bytes: the number of hash functions (32 bits, big-endian), then the bits, least significant
+first. Specification: File index, bloom-filter.
+"""
+
+import math
+import struct
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.hash64 import Hashes
+
+DEFAULT_ITEMS = 1_000_000
+DEFAULT_FPP = 0.1
+
+_MAX_FUNCTIONS = 1024
+_COUNT = struct.Struct(">i")
+
+
+def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
+    """A filter of some hashes, sized for `items` values and a rate of false positives."""
+    wanted = int(-items * math.log(fpp) / math.log(2) ** 2)
+    size = wanted + 8 - wanted % 8
+    functions = max(1, math.floor(size / items * math.log(2) + 0.5))
+    bits = np.zeros(size, bool)
+    for i in range(1, functions + 1):
+        bits[_places(hashes, i, size)] = True
+    return _COUNT.pack(functions) + np.packbits(bits, bitorder="little").tobytes()
+
+
+def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool_]:
+    """Which of some hashes a filter may hold; FormatError names `source` if it is damaged."""
+    if len(data) <= _COUNT.size:
+        raise FormatError(f"bloom filter of {source} is damaged: it has {len(data)} bytes")
+    (functions,) = _COUNT.unpack_from(data)
+    if not 0 < functions <= _MAX_FUNCTIONS:
+        raise FormatError(f"bloom filter of {source} is damaged: {functions} hash functions")
+    bits = np.frombuffer(data, np.uint8, offset=_COUNT.size)
+    found = np.ones(len(hashes), bool)
+    for i in range(1, functions + 1):
+        places = _places(hashes, i, 8 * len(bits))
+        found &= (bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1 == 1
+    return found
+
+
+def _places(hashes: Hashes, i: int, size: int) -> npt.NDArray[np.int64]:
+    """The bit of the i-th hash function, in the 32-bit arithmetic of Java."""
+    low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
+    combined = (low + np.uint32(i) * high).view(np.int32)
+    return np.where(combined < 0, ~combined, combined).astype(np.int64) % size

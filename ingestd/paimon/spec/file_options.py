@@ -1,0 +1,146 @@
+"""How the files of a table are encoded: format, compression and statistics, per level.
+
+`CoreOptions.at_level` and `CoreOptions.for_changelog` give the options of one kind of file.
+Specification: Data files; SimpleStats.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataField, DataType, walk_types
+from ingestd.paimon.spec.option_rules import FIELDS_PREFIX, STATS_MODE_SUFFIX
+from ingestd.paimon.spec.option_values import int_option
+from ingestd.paimon.spec.table_schema import TableSchema
+
+COMPRESSIONS: Mapping[str, Mapping[str, str]] = {
+    "parquet": {
+        "zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "lz4": "lz4", "brotli": "brotli",
+        "none": "none", "uncompressed": "none",
+    },
+    "orc": {"zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "zlib": "zlib",
+            "none": "uncompressed"},
+    "avro": {"zstd": "zstandard", "zstandard": "zstandard", "deflate": "deflate",
+             "null": "null", "bzip2": "bzip2", "xz": "xz"},
+}  # fmt: skip
+"""File format -> compression as table options name it -> as the library names it."""
+DEFAULT_STATS_MODE = "truncate(16)"
+
+_STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9]\d*\)")
+_AVRO_TIMESTAMP_PRECISION = 6
+_AVRO_TIME_PRECISION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FileStyle:
+    """How the files of one level, or those of the changelog, are encoded."""
+
+    file_format: str
+    file_compression: str
+    stats_modes: Mapping[str, str]
+
+
+def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
+    """Styles of the levels that have one of their own, and under None that of all others.
+
+    ConfigError names an option whose value cannot be understood.
+    """
+    options = schema.options
+    formats = _per_level(options, "file.format.per.level")
+    compressions = _per_level(options, "file.compression.per.level")
+    modes = _per_level(options, "metadata.stats-mode.per.level")
+    general = _stats_mode("metadata.stats-mode", options) or DEFAULT_STATS_MODE
+    file_format = options.get("file.format", "parquet").strip().lower()
+    compression = options.get("file.compression", "zstd").strip().lower()
+    levels: set[int | None] = {None, *formats, *compressions, *modes}
+    return {
+        level: FileStyle(
+            formats.get(level, file_format),
+            compressions.get(level, compression),
+            _stats_modes(schema, modes.get(level, general)),
+        )
+        for level in levels
+    }
+
+
+def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
+    """The style of changelog files, of which `base` is what no option says otherwise."""
+    options = schema.options
+    mode = _stats_mode("changelog-file.stats-mode", options)
+    return FileStyle(
+        options.get("changelog-file.format", base.file_format).strip().lower(),
+        options.get("changelog-file.compression", base.file_compression).strip().lower(),
+        base.stats_modes if mode is None else _stats_modes(schema, mode),
+    )
+
+
+def _per_level(options: Mapping[str, str], name: str) -> dict[int | None, str]:
+    """`0:avro,5:orc` as a mapping."""
+    text, found = options.get(name, ""), dict[int | None, str]()
+    for part in filter(None, map(str.strip, text.split(","))):
+        level, colon, value = part.partition(":")
+        if not (colon and value.strip() and level.strip().isdecimal()):
+            raise ConfigError(f"option '{name}' = '{text}': write it like '0:avro,5:parquet'")
+        found[int(level)] = value.strip().lower()
+        if name.startswith("metadata."):
+            _checked_mode(name, found[int(level)])
+    return found
+
+
+def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
+    """Specification: SimpleStats. Columns past `metadata.stats-keep-first-n-columns` have none."""
+    kept = int_option(schema.options, "metadata.stats-keep-first-n-columns", -1)
+    modes = {}
+    for i, name in enumerate(schema.field_names):
+        own = _stats_mode(f"{FIELDS_PREFIX}{name}{STATS_MODE_SUFFIX}", schema.options)
+        modes[name] = own or (default if kept < 0 or i < kept else "none")
+    return modes
+
+
+def _stats_mode(name: str, options: Mapping[str, str]) -> str | None:
+    text = options.get(name)
+    return None if text is None else _checked_mode(name, text.strip().lower())
+
+
+def _checked_mode(name: str, mode: str) -> str:
+    if _STATS_MODE.fullmatch(mode) is None:
+        raise ConfigError(
+            f"option '{name}' = '{mode}': use none, counts, full or truncate(16) with any length"
+        )
+    return mode
+
+
+def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
+    """UnsupportedError, naming option or column, if files of that style cannot hold `fields`."""
+    known = COMPRESSIONS.get(style.file_format)
+    if known is None:
+        raise UnsupportedError(
+            f"file format '{style.file_format}' is not supported; set 'file.format' (and "
+            f"'file.format.per.level', 'changelog-file.format') to one of {sorted(COMPRESSIONS)}"
+        )
+    if style.file_compression not in known:
+        raise UnsupportedError(
+            f"option 'file.compression' = '{style.file_compression}' is not supported for "
+            f"{style.file_format}; use one of {sorted(known)}"
+        )
+    for column in fields:
+        for t in walk_types(column.type):
+            if not _can_hold(style.file_format, t):
+                raise UnsupportedError(
+                    f"column '{column.name}': files of format {style.file_format} have no data "
+                    f"type {t}; set 'file.format' to 'parquet'"
+                )
+
+
+def _can_hold(file_format: str, t: DataType) -> bool:
+    if t.root == "VARIANT":
+        return file_format == "parquet"
+    if file_format != "avro":
+        return True
+    if t.root == "MULTISET":
+        # Java writes it and cannot read it again.
+        return False
+    if t.root in TIMESTAMP_ROOTS:
+        return (t.precision or 0) <= _AVRO_TIMESTAMP_PRECISION
+    return t.root != "TIME" or (t.precision or 0) <= _AVRO_TIME_PRECISION

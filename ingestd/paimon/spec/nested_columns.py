@@ -1,0 +1,82 @@
+"""Finding a column inside other columns by its path, and putting another one into its place.
+
+Specification: Schema, nested columns.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ingestd.errors import SchemaConflictError
+from ingestd.paimon.spec.data_types import DataField, DataType
+
+Fields = tuple[DataField, ...]
+
+_STEPS = {"ARRAY": "element", "MAP": "value"}
+"""Root of a collection -> the name of what is in it, in a path."""
+
+
+def find_column(fields: Fields, name: str) -> DataField:
+    """The field of that name; SchemaConflictError if there is none."""
+    for field in fields:
+        if field.name == name:
+            return field
+    raise SchemaConflictError(
+        f"there is no column '{name}'; there are {', '.join(field.name for field in fields)}"
+    )
+
+
+def replace_column(fields: Fields, column: DataField) -> Fields:
+    """The fields with the one of the same id replaced."""
+    return tuple(column if field.id == column.id else field for field in fields)
+
+
+def change_siblings(
+    fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
+) -> Fields:
+    """The fields, those changed among which the end of a path stands or would stand.
+
+    SchemaConflictError if the path leads nowhere.
+    """
+    if len(path) == 1:
+        return change(fields)
+    field = find_column(fields, path[0])
+
+    def inside(t: DataType, depth: int) -> DataType:
+        if t.root == "ROW":
+            return replace(t, fields=change_siblings(t.fields, path[depth:], change))
+        return _step(t, path, depth, inside)
+
+    return replace_column(fields, replace(field, type=inside(field.type, 1)))
+
+
+def change_type(
+    fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]
+) -> Fields:
+    """The fields, the type changed to which a path leads; it may end in a collection."""
+    field = find_column(fields, path[0])
+
+    def inside(t: DataType, depth: int) -> DataType:
+        if depth == len(path):
+            return change(t)
+        if t.root == "ROW":
+            return replace(t, fields=change_type(t.fields, path[depth:], change))
+        return _step(t, path, depth, inside)
+
+    return replace_column(fields, replace(field, type=inside(field.type, 1)))
+
+
+def _step(
+    t: DataType, path: Sequence[str], depth: int, inside: Callable[[DataType, int], DataType]
+) -> DataType:
+    """One step of a path into a collection."""
+    name = _STEPS.get(t.root)
+    if name is None or depth >= len(path) or path[depth] != name:
+        steps = f"'{name}' is what leads into it" if name else "nothing is inside it"
+        raise SchemaConflictError(
+            f"column '{'.'.join(path)}' is not there: '{'.'.join(path[:depth])}' is {t}; {steps}"
+        )
+    if t.element is not None:
+        return replace(t, element=inside(t.element, depth + 1))
+    if t.value is None:
+        raise ValueError(f"{t} has no values")
+    return replace(t, value=inside(t.value, depth + 1))

@@ -1,0 +1,272 @@
+"""The schema that comes of changes; columns are known by id, so no data file is touched.
+
+Specification: Schema, changes.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ingestd.errors import SchemaConflictError
+from ingestd.paimon.spec.data_types import DataField, DataType, max_field_id
+from ingestd.paimon.spec.merge_checks import check_merge_options
+from ingestd.paimon.spec.nested_columns import (
+    Fields,
+    change_siblings,
+    change_type,
+    find_column,
+    replace_column,
+)
+from ingestd.paimon.spec.option_changes import (
+    check_option_change,
+    refuse_named_column,
+    rename_in_options,
+)
+from ingestd.paimon.spec.schema_change import (
+    AddColumn,
+    DropColumn,
+    DropPrimaryKey,
+    Move,
+    Place,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+    UpdateComment,
+    path_of,
+    shown,
+)
+from ingestd.paimon.spec.schema_rules import check_schema
+from ingestd.paimon.spec.table_schema import TableSchema, reassign_ids
+from ingestd.paimon.spec.type_casts import can_cast
+
+_Path = tuple[str, ...]
+
+
+def apply_changes(
+    schema: TableSchema,
+    changes: Sequence[SchemaChange],
+    time_millis: int,
+    *,
+    has_snapshots: bool = True,
+) -> TableSchema:
+    """The next version of a schema: id + 1, changes in their order.
+
+    Without snapshots options may change that files are written with. SchemaConflictError says
+    which change the table cannot take, and why.
+    """
+    changed = schema
+    for change in changes:
+        if isinstance(change, SetOption | RemoveOption):
+            value = change.value if isinstance(change, SetOption) else None
+            if has_snapshots:
+                check_option_change(schema.options, change.key, value)
+        if isinstance(change, DropPrimaryKey) and has_snapshots:
+            raise SchemaConflictError("the primary key cannot be dropped: there are files with it")
+        changed = _APPLY[type(change)](changed, change)
+    check_schema(changed.fields, changed.primary_keys, changed.partition_keys, changed.options)
+    check_merge_options(changed)
+    return replace(changed, id=schema.id + 1, time_millis=time_millis)
+
+
+def _flag(schema: TableSchema, name: str, default: str) -> bool:
+    return schema.options.get(name, default).strip().lower() == "true"
+
+
+def _refuse_keys(schema: TableSchema, path: _Path, verb: str, *kinds: str) -> None:
+    """Only columns of the table itself are keys."""
+    keys = {"partition": schema.partition_keys, "primary": schema.primary_keys}
+    for kind in kinds:
+        if len(path) == 1 and path[0] in keys[kind]:
+            raise SchemaConflictError(f"{kind} key column '{path[0]}' cannot be {verb}")
+
+
+def _column_at(
+    schema: TableSchema, path: _Path, change: Callable[[DataField], DataField]
+) -> Fields:
+    def siblings(fields: Fields) -> Fields:
+        return replace_column(fields, change(find_column(fields, path[-1])))
+
+    return change_siblings(schema.fields, path, siblings)
+
+
+def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
+    path, name = path_of(change.name), shown(change.name)
+    if not change.type.nullable:
+        raise SchemaConflictError(
+            f"column '{name}' cannot be added as {change.type}: rows that exist have no "
+            "value for it; add it as nullable"
+        )
+    ids = itertools.count(schema.highest_field_id + 1)
+    column = DataField(
+        next(ids), path[-1], reassign_ids(change.type, ids), description=change.comment
+    )
+
+    def siblings(fields: Fields) -> Fields:
+        if any(field.name == path[-1] for field in fields):
+            raise SchemaConflictError(f"column '{name}' cannot be added: it exists already")
+        if change.move is None:
+            place = _new_position(schema, fields) if len(path) == 1 else len(fields)
+        else:
+            place = _place(fields, change.move)
+        return (*fields[:place], column, *fields[place:])
+
+    fields = change_siblings(schema.fields, path, siblings)
+    return replace(schema, fields=fields, highest_field_id=max_field_id((column,)))
+
+
+def _new_position(schema: TableSchema, fields: Fields) -> int:
+    if _flag(schema, "add-column-before-partition", "false"):
+        for i, field in enumerate(fields):
+            if field.name in schema.partition_keys:
+                return i
+    return len(fields)
+
+
+def _place(fields: Fields, move: Move) -> int:
+    """Where a column is put in among fields without it."""
+    if move.place is Place.FIRST:
+        return 0
+    if move.place is Place.LAST:
+        return len(fields)
+    neighbour = fields.index(find_column(fields, move.reference or ""))
+    return neighbour + (move.place is Place.AFTER)
+
+
+def _move_column(schema: TableSchema, change: UpdateColumnPosition) -> TableSchema:
+    column = find_column(schema.fields, change.name)
+    others = tuple(field for field in schema.fields if field.id != column.id)
+    if change.move.reference == change.name and change.move.place in (Place.AFTER, Place.BEFORE):
+        raise SchemaConflictError(f"column '{change.name}' cannot be moved next to itself")
+    place = _place(others, change.move)
+    if change.move.reference is None and schema.fields.index(column) == place:
+        raise SchemaConflictError(f"column '{change.name}' is {change.move} already")
+    return replace(schema, fields=(*others[:place], column, *others[place:]))
+
+
+def _update_type(schema: TableSchema, change: UpdateColumnType) -> TableSchema:
+    path = path_of(change.name)
+    _refuse_keys(schema, path, "given another type", "partition", "primary")
+    explicit = not _flag(schema, "disable-explicit-type-casting", "false")
+
+    def cast(old: DataType) -> DataType:
+        new = (
+            replace(change.type, nullable=old.nullable) if change.keep_nullability else change.type
+        )
+        _check_nullability(schema, path, old, nullable=new.nullable)
+        if not can_cast(old, new, explicit=explicit):
+            raise SchemaConflictError(
+                f"column '{shown(path)}' of type {old} cannot become {new}: there is no such cast"
+            )
+        # Fields inside a nested type keep their ids: only its nullability can differ here.
+        same = old.as_nullable() == new.as_nullable()
+        return replace(old, nullable=new.nullable) if same else new
+
+    return replace(schema, fields=change_type(schema.fields, path, cast))
+
+
+def _check_nullability(schema: TableSchema, path: _Path, old: DataType, *, nullable: bool) -> None:
+    forbidden = _flag(schema, "alter-column-null-to-not-null.disabled", "true")
+    if old.nullable and not nullable and forbidden:
+        raise SchemaConflictError(
+            f"column '{shown(path)}' of type {old} cannot become NOT NULL: it may hold nulls; set "
+            "'alter-column-null-to-not-null.disabled' = 'false' if it does not"
+        )
+
+
+def _update_nullability(schema: TableSchema, change: UpdateColumnNullability) -> TableSchema:
+    path = path_of(change.name)
+    if change.nullable:
+        _refuse_keys(schema, path, "given nulls", "primary")
+
+    def allow(old: DataType) -> DataType:
+        _check_nullability(schema, path, old, nullable=change.nullable)
+        return replace(old, nullable=change.nullable)
+
+    return replace(schema, fields=change_type(schema.fields, path, allow))
+
+
+def _update_comment(schema: TableSchema, change: UpdateColumnComment) -> TableSchema:
+    set_comment = partial(replace, description=change.comment)
+    return replace(schema, fields=_column_at(schema, path_of(change.name), set_comment))
+
+
+def _update_default(schema: TableSchema, change: UpdateColumnDefaultValue) -> TableSchema:
+    set_default = partial(replace, default_value=change.default_value)
+    return replace(schema, fields=_column_at(schema, path_of(change.name), set_default))
+
+
+def _rename_column(schema: TableSchema, change: RenameColumn) -> TableSchema:
+    path, new = path_of(change.name), change.new_name
+    _refuse_keys(schema, path, "renamed", "partition")
+
+    def siblings(fields: Fields) -> Fields:
+        column = find_column(fields, path[-1])
+        if any(field.name == new for field in fields):
+            raise SchemaConflictError(
+                f"column '{shown(path)}' cannot be renamed to '{new}': that exists already"
+            )
+        return replace_column(fields, replace(column, name=new))
+
+    changed = replace(schema, fields=change_siblings(schema.fields, path, siblings))
+    if len(path) > 1:
+        return changed
+    keys = tuple(new if key == path[0] else key for key in schema.primary_keys)
+    options = rename_in_options(schema.options, path[0], new)
+    return replace(changed, primary_keys=keys, options=options)
+
+
+def _drop_column(schema: TableSchema, change: DropColumn) -> TableSchema:
+    path = path_of(change.name)
+    _refuse_keys(schema, path, "dropped", "partition", "primary")
+    if len(path) == 1:
+        refuse_named_column(schema.options, path[0])
+
+    def siblings(fields: Fields) -> Fields:
+        column = find_column(fields, path[-1])
+        if len(fields) == 1:
+            raise SchemaConflictError(
+                f"column '{shown(path)}' cannot be dropped: at least one column has to stay"
+            )
+        return tuple(field for field in fields if field.id != column.id)
+
+    return replace(schema, fields=change_siblings(schema.fields, path, siblings))
+
+
+def _set_option(schema: TableSchema, change: SetOption) -> TableSchema:
+    return replace(schema, options={**schema.options, change.key: change.value})
+
+
+def _remove_option(schema: TableSchema, change: RemoveOption) -> TableSchema:
+    kept = {key: value for key, value in schema.options.items() if key != change.key}
+    return replace(schema, options=kept)
+
+
+def _update_table_comment(schema: TableSchema, change: UpdateComment) -> TableSchema:
+    return replace(schema, comment=change.comment)
+
+
+def _drop_primary_key(schema: TableSchema, change: DropPrimaryKey) -> TableSchema:
+    return replace(schema, primary_keys=())
+
+
+_APPLY: dict[type, Callable[..., TableSchema]] = {
+    AddColumn: _add_column,
+    UpdateColumnType: _update_type,
+    UpdateColumnNullability: _update_nullability,
+    UpdateColumnComment: _update_comment,
+    UpdateColumnDefaultValue: _update_default,
+    UpdateColumnPosition: _move_column,
+    RenameColumn: _rename_column,
+    DropColumn: _drop_column,
+    SetOption: _set_option,
+    RemoveOption: _remove_option,
+    UpdateComment: _update_table_comment,
+    DropPrimaryKey: _drop_primary_key,
+}

@@ -1,0 +1,99 @@
+"""Statistics files: what ANALYZE found out about a whole table. Specification: Statistics."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ingestd.errors import FormatError
+
+_NUMBERS = ("distinct_count", "null_count", "avg_len", "max_len")
+_TEXTS = ("min", "max")
+_JSON_NAMES = {
+    "id": "colId", "distinct_count": "distinctCount", "min": "min", "max": "max",
+    "null_count": "nullCount", "avg_len": "avgLen", "max_len": "maxLen",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStatistics:
+    """Figures of one column, None where unknown; `min` and `max` as texts of the values.
+
+    Lengths are those of values that are not null: characters, bytes, or the size of the type.
+    """
+
+    name: str
+    id: int
+    distinct_count: int | None = None
+    min: str | None = None
+    max: str | None = None
+    null_count: int | None = None
+    avg_len: int | None = None
+    max_len: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The figures under the names of the file, without those that are unknown."""
+        pairs = ((json_name, getattr(self, name)) for name, json_name in _JSON_NAMES.items())
+        return {name: value for name, value in pairs if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatistics:
+    """Figures of a table as of a snapshot: merged rows, what they take in bytes, columns."""
+
+    snapshot_id: int
+    schema_id: int
+    merged_record_count: int | None
+    merged_record_size: int | None
+    columns: tuple[ColumnStatistics, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """What stands in the file."""
+        figures = {
+            "snapshotId": self.snapshot_id,
+            "schemaId": self.schema_id,
+            "mergedRecordCount": self.merged_record_count,
+            "mergedRecordSize": self.merged_record_size,
+        }
+        known = {name: value for name, value in figures.items() if value is not None}
+        return {**known, "colStats": {one.name: one.document() for one in self.columns}}
+
+
+def encode_statistics(statistics: TableStatistics) -> bytes:
+    """The bytes of a statistics file."""
+    return json.dumps(statistics.document(), indent=2, ensure_ascii=False).encode()
+
+
+def parse_statistics(data: bytes, source: str) -> TableStatistics:
+    """The statistics in the bytes of a file; FormatError names `source`.
+
+    Keys that the specification does not know are ignored.
+    """
+    try:
+        document = json.loads(data)
+        return TableStatistics(
+            snapshot_id=int(document["snapshotId"]),
+            schema_id=int(document["schemaId"]),
+            merged_record_count=_number(document, "mergedRecordCount"),
+            merged_record_size=_number(document, "mergedRecordSize"),
+            columns=tuple(
+                _column(name, one) for name, one in (document.get("colStats") or {}).items()
+            ),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(f"statistics file {source} cannot be read: {error!r}") from error
+
+
+def _column(name: str, document: Mapping[str, Any]) -> ColumnStatistics:
+    values: dict[str, Any] = {}
+    for one in fields(ColumnStatistics):
+        if one.name in _TEXTS and document.get(one.name) is not None:
+            values[one.name] = str(document[one.name])
+        elif one.name in _NUMBERS:
+            values[one.name] = _number(document, _JSON_NAMES[one.name])
+    return ColumnStatistics(name=name, id=int(document["colId"]), **values)
+
+
+def _number(document: Mapping[str, Any], name: str) -> int | None:
+    value = document.get(name)
+    return None if value is None else int(value)

@@ -1,0 +1,220 @@
+"""Every file format, compression and type written here, judged and gone on with by others."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.schema import AddColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.rows_json import sorted_json_lines
+from ingestd.paimon.table.verify import verify
+from tests.support.every_type import COLUMNS, ROWS
+from tests.support.native_tables import alter, native_table, open_native, put
+from tests.support.oracle import Oracle
+from tests.support.pypaimon import Pypaimon
+
+pytestmark = pytest.mark.compat
+
+FORMATS = [
+    *(("parquet", name) for name in ("zstd", "snappy", "gzip", "lz4", "none")),
+    *(("orc", name) for name in ("zstd", "snappy", "lz4", "zlib", "none")),
+    *(("avro", name) for name in ("zstd", "deflate", "null", "bzip2")),
+]
+FAR = ("timestamp3", "timestamp6", "ltz0", "ltz3")
+"""Columns with values beyond the years that ORC timestamps are read of."""
+VARIANTS = [
+    "null", "true", "-129", "70000", "5000000000", "1.5", "1.25e-3", "12345678901234567890.123",
+    '"short"', '"' + "x" * 70 + '"', "[]", '[1,[2,null],{"a":1}]',
+    '{"b":1,"a":{"c":[1,2]},"é\\"":"\\u0001\\n"}', "-0.0", "1e308", "12.340",
+]  # fmt: skip
+NANOS: Mapping[str, Any] = {
+    f"{root}{precision}": f"TIMESTAMP({precision}){zone}"
+    for precision in (7, 8, 9)
+    for root, zone in (("t", ""), ("z", " WITH LOCAL TIME ZONE"))
+}
+
+
+def _agree(oracle: Oracle, table: FileStoreTable) -> list[str]:
+    """Java reads what ingestd reads, byte for byte, and neither finds anything wrong."""
+    warehouse = table.path.removesuffix("/db.db/t")
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert lines == oracle.read_lines(warehouse, "db", "t")
+    assert oracle.fsck(warehouse, "db", "t", "--all", "--orphans") == []
+    assert verify(table) == []
+    return lines
+
+
+def _rows(file_format: str) -> list[dict[str, Any]]:
+    left_out = FAR if file_format == "orc" else ()
+    return [{name: v for name, v in row.items() if name not in left_out} for row in ROWS]
+
+
+@pytest.mark.parametrize(("file_format", "compression"), FORMATS)
+def test_every_type_reads_in_java_as_written(
+    file_format: str, compression: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    # A name with a quotation mark in it is none to Avro.
+    columns = [pair for pair in COLUMNS if pair[0] != "row" or file_format != "avro"]
+    options = {"file.format": file_format, "file.compression": compression, "bucket": "1"}
+    table = native_table(tmp_path, columns, keys=["id"], options=options)
+    put(table, _rows(file_format))
+    assert len(_agree(oracle, table)) == len(ROWS)
+    # Java cannot compact it: some values are beyond what its own writers take.
+    assert oracle.append(tmp_path, "db", "t", [{"id": 99, "string": "java"}], tmp_path)
+    assert len(_agree(oracle, open_native(tmp_path))) == len(ROWS) + 1
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_append_tables_of_other_formats_read_in_java_and_pypaimon(
+    file_format: str, tmp_path: Path, oracle: Oracle, pypaimon: Pypaimon
+) -> None:
+    columns = [("id", "INT"), ("v", "STRING"), ("n", "DECIMAL(20, 2)"), ("at", "TIMESTAMP(3)")]
+    table = native_table(tmp_path, columns, options={"file.format": file_format})
+    put(table, [{"id": n, "v": f"v{n}", "at": n} for n in range(50)])
+    assert len(_agree(oracle, table)) == 50
+    found = pypaimon.read(tmp_path, "db", "t").to_pylist()
+    assert sorted(row["v"] for row in found) == sorted(f"v{n}" for n in range(50))
+
+
+def test_levels_may_have_formats_and_statistics_of_their_own(
+    tmp_path: Path, oracle: Oracle
+) -> None:
+    options = {
+        "bucket": "1", "file.format.per.level": "0:avro,5:orc", "file.compression": "zstd",
+        "file.compression.per.level": "0:deflate,5:zlib", "metadata.stats-mode.per.level": "0:none",
+        "file.suffix.include.compression": "true",
+    }  # fmt: skip
+    table = native_table(tmp_path, [("id", "INT"), ("v", "STRING")], keys=["id"], options=options)
+    put(table, [{"id": n, "v": f"{n}"} for n in range(20)])
+    names = [path.name for path in Path(table.path, "bucket-0").iterdir()]
+    assert [name.partition(".")[2] for name in names] == ["deflate.avro"]
+    _agree(oracle, table)
+    oracle.compact(tmp_path, "db", "t")
+    put(table, [{"id": 3, "v": "new"}])
+    assert len(_agree(oracle, open_native(tmp_path))) == 20
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_nanoseconds_before_and_after_1970_read_the_same(
+    file_format: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": 1, **dict.fromkeys(NANOS, "1969-12-31T23:59:58.123456789")},
+        {"id": 2, **dict.fromkeys(NANOS, "1700-01-02T03:04:05.999999999")},
+        {"id": 3, **dict.fromkeys(NANOS, "2261-12-31T00:00:00.000000001")},
+        {"id": 4},
+    ]
+    shown = [
+        {name: _to_digits(name, value) if name != "id" else value for name, value in row.items()}
+        for row in rows
+    ]
+    fields = [{"name": "id", "type": "INT"}, *({"name": n, "type": t} for n, t in NANOS.items())]
+    spec = {"fields": fields, "options": {"file.format": file_format},
+            "steps": [{"commit": {"rows": shown}}]}  # fmt: skip
+    oracle.write_spec(spec, tmp_path / "java", tmp_path)
+    java = open_native(tmp_path / "java")
+    assert len(_agree(oracle, java)) == 4
+    if file_format == "orc":
+        return
+    own = native_table(tmp_path / "own", [("id", "INT"), *NANOS.items()],
+                       options={"file.format": file_format})  # fmt: skip
+    found = read_table(java)
+    cells = zip(*map(column_values, found.columns), strict=True)
+    put(own, [dict(zip(found.column_names, row, strict=True)) for row in cells])
+    assert _agree(oracle, own) == _agree(oracle, java)
+
+
+def _to_digits(name: str, text: str) -> str:
+    return text[: 20 + int(name[1])] + ("Z" if name[0] == "z" else "")
+
+
+def test_far_timestamps_of_java_come_back_from_int96(tmp_path: Path, oracle: Oracle) -> None:
+    spec = {
+        "fields": [{"name": "id", "type": "INT"}, {"name": "near", "type": "TIMESTAMP(9)"},
+                   {"name": "t", "type": "TIMESTAMP(3)"}],
+        "options": {},
+        "steps": [{"commit": {"rows": [
+            {"id": 1, "near": "1969-12-31T00:00:00.000000001", "t": "9999-12-31T23:59:59.999"},
+            {"id": 2, "near": None, "t": "0001-01-01T00:00:00.000"}]}}],
+    }  # fmt: skip
+    oracle.write_spec(spec, tmp_path, tmp_path)
+    assert len(_agree(oracle, open_native(tmp_path))) == 2
+
+
+@pytest.mark.parametrize("keys", [["id"], []], ids=["primary key", "append"])
+def test_variants_of_java_read_here_and_go_back(
+    keys: list[str], tmp_path: Path, oracle: Oracle
+) -> None:
+    types = {"id": "INT NOT NULL", "v": "VARIANT", "a": {"type": "ARRAY", "element": "VARIANT"}}
+    options = {"bucket": "1"} if keys else {}
+    rows = [
+        {"id": i, "v": {"variant": text}, "a": [{"variant": text}, None]}
+        for i, text in enumerate(VARIANTS)
+    ]
+    spec = {
+        "fields": [{"name": name, "type": t} for name, t in types.items()],
+        "primaryKey": keys,
+        "options": options,
+        "steps": [{"commit": {"rows": [*rows, {"id": 99}]}}],
+    }
+    oracle.write_spec(spec, tmp_path / "java", tmp_path)
+    java = open_native(tmp_path / "java")
+    lines = _agree(oracle, java)
+    own = native_table(tmp_path / "own", list(types.items()), keys=keys, options=options)
+    put(own, read_table(java).to_pylist())
+    assert _agree(oracle, own) == lines
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_multisets_and_maps_with_any_key_read_the_same(
+    file_format: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    columns = [
+        ("id", "INT"),
+        ("texts", {"type": "MULTISET", "element": "STRING"}),
+        ("numbers", {"type": "MULTISET", "element": "BIGINT"}),
+        ("map", {"type": "MAP", "key": "DATE", "value": {"type": "ARRAY", "element": "TIME(3)"}}),
+    ]
+    if file_format == "avro":
+        # Java itself cannot read a MULTISET from Avro.
+        columns = [pair for pair in columns if pair[0] in ("id", "map")]
+    table = native_table(tmp_path, columns, options={"file.format": file_format})
+    put(
+        table,
+        [
+            {"id": 1, "texts": [("a", 2), ("", 1)], "numbers": [(150, 3)],
+             "map": [(19_000, [1, None]), (-1, None)]},
+            {"id": 2, "texts": [], "numbers": None, "map": []},
+        ],
+    )  # fmt: skip
+    _agree(oracle, table)
+    row = {"id": 3, "map": []}
+    oracle.append(tmp_path, "db", "t", [row], tmp_path)
+    assert len(_agree(oracle, open_native(tmp_path))) == 3
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_old_files_of_every_format_read_in_new_columns(
+    file_format: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    row = {"type": "ROW", "fields": [{"id": 0, "name": "x", "type": "INT"}]}
+    columns = [("id", "INT"), ("v", "INT"), ("r", row)]
+    options = {"bucket": "1", "file.format": file_format}
+    table = native_table(tmp_path, columns, keys=["id"], options=options)
+    put(table, [{"id": 1, "v": 5, "r": (7,)}, {"id": 2}])
+    table = alter(
+        table,
+        RenameColumn("v", "w"),
+        UpdateColumnType("w", parse_type("STRING")),
+        AddColumn(("r", "y"), parse_type("DOUBLE")),
+        UpdateColumnType(("r", "x"), parse_type("BIGINT")),
+    )
+    put(table, [{"id": 3, "w": "text", "r": (2**40, 0.5)}])
+    lines = _agree(oracle, table)
+    assert json.loads(lines[0]) == {"id": 1, "w": "5", "r": {"x": 7, "y": None}}

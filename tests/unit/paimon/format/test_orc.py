@@ -1,0 +1,119 @@
+"""ORC files: what is written, and that it comes back."""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pytest
+
+from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.format.orc import encoded_size, read_file, write_file
+from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.arrow import arrow_schema, column_of
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.file_options import COMPRESSIONS
+from ingestd.paimon.table.evolution import evolve
+from tests.support.every_type import COLUMNS, ROWS
+from tests.support.native_tables import native_table, rows_table
+
+PATH = "/t/data-1.orc"
+FAR = {"timestamp3", "timestamp6", "ltz0", "ltz3"}
+
+
+def _table(io: MemoryFileIO, columns: list[tuple[str, Any]], **options: str) -> Any:
+    return native_table("/w", columns, io=io, options={"file.format": "orc", **options})
+
+
+def test_every_type_comes_back() -> None:
+    io = MemoryFileIO()
+    table = _table(io, COLUMNS)
+    near = [{name: v for name, v in row.items() if name not in FAR} for row in ROWS]
+    rows = rows_table(table.schema, near)
+    write_file(io, PATH, rows, table.options)
+    found = evolve(read_file(io, PATH, None), table.schema.fields, table.schema.fields)
+    # NaN is no equal of itself.
+    assert found.drop(["float"]).equals(rows.drop(["float"]).cast(found.drop(["float"]).schema))
+
+
+def test_field_ids_are_attributes_at_any_depth() -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "INT"), ("l", {"type": "ARRAY", "element": "INT"})])
+    rows = rows_table(table.schema, [{"a": 1, "l": [2]}]).cast(pa.schema(list(_with_ids(table))))
+    write_file(io, PATH, rows, table.options)
+    schema = orc.ORCFile(pa.BufferReader(io.read_bytes(PATH))).schema
+    assert schema.field("l").metadata == {b"paimon.id": b"1"}
+    assert schema.field("l").type.value_field.metadata == {b"paimon.id": b"536871936"}
+
+
+def _with_ids(table: Any) -> Any:
+
+    return arrow_schema(table.schema.fields)
+
+
+@pytest.mark.parametrize("name", COMPRESSIONS["orc"])
+def test_chosen_compression_is_used(name: str) -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "INT")], **{"file.compression": name})
+    write_file(io, PATH, rows_table(table.schema, [{"a": 1}] * 100), table.options)
+    file = orc.ORCFile(pa.BufferReader(io.read_bytes(PATH)))
+    assert file.compression.lower() == COMPRESSIONS["orc"][name]
+
+
+def test_unknown_compression_is_refused_by_its_option() -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "INT")], **{"file.compression": "gzip"})
+    with pytest.raises(UnsupportedError, match=r"file\.compression.*gzip"):
+        write_file(io, PATH, rows_table(table.schema, [{"a": 1}]), table.options)
+
+
+def test_columns_come_in_the_order_asked_for_and_absent_ones_are_left_out() -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "INT"), ("b.c", "INT"), ("d", "INT")])
+    write_file(io, PATH, rows_table(table.schema, [{"a": 1, "b.c": 2, "d": 3}]), table.options)
+    assert read_file(io, PATH, ["d", "z", "a"]).to_pydict() == {"d": [3], "a": [1]}
+    assert read_file(io, PATH, ["b.c"]).to_pydict() == {"b.c": [2]}
+    assert read_file(io, PATH, ["z"]).num_rows == 1
+
+
+def test_size_is_told_without_a_file() -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "INT")])
+    rows = rows_table(table.schema, [{"a": n} for n in range(1000)])
+    assert encoded_size(rows, table.options) == write_file(io, PATH, rows, table.options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("TIMESTAMP(6)", -1), ("TIMESTAMP(9)", -1_000_001),
+     ({"type": "ARRAY", "element": "TIMESTAMP(6)"}, [-1]),
+     ({"type": "MAP", "key": "INT", "value": "TIMESTAMP(9)"}, [(1, -1)])],
+)  # fmt: skip
+def test_early_timestamps_that_the_library_would_break_are_refused(kind: Any, value: Any) -> None:
+    t = parse_type(kind)
+    io = MemoryFileIO()
+    options = _table(io, [("a", "INT")]).options
+    with pytest.raises(UnsupportedError, match="column a: timestamps before 1970"):
+        write_file(io, PATH, pa.table({"a": column_of([value], t)}), options)
+
+
+def test_timestamps_beyond_nanoseconds_are_refused_and_not_garbage() -> None:
+    sink = pa.BufferOutputStream()
+    far = pa.table({"a": pa.array([253_402_300_800_000], pa.timestamp("ms"))})
+    orc.write_table(far, sink)
+    io = MemoryFileIO()
+    io.write_new(PATH, sink.getvalue().to_pybytes())
+    with pytest.raises(UnsupportedError, match=PATH):
+        read_file(io, PATH, None)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 50, -1])
+def test_damaged_file_is_a_format_error_that_names_it(cut: int) -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "STRING")])
+    write_file(
+        io, PATH, rows_table(table.schema, [{"a": f"{n}"} for n in range(99)]), table.options
+    )
+    broken = f"{PATH}.broken"
+    io.write_new(broken, io.read_bytes(PATH)[:cut])
+    with pytest.raises(FormatError, match=broken):
+        read_file(io, broken, None)

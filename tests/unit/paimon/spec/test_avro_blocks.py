@@ -1,0 +1,68 @@
+"""Blocks of Avro files: every codec, and every kind of damage."""
+
+import io
+import zlib
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from ingestd.paimon.spec.avro_blocks import (
+    BROKEN,
+    ENCODERS,
+    decode_blocks,
+    decode_records,
+    encode_blocks,
+    encode_records,
+    parse_block_schema,
+)
+
+DOCUMENT = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}
+TEXT = '{"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}'
+ROWS = [{"n": n * n} for n in range(100)]
+SCHEMA = parse_block_schema(DOCUMENT)
+
+
+def rows_of(data: bytes) -> list[dict[str, int]]:
+    blocks = decode_blocks(data).blocks
+    return [row for count, payload in blocks for row in decode_records(SCHEMA, count, payload)]
+
+
+@pytest.mark.parametrize("codec", ENCODERS)
+def test_blocks_of_every_codec_come_back(codec: str) -> None:
+    parts = [ROWS[:60], ROWS[60:]]
+    blocks = [(len(part), encode_records(SCHEMA, part)) for part in parts]
+    data = encode_blocks(TEXT, blocks, codec, 3)
+    assert rows_of(data) == ROWS
+    assert list(fastavro.reader(io.BytesIO(data))) == ROWS if codec != "zstandard" else True
+
+
+def test_snappy_blocks_of_others_are_read_and_their_checksum_is_checked() -> None:
+    payload = encode_records(SCHEMA, ROWS)
+    import_block = _snappy(payload)
+    data = encode_blocks(TEXT, [(100, import_block)], "null").replace(b"\x08null", b"\x0csnappy")
+    assert rows_of(data) == ROWS
+    damaged = encode_blocks(TEXT, [(100, import_block[:-1] + b"?")], "null")
+    with pytest.raises(ValueError, match="checksum"):
+        rows_of(damaged.replace(b"\x08null", b"\x0csnappy"))
+
+
+def _snappy(payload: bytes) -> bytes:
+
+    packed = pa.compress(payload, codec="snappy", asbytes=True)
+    return packed + zlib.crc32(payload).to_bytes(4, "big")
+
+
+@pytest.mark.parametrize("codec", ENCODERS)
+def test_a_file_cut_anywhere_inside_a_block_is_broken(codec: str) -> None:
+    data = encode_blocks(TEXT, [(100, encode_records(SCHEMA, ROWS))], codec)
+    header = len(encode_blocks(TEXT, [], codec))
+    for end in range(header + 1, len(data)):
+        with pytest.raises(BROKEN):
+            rows_of(data[:end])
+
+
+def test_a_block_with_other_records_than_announced_is_broken() -> None:
+    for count in (99, 101, -1):
+        with pytest.raises(BROKEN):
+            decode_records(SCHEMA, count, encode_records(SCHEMA, ROWS))
