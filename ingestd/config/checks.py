@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ingestd.cdc.base import DATA_FORMATS
+from ingestd.cdc.json_columns import refuse_unreadable
 from ingestd.config.document import Document, Path
 from ingestd.config.faults import Fault
-from ingestd.config.model import Config, SourceSection
+from ingestd.config.imagined_columns import imagined_columns, imagined_key
+from ingestd.config.model import CatalogSection, Config, SourceSection
 from ingestd.config.shape import nearest
 from ingestd.config.table_sections import DefaultsSection, TableSection
 from ingestd.errors import IngestdError
@@ -15,13 +17,8 @@ from ingestd.ingest.router import Router
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
 from ingestd.paimon.io.file_io import file_io_for
-from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.options import core_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
-
-_UNKNOWN_KEY = "key"
-"""Stands for the columns of a message key that no message has shown yet."""
-_STATS_MODE = ("fields.", ".stats-mode")
 
 
 def check(config: Config, document: Document) -> list[Fault]:
@@ -76,6 +73,8 @@ class _Checks:
         if warehouse.catalog.metastore not in METASTORES:
             problem = f"unknown metastore{nearest(warehouse.catalog.metastore, METASTORES)}"
             self._add(("warehouse", "catalog", "metastore"), problem)
+        for name, problem in _catalog_problems(warehouse.catalog):
+            self._add(("warehouse", "catalog", name), problem)
 
     def _check_routing(self) -> None:
         database = self._config.warehouse.database
@@ -95,12 +94,14 @@ class _Checks:
 
     def _check_table(self, path: Path, settings: TableSettings) -> None:
         """Make the table that the settings ask for, as far as it is known, and judge it."""
-        columns = _columns(settings)
+        columns = imagined_columns(settings)
         keys = settings.primary_keys
         try:
+            for name, data_type in settings.column_types.items():
+                refuse_unreadable(name, data_type)
             schema = new_schema(
                 list(columns.items()),
-                _imagined_key(settings) if keys is None else keys,
+                imagined_key(settings) if keys is None else keys,
                 settings.partition_keys,
                 settings.options,
                 0,
@@ -109,6 +110,20 @@ class _Checks:
             refuse_unsupported(schema, for_write=True)
         except IngestdError as error:
             self._add(path, error.message)
+
+
+def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
+    """Keys of the catalog that are missing or out of place, and why."""
+    rest = catalog.metastore == "rest"
+    if rest and catalog.uri is None:
+        yield "uri", "is needed with the metastore 'rest'"
+    if rest and not catalog.case_sensitive:
+        yield "case_sensitive", "is for the metastore 'filesystem'"
+    if catalog.token is not None and catalog.auth_file is not None:
+        yield "auth_file", "goes without 'token': give one of them"
+    for name in () if rest else ("uri", "warehouse", "token", "auth_file"):
+        if getattr(catalog, name) is not None:
+            yield name, "is for the metastore 'rest'"
 
 
 def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
@@ -134,35 +149,3 @@ def routing_of(config: Config) -> RoutingConfig:
         merge_shards=routing.merge_shards,
         unmatched=routing.unmatched,
     )
-
-
-def _imagined_key(settings: TableSettings) -> tuple[str, ...]:
-    """A key as the messages may have it: with all columns that the settings need in it."""
-    needed = [*settings.partition_keys, *_bucket_keys(settings)]
-    return tuple(dict.fromkeys([*needed, _UNKNOWN_KEY]))
-
-
-def _columns(settings: TableSettings) -> dict[str, DataType]:
-    """Every column that the settings speak of; types that are not declared are taken for text."""
-    begin, end = _STATS_MODE
-    in_options = [
-        name[len(begin) : -len(end)]
-        for name in settings.options
-        if name.startswith(begin) and name.endswith(end)
-    ]
-    keys = settings.primary_keys
-    names = [
-        *(_imagined_key(settings) if keys is None else keys),
-        *settings.partition_keys,
-        *_bucket_keys(settings),
-        *in_options,
-        *settings.column_types,
-    ]
-    text = DataType("STRING")
-    found = {name: settings.column_types.get(name, text) for name in names}
-    return found or {_UNKNOWN_KEY: text}
-
-
-def _bucket_keys(settings: TableSettings) -> list[str]:
-    texts = settings.options.get("bucket-key", "").split(",")
-    return [one.strip() for one in texts if one.strip()]

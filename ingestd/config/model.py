@@ -45,7 +45,33 @@ class CatalogSection(Section):
 
     metastore: str = Field(
         default="filesystem",
-        description="Kind of catalog; `filesystem` keeps a table in `DB.db/TABLE`.",
+        description="Kind of catalog; `filesystem` keeps a table in `DB.db/TABLE`, `rest` asks a "
+        "server by Paimon's open protocol.",
+    )
+    case_sensitive: bool = Field(
+        default=True,
+        description="Whether names of databases, tables and columns may have capitals "
+        "(`filesystem`).",
+    )
+    uri: str | None = Field(
+        default=None, min_length=1, description="Where the server is (`rest`), as `https://host`."
+    )
+    warehouse: str | None = Field(
+        default=None,
+        min_length=1,
+        description="What the server calls the warehouse (`rest`); without it `warehouse.path`, "
+        "which in any case holds the checkpoint and the files of ingestd itself.",
+    )
+    token: str | None = Field(
+        default=None,
+        min_length=1,
+        repr=False,
+        description="Bearer token for the server (`rest`); write `${env:NAME}` or `${file:PATH}`.",
+    )
+    auth_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File with the bearer token (`rest`), read again whenever it has changed.",
     )
 
 
@@ -139,6 +165,18 @@ class ProcessingSection(Section):
     )
     max_record_bytes: Size = Field(
         default=16 << 20, ge=1 << 10, description="Larger records become dead letters."
+    )
+    max_run_bytes: Size = Field(
+        default=64 << 20,
+        ge=1 << 20,
+        description="Most bytes of rows that a task merges, sorts and writes at a time; a table "
+        "that gets more in one batch gets several files for it.",
+    )
+    index_cache_bytes: Size = Field(
+        default=64 << 20,
+        ge=0,
+        description="Most bytes of hash indexes of dynamic buckets (4 a key) that each worker "
+        "keeps between batches; beyond it index files are read again.",
     )
 
 

@@ -4,10 +4,12 @@ from pathlib import Path as FilePath
 
 from ingestd.config.checks import routing_of, settings_of
 from ingestd.config.load import LoadedConfig
-from ingestd.config.model import ProcessingSection, SourceSection
+from ingestd.config.model import CatalogSection, ProcessingSection, SourceSection
 from ingestd.ingest.context import SourceSettings
 from ingestd.ingest.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.catalog.base import CASE_SENSITIVE
+from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE
 from ingestd.paimon.io.file_io import absolute_path
 
 
@@ -21,6 +23,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         name=pipeline.name,
         warehouse=warehouse,
         metastore=config.warehouse.catalog.metastore,
+        catalog_options=_catalog_options(config.warehouse.catalog, loaded.folder),
         database=config.warehouse.database,
         checkpoint=_located(checkpoint, loaded.folder),
         sources={name: _source(name, one) for name, one in config.sources.items()},
@@ -36,6 +39,20 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         spark=dict(config.spark),
         commit_group_offsets=pipeline.commit_offsets_to_kafka,
     )
+
+
+def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:
+    """Options of the catalog under Paimon's names; those that are not given are left out."""
+    if section.metastore != "rest":
+        return {CASE_SENSITIVE: str(section.case_sensitive).lower()}
+    file = None if section.auth_file is None else str(folder / section.auth_file)
+    given = {
+        "uri": section.uri,
+        "warehouse": section.warehouse,
+        TOKEN: section.token,
+        TOKEN_FILE: file,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _source(name: str, section: SourceSection) -> SourceSettings:
@@ -57,6 +74,8 @@ def _limits(section: ProcessingSection) -> BatchLimits:
         max_chunk_records=section.max_chunk_records,
         max_chunk_bytes=section.max_chunk_bytes,
         max_record_bytes=section.max_record_bytes,
+        max_run_bytes=section.max_run_bytes,
+        index_cache_bytes=section.index_cache_bytes,
         slots=section.write_tasks,
     )
 

@@ -16,9 +16,13 @@ import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.merge_rules import MergeRules
 
 MERGE_ENGINES: Mapping[str, str] = {
+    "aggregation": "ingestd.paimon.merge.aggregation",
     "deduplicate": "ingestd.paimon.merge.deduplicate",
+    "first-row": "ingestd.paimon.merge.first_row",
+    "partial-update": "ingestd.paimon.merge.partial_update",
 }
 """Merge engine name -> module with the functions of `MergeEngine`."""
 
@@ -46,11 +50,11 @@ class MergeEngine(Protocol):
     """A module of this package. Specification: Merge engines."""
 
     def merge(
-        self, rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys | None = None
+        self, rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
     ) -> pa.Table:
-        """One row of each key, ordered by key.
+        """One row of each key, ordered by key; `keys` says which rows are older.
 
-        `rows` stand from oldest to newest within a key unless `keys` says their order.
+        Keys of which every row is ignored may have none.
         """
         ...
 

@@ -5,9 +5,24 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ingestd.paimon.merge.base import SortedKeys, sort_keys
+from ingestd.paimon.merge.merged_rows import MergeInput
+from ingestd.paimon.spec.merge_rules import MergeRules
 
 
-def merge(rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys | None = None) -> pa.Table:
-    """The newest row of each key, ordered by key."""
+def merge(
+    rows: pa.Table,
+    key_columns: Sequence[str],
+    keys: SortedKeys | None = None,
+    rules: MergeRules | None = None,
+) -> pa.Table:
+    """The newest row of each key, ordered by key.
+
+    Without `keys` the rows stand from oldest to newest. If the rules ignore deletions, the newest
+    row that is none; keys of deletions only have no row.
+    """
     keys = sort_keys(rows, key_columns) if keys is None else keys
-    return rows.take(keys.order[keys.last])
+    if rules is None or not rules.ignore_delete:
+        return rows.take(keys.order[keys.last])
+    given = MergeInput.of(rows, keys, rules)
+    newest = given.events.last(~given.ignored)
+    return rows.take(given.events.rows[newest[newest >= 0]])

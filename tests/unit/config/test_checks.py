@@ -52,9 +52,9 @@ def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str)
         ("routing: {excluding_tables: '('}", "routing", "no regular expression"),
         ("routing: {table_mapping: {a: 'x/y'}}", "routing.table_mapping.a", "slash"),
         (
-            "defaults: {options: {merge-engine: aggregation}}",
+            "defaults: {options: {merge-engine: newest-wins}}",
             "defaults.options",
-            "option 'merge-engine' = 'aggregation' is not supported",
+            "option 'merge-engine' = 'newest-wins' is not supported",
         ),
         ("defaults: {options: {no.such.option: 1}}", "defaults.options", "no.such.option"),
         ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),

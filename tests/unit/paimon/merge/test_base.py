@@ -98,4 +98,4 @@ def test_what_cannot_be_a_key_is_refused(column: pa.Array) -> None:
 
 def test_an_unknown_merge_engine_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="partial-update"):
-        load_merge_engine("partial-update")
+        load_merge_engine("newest-wins")

@@ -1,0 +1,159 @@
+"""Sums and products of decimals.
+
+What stays in bounds is added in whole arrays. A key that may leave them goes row by row, since
+what Java makes of it depends on where: a number that is too large becomes null, and the next
+value starts anew. Specification: Merge engines.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge.events import RETRACT, Chosen, Events, Mask, Ops, spread, whole
+from ingestd.paimon.spec.arrow import Array, Column
+
+_COMPACT_DIGITS = 18
+_LIMB = 32
+_WORD = 64
+
+_Words = npt.NDArray[np.int64]
+_Step = Callable[[int | None, int, bool], int | None]
+"""What there is, a value, and whether it is taken back -> what there is then; unscaled."""
+
+
+def decimal_sum(column: Column, events: Events, ops: Ops) -> Column:
+    """The sum of what is no null; what is taken back is subtracted."""
+    array = whole(column)
+    kind: Any = array.type
+    chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
+    words = _words(array)[events.rows[chosen.at]]
+    taken_back = ops[chosen.at] == RETRACT
+    present, result = chosen.present, np.zeros((events.count, 2), np.int64)
+    result[present] = _limb_sums(words, taken_back, chosen)
+    # Compact numbers may leave the precision, but not 64 bits; the bound is a float, so near it
+    # the exact way decides.
+    limit = 2.0**62 if kind.precision <= _COMPACT_DIGITS else 10.0**kind.precision * (1 - 1e-9)
+    doubtful = _bounds(words, chosen) >= limit
+    if bool(doubtful.any()):
+        row_by_row(words, taken_back, chosen, _adding(kind.precision), (result, present, doubtful))
+    return _from_words(result, present, kind)
+
+
+def decimal_product(column: Column, events: Events, ops: Ops) -> Column:
+    """The product of what is no null, rounded half up to the scale at every step; what is taken
+    back is divided by. UnsupportedError for a quotient without an end, as in Java."""
+    array = whole(column)
+    kind: Any = array.type
+    chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
+    words = _words(array)[events.rows[chosen.at]]
+    result, present = np.zeros((events.count, 2), np.int64), np.zeros(events.count, np.bool_)
+    step = _multiplying(kind.precision, kind.scale)
+    every = np.ones(events.count, np.bool_)
+    row_by_row(words, ops[chosen.at] == RETRACT, chosen, step, (result, present, every))
+    return _from_words(result, present, kind)
+
+
+def row_by_row(
+    words: _Words,
+    taken_back: Mask,
+    chosen: Chosen,
+    step: _Step,
+    into: tuple[_Words, Mask, Mask],
+) -> None:
+    """Fold the keys that the last of `into` marks, writing their words and presence."""
+    result, present, wanted = into
+    mine = np.flatnonzero(wanted[chosen.key])
+    found: dict[int, int | None] = {}
+    rows = zip(
+        chosen.key[mine].tolist(), words[mine].tolist(), taken_back[mine].tolist(), strict=True
+    )
+    for key, (low, high), back in rows:
+        found[key] = step(found.get(key), (high << _WORD) + low % 2**_WORD, back)
+    for key in np.flatnonzero(wanted).tolist():
+        value = found.get(key)
+        present[key] = value is not None
+        low = (value or 0) % 2**_WORD
+        result[key] = (low - 2**_WORD if low >= 2 ** (_WORD - 1) else low, (value or 0) >> _WORD)
+
+
+def _adding(precision: int) -> _Step:
+    limit = 2 ** (_WORD - 1) if precision <= _COMPACT_DIGITS else 10**precision
+
+    def step(now: int | None, value: int, back: bool) -> int | None:
+        total = (now or 0) + (-value if back else value)
+        return total if -limit < total < limit else None
+
+    return step
+
+
+def _multiplying(precision: int, scale: int) -> _Step:
+    def step(now: int | None, value: int, back: bool) -> int | None:
+        if now is None:
+            return None if back else value
+        exact = _quotient(now, value) * 10**scale if back else Fraction(now * value, 10**scale)
+        rounded = int(abs(exact) + Fraction(1, 2))
+        signed = rounded if exact >= 0 else -rounded
+        return signed if rounded < 10**precision else None
+
+    return step
+
+
+def _quotient(now: int, value: int) -> Fraction:
+    if value == 0:
+        raise UnsupportedError("a product cannot take back the factor 0")
+    exact = Fraction(now, value)
+    rest = exact.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        raise UnsupportedError(
+            f"a product cannot take back a factor: {now} / {value} has no end; set "
+            "'fields.<column>.ignore-retract' = 'true'"
+        )
+    return exact
+
+
+def _words(array: Array) -> _Words:
+    """Low and high half of each 128-bit number."""
+    data: Any = array.buffers()[1]
+    if data is None:
+        return np.zeros((len(array), 2), np.int64)
+    words = np.frombuffer(data, np.int64)
+    return words[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
+
+
+def _bounds(words: _Words, chosen: Chosen) -> npt.NDArray[np.float64]:
+    """The sum of the absolute values of each key, nearly."""
+    values = np.abs(words[:, 1] * 2.0**_WORD + words[:, 0].view(np.uint64))
+    sums = np.add.reduceat(values, chosen.starts) if len(values) else values
+    return spread(sums, chosen.present)
+
+
+def _limb_sums(words: _Words, taken_back: Mask, chosen: Chosen) -> _Words:
+    """128-bit sums from sums of 32-bit limbs, of the keys that have events."""
+    starts = chosen.starts
+    if not len(starts):
+        return np.zeros((0, 2), np.int64)
+    mask = 2**_LIMB - 1
+    low, high = words[:, 0], words[:, 1]
+    limbs = [low & mask, (low >> _LIMB) & mask, high & mask, high >> _LIMB]
+    sign = np.where(taken_back, -1, 1)
+    sums = [np.add.reduceat(limb * sign, starts) for limb in limbs]
+    for place in range(3):
+        sums[place + 1] = sums[place + 1] + (sums[place] >> _LIMB)
+        sums[place] = sums[place] & mask
+    return np.stack([sums[0] | (sums[1] << _LIMB), sums[2] | (sums[3] << _LIMB)], axis=1)
+
+
+def _from_words(words: _Words, present: Mask, kind: pa.DataType) -> Array:
+    validity = pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
+    data = pa.py_buffer(words.tobytes())
+    missing = int(len(present) - np.count_nonzero(present))
+    array: Array = pa.Array.from_buffers(kind, len(present), [validity, data], missing)
+    return array

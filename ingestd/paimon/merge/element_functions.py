@@ -1,0 +1,167 @@
+"""The aggregate functions collect, merge_map, nested_update and nested_partial_update.
+
+Keys into which only values come are folded in whole arrays; the others, and nested_update with a
+limit, go element by element (`element_steps`). Specification: Merge engines.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.paimon.merge.element_steps import Fold, collecting, mapping, nesting, stepwise
+from ingestd.paimon.merge.elements import (
+    Elements,
+    first_of_each,
+    is_null,
+    last_of_each,
+    list_array,
+    list_offsets,
+)
+from ingestd.paimon.merge.events import (
+    RETRACT,
+    REVERSED,
+    SET,
+    SKIP,
+    Events,
+    Index,
+    Mask,
+    Ops,
+    whole,
+)
+from ingestd.paimon.merge.value_codes import joint_codes, value_codes
+from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.merge_rules import FieldFunction
+
+
+def collect(column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+    """All elements; with `distinct` each once, in the order in which they came.
+
+    Java keeps distinct elements in no order, and takes no two binary values for equal.
+    """
+    # Java turns older values around only where it wraps the function to ignore retractions.
+    retracts = _keys_with(events, ops == RETRACT)
+    turns = function.ignore_retract
+    elements = Elements.of(column, events, ops, virtual=turns)
+    if not function.distinct and not bool(retracts.any()):
+        return elements.gather(np.arange(len(elements.key)), column.type)
+    kind: Any = elements.values.type
+    binary = pa.types.is_binary(kind)
+    codes = np.arange(len(elements.key)) if binary else value_codes(elements.values)
+    kept = np.ones(len(codes), np.bool_)
+    if function.distinct:
+        kept = first_of_each(elements.key, codes) | _raw(elements, events, ops, turns)
+    return _folded(elements, kept, collecting(function.distinct), (codes, ops, retracts, column))
+
+
+def _raw(elements: Elements, events: Events, ops: Ops, turns: bool) -> Mask:
+    """Elements of cells into which others come without a look at their own repetitions."""
+    if not pa.types.is_nested(elements.values.type):
+        return _ends_with_set(events, ops)[elements.key]
+    of_cell = ops[elements.chosen.at]
+    leads = np.diff(elements.chosen.key, prepend=-1) != 0
+    raw = (of_cell == SET) | (leads & (of_cell == REVERSED) & turns)
+    marks: Mask = raw[elements.event]
+    return marks
+
+
+def merge_map(column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+    """The entries of all maps, the newest of each map key."""
+    retracts = _keys_with(events, ops == RETRACT)
+    elements = Elements.of(column, events, ops, virtual=not bool(retracts.any()))
+    entries: Any = elements.values
+    codes = value_codes(entries.field(0))
+    if bool(retracts.any()):
+        retracts |= _keys_with(events, ops == REVERSED)
+    kept = last_of_each(elements.key, codes)
+    return _folded(elements, kept, mapping(), (codes, ops, retracts, column))
+
+
+def nested_update(column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+    """All rows of the arrays; with `nested_key` the newest of each key, `count_limit` at most."""
+    limited = function.count_limit is not None
+    step_keys = np.ones(events.count, np.bool_) if limited else _keys_with(events, ops == RETRACT)
+    virtual = not bool(step_keys.any())
+    elements = Elements.of(column, events, ops, virtual=virtual)
+    codes = _row_codes(elements.values, function.nested_key)
+    nulls = is_null(elements.values)
+    codes[nulls] = -1
+    if not virtual:
+        step_keys |= _keys_with(events, ops == REVERSED)
+    kept = ~nulls
+    if function.nested_key:
+        kept &= last_of_each(elements.key, codes)
+    kept |= (elements.cells == 1)[elements.key]
+    fold = nesting(bool(function.nested_key), function.count_limit)
+    return _folded(elements, kept, fold, (codes, ops, step_keys, column))
+
+
+def nested_partial_update(
+    column: Column, events: Events, ops: Ops, function: FieldFunction
+) -> Column:
+    """One row of each nested key: of every field the newest value that is no null."""
+    elements = Elements.of(column, events, ops, virtual=True)
+    rows = elements.values
+    alone = (elements.cells == 1)[elements.key]
+    used = np.flatnonzero(alone | ~is_null(elements.values))
+    codes = _row_codes(elements.values, function.nested_key)
+    # Rows of a cell that stands alone stay as they are, so each is a key of its own.
+    codes = np.where(alone, len(codes) + np.arange(len(codes)), codes)[used]
+    key = elements.key[used]
+    order = np.lexsort((np.arange(len(used)), codes, key))
+    groups = joint_codes([key[order], codes[order]], len(order))
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    nested = Events(used[order], starts, groups)
+    kind: Any = rows.type
+    children = [
+        whole(nested.pick(child, nested.last(nested.valid(child))))
+        for child in (_child(rows, number) for number in range(kind.num_fields))
+    ]
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    alone_null = is_null(elements.values)[nested.rows[starts]]
+    merged = pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(alone_null))
+    offsets = list_offsets(key[order][starts], elements.chosen.present)
+    return list_array(column.type, offsets, merged)
+
+
+def _folded(
+    elements: Elements, kept: Mask, fold: Fold, how: tuple[Index, Ops, Mask, Column]
+) -> Array:
+    """The kept elements of most keys, and what `fold` makes of the keys that go by steps."""
+    codes, ops, step_keys, column = how
+    at = np.flatnonzero(kept & ~step_keys[elements.key])
+    if not bool(step_keys.any()):
+        return elements.gather(at, column.type)
+    stepped, present = stepwise(elements, codes, ops, step_keys, fold)
+    at = np.concatenate([at, stepped])
+    at = at[np.argsort(elements.key[at], kind="stable")]
+    offsets = list_offsets(elements.key[at], present)
+    return list_array(column.type, offsets, elements.values.take(at))
+
+
+def _row_codes(rows: Array, names: tuple[str, ...]) -> Index:
+    """Codes of rows by some of their fields, or by all."""
+    if not names:
+        return value_codes(rows).copy()
+    kind: Any = rows.type
+    columns = [value_codes(_child(rows, kind.get_field_index(name))) for name in names]
+    return joint_codes(columns, len(rows)).copy()
+
+
+def _child(rows: Array, number: int) -> Array:
+    """A field of structs, null where the struct is."""
+    struct: Any = rows
+    child: Array = struct.flatten()[number]
+    return child
+
+
+def _keys_with(events: Events, marked: Mask) -> Mask:
+    keys = np.zeros(events.count, np.bool_)
+    keys[events.key[marked]] = True
+    return keys
+
+
+def _ends_with_set(events: Events, ops: Ops) -> Mask:
+    last = events.last(ops != SKIP)
+    ends: Mask = (last >= 0) & (ops[last] == SET)
+    return ends

@@ -1,0 +1,165 @@
+"""What happens to the keys of a merge: rows in order, and per column what each row does to it.
+
+A merge engine says for every column what each event does (an operation); the aggregate function
+of the column folds the events of a key into one value. Specification: Merge engines.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.merge.base import SortedKeys
+from ingestd.paimon.spec.arrow import Array, Column
+
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Ops = npt.NDArray[np.uint8]
+
+SKIP = np.uint8(0)
+"""The row does not concern the column."""
+AGG = np.uint8(1)
+"""The row's value comes after what there is."""
+REVERSED = np.uint8(2)
+"""The row's value comes before what there is: it is older by its sequence group."""
+RETRACT = np.uint8(3)
+"""The row's value is taken back."""
+SET = np.uint8(4)
+"""The row's value replaces what there is, null or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events by key, oldest first within a key; every key has at least one.
+
+    `rows` are positions in the merged table, `starts` the first event of each key, `key` the
+    number of the key of each event.
+    """
+
+    rows: Index
+    starts: Index
+    key: Index
+
+    @classmethod
+    def of(cls, keys: SortedKeys) -> "Events":
+        """One event a row."""
+        return cls(keys.order, np.flatnonzero(keys.first), np.cumsum(keys.first) - 1)
+
+    @property
+    def count(self) -> int:
+        """Number of keys."""
+        return len(self.starts)
+
+    @property
+    def ends(self) -> Index:
+        """Behind the last event of each key."""
+        return np.append(self.starts[1:], len(self.rows))
+
+    @property
+    def sizes(self) -> Index:
+        """Number of events of each key."""
+        return self.ends - self.starts
+
+    def repeated(self, twice: Mask) -> "Events":
+        """The events, the marked ones two times."""
+        again = np.repeat(np.arange(len(self.rows)), 1 + twice)
+        key = self.key[again]
+        return Events(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
+
+    def last(self, marked: Mask) -> Index:
+        """The last marked event of each key, or -1."""
+        at = np.where(marked, np.arange(len(marked)), -1)
+        found: Index = np.maximum.reduceat(at, self.starts) if self.count else at
+        return found
+
+    def first(self, marked: Mask) -> Index:
+        """The first marked event of each key, or -1."""
+        none = len(marked)
+        at = np.where(marked, np.arange(none), none)
+        found: Index = np.minimum.reduceat(at, self.starts) if self.count else at
+        return np.where(found == none, -1, found)
+
+    def valid(self, column: Column) -> Mask:
+        """Whether the cell of each event is no null."""
+        if not column.null_count:
+            return np.ones(len(self.rows), np.bool_)
+        known: Any = column.is_valid()
+        marks: Mask = known.to_numpy(zero_copy_only=False)[self.rows]
+        return marks
+
+    def since_set(self, ops: Ops) -> Mask:
+        """Events that count: from the last SET of the key on, without those that SKIP."""
+        counts: Mask = ops != SKIP
+        sets = ops == SET
+        if bool(sets.any()):
+            counts &= np.arange(len(ops)) >= self.last(sets)[self.key]
+        return counts
+
+    def pick(self, column: Column, at: Index) -> Column:
+        """For each key the cell of an event, null where it is -1."""
+        missing = at < 0
+        if not bool(missing.any()):
+            return column.take(self.rows[at])
+        rows = np.where(missing, 0, self.rows[np.where(missing, 0, at)])
+        indices: Any = pa.array(rows, mask=missing)
+        return column.take(indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Some events of each key, which may have none: `at` are the events, ordered by key."""
+
+    at: Index
+    key: Index
+    count: int
+
+    @classmethod
+    def of(cls, events: Events, marked: Mask) -> "Chosen":
+        """The marked events."""
+        at = np.flatnonzero(marked)
+        return cls(at, events.key[at], events.count)
+
+    @property
+    def offsets(self) -> Index:
+        """Bounds of the events of each key, one more than keys."""
+        return np.searchsorted(self.key, np.arange(self.count + 1))
+
+    @property
+    def present(self) -> Mask:
+        """Keys that have an event."""
+        sizes = np.diff(self.offsets)
+        return sizes > 0
+
+    @property
+    def starts(self) -> Index:
+        """First event of each key that has one."""
+        return self.offsets[:-1][self.present]
+
+
+def in_virtual_order(events: Events, ops: Ops, chosen: Chosen) -> Chosen:
+    """The chosen events as if the older ones had come first, the last REVERSED in front."""
+    older = ops[chosen.at] == REVERSED
+    if not bool(older.any()):
+        return chosen
+    order = np.lexsort((np.where(older, -chosen.at, chosen.at), ~older, chosen.key))
+    return Chosen(chosen.at[order], chosen.key[order], chosen.count)
+
+
+def whole(column: Column) -> Array:
+    """The column as one array."""
+    if isinstance(column, pa.Array):
+        return column
+    array: Any = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    result: Array = array
+    return result
+
+
+def spread(values: npt.NDArray[Any], present: Mask) -> npt.NDArray[Any]:
+    """Values of the keys that are present, zeros in between."""
+    full = np.zeros(len(present), values.dtype)
+    full[present] = values
+    return full

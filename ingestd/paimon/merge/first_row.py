@@ -1,0 +1,27 @@
+"""The merge engine that keeps the oldest row of a key. Specification: Merge engines."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge.base import SortedKeys
+from ingestd.paimon.merge.merged_rows import MergeInput
+from ingestd.paimon.spec.merge_rules import MergeRules
+
+
+def merge(
+    rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
+) -> pa.Table:
+    """The oldest row of each key, ordered by key; keys of which every row is ignored have none.
+
+    UnsupportedError for a deletion among several rows of a key, unless deletions are ignored.
+    """
+    given = MergeInput.of(rows, keys, rules)
+    several = ~given.single[given.events.key]
+    if bool((given.retracts & several & ~given.ignored).any()):
+        raise UnsupportedError(
+            "'merge-engine' = 'first-row' takes no deleted rows; set 'ignore-delete' = 'true'"
+        )
+    first = given.events.first(~given.ignored)
+    return rows.take(given.events.rows[first[first >= 0]])

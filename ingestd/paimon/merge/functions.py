@@ -1,0 +1,77 @@
+"""Aggregate functions by name: how the events of a key become one value of a column.
+
+Specification: Merge engines.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge import element_functions, picks, sums, texts, timed_maps
+from ingestd.paimon.merge.events import RETRACT, SKIP, Events, Ops
+from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.merge_rules import FieldFunction
+
+_Plain = Callable[[Column, Events, Ops], Column]
+_Configured = Callable[[Column, Events, Ops, FieldFunction], Column]
+
+PLAIN: Mapping[str, _Plain] = {
+    "sum": sums.total,
+    "product": sums.product,
+    "max": picks.largest,
+    "min": picks.smallest,
+    "last_value": picks.last_value,
+    "last_non_null_value": picks.last_non_null_value,
+    "first_value": picks.first_value,
+    "first_non_null_value": picks.first_non_null_value,
+    "first_not_null_value": picks.first_non_null_value,
+    "bool_and": picks.smallest,
+    "bool_or": picks.largest,
+    "primary-key": picks.primary_key,
+}
+"""Functions without options of their own."""
+
+CONFIGURED: Mapping[str, _Configured] = {
+    "listagg": texts.listagg,
+    "collect": element_functions.collect,
+    "merge_map": element_functions.merge_map,
+    "merge_map_with_keytime": timed_maps.merge_map_with_keytime,
+    "nested_update": element_functions.nested_update,
+    "nested_partial_update": element_functions.nested_partial_update,
+}
+"""Functions with options."""
+
+RETRACTABLE = frozenset(
+    {
+        "sum", "product", "last_value", "last_non_null_value", "primary-key", "collect",
+        "merge_map", "nested_update",
+    }
+)  # fmt: skip
+"""Functions from which a value can be taken back."""
+
+
+def takes_retractions(function: FieldFunction) -> bool:
+    """Whether deletions do no harm: values are taken back, or deletions are ignored."""
+    return function.ignore_retract or function.name in RETRACTABLE
+
+
+def fold(name: str, column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+    """One cell a key; `name` is the column's. UnsupportedError names a function that cannot take
+    back what it is asked to, or that does not exist here."""
+    if function.ignore_retract:
+        ops = np.where(ops == RETRACT, SKIP, ops)
+    elif function.name not in RETRACTABLE and bool((ops == RETRACT).any()):
+        raise UnsupportedError(
+            f"aggregate function '{function.name}' of column '{name}' cannot take back the value "
+            f"of a deleted row; set 'fields.{name}.ignore-retract' = 'true' or 'ignore-delete' = "
+            "'true'"
+        )
+    if function.name in PLAIN:
+        return PLAIN[function.name](column, events, ops)
+    if function.name not in CONFIGURED:
+        raise UnsupportedError(
+            f"aggregate function '{function.name}' of column '{name}' is not supported; these "
+            f"are: {', '.join(sorted({*PLAIN, *CONFIGURED}))}"
+        )
+    return CONFIGURED[function.name](column, events, ops, function)

@@ -1,0 +1,125 @@
+"""Aggregate functions whose result is one of the values: the row that has it is looked for.
+
+Each takes a column, the events and what they do to it, and gives one cell a key.
+Specification: Merge engines.
+"""
+
+import numpy as np
+
+from ingestd.paimon.merge.events import (
+    AGG,
+    RETRACT,
+    REVERSED,
+    SET,
+    SKIP,
+    Events,
+    Index,
+    Ops,
+    spread,
+)
+from ingestd.paimon.merge.value_order import order_codes
+from ingestd.paimon.spec.arrow import Column
+
+
+def last_value(column: Column, events: Events, ops: Ops) -> Column:
+    """The newest value, null or not; null once it is taken back."""
+    at = events.last((ops != SKIP) & (ops != REVERSED))
+    return events.pick(column, _without(at, ops[at] == RETRACT))
+
+
+def primary_key(column: Column, events: Events, ops: Ops) -> Column:
+    """The value of the newest row, of whatever kind."""
+    return events.pick(column, events.last((ops != SKIP) & (ops != REVERSED)))
+
+
+def last_non_null_value(column: Column, events: Events, ops: Ops) -> Column:
+    """The newest value that is no null; null once such a one is taken back."""
+    known = events.valid(column)
+    decides = (ops == SET) | (known & ((ops == AGG) | (ops == RETRACT)))
+    at = events.last(decides)
+    empty = (at < 0) | (ops[at] == RETRACT) | ~known[at]
+    at = _without(at, empty)
+    older = known & (ops == REVERSED)
+    if bool(older.any()):
+        # An older value fills in for none.
+        since = np.where(decides, np.arange(len(ops)), -1)
+        after = older & (np.arange(len(ops)) > _floor(events, since))
+        at = np.where(at < 0, events.first(after), at)
+    return events.pick(column, at)
+
+
+def first_value(column: Column, events: Events, ops: Ops) -> Column:
+    """The oldest value, null or not."""
+    merges = (ops == AGG) | (ops == REVERSED)
+    first = events.first(merges)
+    begins = np.zeros(len(ops), np.bool_)
+    begins[first[first >= 0]] = True
+    # The first merge fixes the value, unless it is of an older row: then what is there stays.
+    decides = (ops == SET) | (begins & (ops == AGG)) | (~begins & (ops == REVERSED))
+    return events.pick(column, events.last(decides))
+
+
+def first_non_null_value(column: Column, events: Events, ops: Ops) -> Column:
+    """The oldest value that is no null."""
+    first = events.first(events.valid(column) & (ops == AGG))
+    begins = np.zeros(len(ops), np.bool_)
+    begins[first[first >= 0]] = True
+    at = events.last((ops == SET) | begins)
+    older = ops == REVERSED
+    if bool(older.any()):
+        at = _with_older(events, ops, events.valid(column), at)
+    return events.pick(column, at)
+
+
+def _with_older(events: Events, ops: Ops, known: np.ndarray, at: Index) -> Index:
+    """Row by row, for keys into which older rows come."""
+    at = at.copy()
+    for key in np.unique(events.key[ops == REVERSED]).tolist():
+        place, fixed = -1, False
+        for event in range(int(events.starts[key]), int(events.ends[key])):
+            op = ops[event]
+            if op == SET:
+                place = event
+            elif op == AGG and not fixed and known[event]:
+                place, fixed = event, True
+            elif op == REVERSED:
+                if not fixed and place >= 0 and known[place]:
+                    fixed = True
+                else:
+                    place = event
+        at[key] = place
+    return at
+
+
+def largest(column: Column, events: Events, ops: Ops) -> Column:
+    """The maximum; nulls do not count."""
+    return _extreme(column, events, ops, np.maximum)
+
+
+def smallest(column: Column, events: Events, ops: Ops) -> Column:
+    """The minimum; nulls do not count."""
+    return _extreme(column, events, ops, np.minimum)
+
+
+def _extreme(column: Column, events: Events, ops: Ops, choose: np.ufunc) -> Column:
+    counts = events.since_set(ops) & events.valid(column)
+    at = np.flatnonzero(counts)
+    codes, key = order_codes(column)[events.rows[at]], events.key[at]
+    offsets = np.searchsorted(key, np.arange(events.count + 1))
+    present = np.diff(offsets) > 0
+    if not len(at):
+        return events.pick(column, np.full(events.count, -1))
+    best = spread(choose.reduceat(codes, offsets[:-1][present]), present)
+    hits = np.zeros(len(ops), np.bool_)
+    hits[at[codes == best[key]]] = True
+    return events.pick(column, events.first(hits))
+
+
+def _without(at: Index, empty: np.ndarray) -> Index:
+    return np.where(empty, -1, at)
+
+
+def _floor(events: Events, since: Index) -> Index:
+    """For each event the last deciding one of its key, whether before it or behind it."""
+    found: Index = np.maximum.reduceat(since, events.starts)
+    return found[events.key]

@@ -1,0 +1,130 @@
+"""The aggregate functions sum and product.
+
+Whole numbers wrap around as in Java. Floating-point numbers are added one after the other in the
+order of the events, so that the result is Java's to the last bit. Specification: Merge engines.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge.decimals import decimal_product, decimal_sum
+from ingestd.paimon.merge.events import RETRACT, Chosen, Events, Index, Mask, Ops, spread, whole
+from ingestd.paimon.spec.arrow import Array, Column
+
+_LONG_KEY = 64
+"""From so many events on a key is folded by itself instead of together with the others."""
+
+Numbers = npt.NDArray[Any]
+_Reduce = Callable[[Numbers, Numbers, Index], Numbers]
+"""One number a key, from values, whether each is taken back, and the first one of each key."""
+
+
+def total(column: Column, events: Events, ops: Ops) -> Column:
+    """The sum of what is no null; what is taken back is subtracted."""
+    if pa.types.is_decimal(column.type):
+        return decimal_sum(column, events, ops)
+    return _reduced(column, events, ops, _sums)
+
+
+def product(column: Column, events: Events, ops: Ops) -> Column:
+    """The product of what is no null; what is taken back is divided by.
+
+    UnsupportedError if whole numbers are divided by zero.
+    """
+    if pa.types.is_decimal(column.type):
+        return decimal_product(column, events, ops)
+    return _reduced(column, events, ops, _products)
+
+
+def _reduced(column: Column, events: Events, ops: Ops, reduce: _Reduce) -> Column:
+    array = whole(column)
+    counts = events.since_set(ops) & events.valid(array)
+    if reduce is _products:
+        counts &= ~_leading_divisions(events, ops, counts)
+    chosen = Chosen.of(events, counts)
+    filled: Any = array.fill_null(0) if array.null_count else array
+    values = filled.to_numpy()[events.rows[chosen.at]]
+    present = chosen.present
+    folded = reduce(values, ops[chosen.at] == RETRACT, chosen.starts)
+    cells: Array = pa.array(spread(folded, present), column.type, mask=~present)
+    return cells
+
+
+def _leading_divisions(events: Events, ops: Ops, counts: Mask) -> Mask:
+    """Values that are taken back where nothing is yet: there is nothing to divide."""
+    divides: Mask = counts & (ops == RETRACT)
+    if not bool(divides.any()):
+        return divides
+    first = events.first(counts & ~divides)[events.key]
+    leading: Mask = divides & ((first < 0) | (np.arange(len(ops)) < first))
+    return leading
+
+
+def _sums(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
+    if bool(taken_back.any()):
+        values = np.where(taken_back, -values, values)
+    if values.dtype.kind == "f":
+        return fold_left(np.add, values, starts)
+    if not len(starts):
+        return values[:0]
+    with np.errstate(over="ignore"):
+        return np.add.reduceat(values, starts).astype(values.dtype)
+
+
+def _products(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
+    with np.errstate(all="ignore"):
+        if bool(taken_back.any()):
+            return _with_divisions(values, taken_back, starts)
+        if values.dtype.kind == "f":
+            return fold_left(np.multiply, values, starts)
+        if not len(starts):
+            return values[:0]
+        return np.multiply.reduceat(values, starts).astype(values.dtype)
+
+
+def _with_divisions(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
+    """One event of each key after the other: dividing does not commute."""
+    sizes = np.diff(np.append(starts, len(values)))
+    result = values[starts].copy()
+    for step in range(1, int(sizes.max(initial=0))):
+        going = np.flatnonzero(sizes > step)
+        at = starts[going] + step
+        now, divides = result[going], taken_back[at]
+        divisor = np.where(divides, values[at], values.dtype.type(1))
+        factor = np.where(divides, values.dtype.type(1), values[at])
+        result[going] = _quotient(now, divisor) * factor
+    return result
+
+
+def _quotient(now: Numbers, divisor: Numbers) -> Numbers:
+    if now.dtype.kind == "f":
+        return now / divisor
+    if bool((divisor == 0).any()):
+        raise UnsupportedError("a product cannot take back the factor 0")
+    # Java cuts towards zero; the smallest number divided by -1 wraps around to itself.
+    cut = now // divisor
+    quotient: Numbers = cut + ((cut * divisor != now) & ((now < 0) != (divisor < 0)))
+    return quotient
+
+
+def fold_left(function: np.ufunc, values: Numbers, starts: Index) -> Numbers:
+    """The values of each key by a function of two, strictly from left to right.
+
+    `reduceat` would group them differently, and floating-point numbers tell.
+    """
+    sizes = np.diff(np.append(starts, len(values)))
+    result: Numbers = values[starts].copy()
+    short = sizes < _LONG_KEY
+    for step in range(1, int(sizes[short].max(initial=1))):
+        going = np.flatnonzero(short & (sizes > step))
+        result[going] = function(result[going], values[starts[going] + step])
+    for number in np.flatnonzero(~short).tolist():
+        start = int(starts[number])
+        own = values[start : start + int(sizes[number])]
+        result[number] = function.accumulate(own)[-1]
+    return result

@@ -1,0 +1,82 @@
+"""The aggregate function merge_map_with_keytime: of each map key the entry with the latest time.
+
+Every entry's value is a row with a text that tells its time. Specification: Merge engines.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ingestd.paimon.merge.elements import Elements, is_null
+from ingestd.paimon.merge.events import REVERSED, SET, Events, Index, Mask, Ops
+from ingestd.paimon.merge.value_codes import value_codes
+from ingestd.paimon.merge.value_order import order_codes
+from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.merge_rules import FieldFunction
+
+
+def merge_map_with_keytime(
+    column: Column, events: Events, ops: Ops, function: FieldFunction
+) -> Column:
+    """Entries by map key; a null value removes its key, one without a time changes nothing."""
+    elements = Elements.of(column, events, ops)
+    alone = elements.cells == 1
+    at = np.flatnonzero(alone[elements.key])
+    if bool((elements.cells > 1).any()):
+        timed = _Timed.of(elements.values, function.time_field)
+        at = np.union1d(at, timed.fold(elements, ops))
+    at = at[np.argsort(elements.key[at], kind="stable")]
+    return elements.gather(at, column.type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """What there is to know of each entry: its map key, if its value is null, and its time (-1:
+    none)."""
+
+    code: Index
+    removes: Mask
+    time: Index
+
+    @classmethod
+    def of(cls, entries: Array, time_field: str | None) -> "_Timed":
+        struct: Any = entries
+        items: Any = struct.field(1)
+        kind = items.type
+        number = kind.num_fields - 1 if time_field is None else kind.get_field_index(time_field)
+        texts = items.flatten()[number]
+        times = np.where(is_null(texts), -1, order_codes(texts))
+        return cls(value_codes(struct.field(0)), is_null(items), times)
+
+    def fold(self, elements: Elements, ops: Ops) -> Index:
+        """Positions of the entries that stay of the keys with several maps."""
+        chosen = elements.chosen
+        bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
+        found: dict[int, dict[int, int]] = {}
+        several = elements.cells > 1
+        for number in np.flatnonzero(several[chosen.key]).tolist():
+            new = range(int(bounds[number]), int(bounds[number + 1]))
+            key, op = int(chosen.key[number]), ops[chosen.at[number]]
+            now = found.get(key)
+            plain = {int(self.code[entry]): entry for entry in new}
+            if now is None or op == SET:
+                found[key] = plain
+            elif op == REVERSED:
+                self._take_in(plain, list(now.values()))
+                found[key] = plain
+            else:
+                self._take_in(now, list(new))
+        kept = [entry for entries in found.values() for entry in entries.values()]
+        return np.array(kept, np.int64)
+
+    def _take_in(self, now: dict[int, int], new: list[int]) -> None:
+        for entry in new:
+            code = int(self.code[entry])
+            if self.removes[entry]:
+                now.pop(code, None)
+            elif self.time[entry] >= 0 and self._is_later(entry, now.get(code)):
+                now[code] = entry
+
+    def _is_later(self, entry: int, than: int | None) -> bool:
+        return than is None or bool(self.removes[than]) or bool(self.time[entry] > self.time[than])

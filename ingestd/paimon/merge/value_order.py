@@ -1,0 +1,96 @@
+"""Values of a column as numbers that compare as the values do, nulls below everything.
+
+Texts and binaries compare by their bytes, and NaN is more than all numbers. -0.0 is less than 0.0
+as a value, and equal to it as a sequence. Specification: Merge engines.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.merge.base import Ranks, column_ranks
+from ingestd.paimon.merge.events import Index, Mask, whole
+from ingestd.paimon.spec.arrow import Array, Column
+
+
+def order_codes(column: Column) -> Ranks:
+    """One number a cell; that of a null says nothing."""
+    array = _filled(whole(column))
+    if pa.types.is_floating(array.type):
+        return _float_codes(array)
+    ranks = column_ranks(array)
+    return ranks[0] if len(ranks) == 1 else dense_ranks(ranks)
+
+
+def sequence_ranks(columns: Sequence[Column]) -> Index:
+    """The place of each row in the order of some columns, equal rows sharing one, from 0."""
+    return dense_ranks(sequence_codes(columns))
+
+
+def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
+    """Numbers that order rows by some columns, the most significant first.
+
+    Nulls come first, in a descending order as well.
+    """
+    ranks: list[Ranks] = []
+    for column in columns:
+        if column.null_count:
+            ranks.append(is_valid(column))
+        # Nulls have been filled with one value, so they are equal to each other.
+        codes = column_ranks(_filled(whole(column)))
+        ranks += [_flipped(code) for code in codes] if descending else codes
+    return ranks
+
+
+def dense_ranks(ranks: Sequence[Ranks]) -> Index:
+    """Rows by some numbers, the most significant first, as one number without gaps."""
+    order = np.argsort(ranks[0], kind="stable") if len(ranks) == 1 else np.lexsort(ranks[::-1])
+    differs = np.zeros(len(order), np.bool_)
+    for rank in ranks:
+        ordered = rank[order]
+        differs[1:] |= ordered[1:] != ordered[:-1]
+    dense = np.empty(len(order), np.int64)
+    dense[order] = np.cumsum(differs)
+    return dense
+
+
+def is_valid(column: Column) -> Mask:
+    """Whether each cell is no null."""
+    known: Any = column.is_valid()
+    marks: Mask = known.to_numpy(zero_copy_only=False)
+    return marks
+
+
+def _flipped(codes: Ranks) -> Ranks:
+    # Complements turn the order of whole numbers around, of unsigned ones as well.
+    return ~codes
+
+
+def _filled(array: Array) -> Array:
+    """Any value instead of nulls, which the order of keys does not know."""
+    if not array.null_count:
+        return array
+    kind = array.type
+    if pa.types.is_temporal(kind):
+        carrier = pa.int32() if kind.bit_width == 32 else pa.int64()
+        zero: Any = pa.array([0], carrier).cast(kind)
+        return whole(pc.fill_null(array, zero[0]))
+    return whole(pc.fill_null(array, pa.scalar(_zero(kind), kind)))
+
+
+def _zero(kind: pa.DataType) -> object:
+    if pa.types.is_decimal(kind):
+        return Decimal(0)
+    return {"string": "", "binary": b"", "bool": False}.get(str(kind), 0)
+
+
+def _float_codes(array: Array) -> Ranks:
+    values: Ranks = array.to_numpy(zero_copy_only=False)
+    whole_type = np.int32 if values.dtype == np.float32 else np.int64
+    nan = values.dtype.type("nan")
+    bits: Ranks = np.where(np.isnan(values), nan, values).view(whole_type)
+    return np.where(bits < 0, bits ^ np.iinfo(whole_type).max, bits)

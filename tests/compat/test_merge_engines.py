@@ -1,0 +1,163 @@
+"""Merge engines as Java has them: what either writes merges to the same rows in both."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
+from ingestd.paimon.table.verify import verify
+from tests.support.merge_cases import MergeCase, random_case
+from tests.support.native_tables import native_table, open_native, put, rows_table
+from tests.support.oracle import Oracle, OracleError
+
+pytestmark = pytest.mark.compat
+
+
+def _own(table: FileStoreTable) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in sorted_json_lines(read_table(table), table.schema.fields)]
+
+
+def _java_rows(table: FileStoreTable, batch: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of a batch as the oracle takes them."""
+    lines = json_lines(rows_table(table.schema, batch), table.schema.fields)
+    return [
+        {**json.loads(line), "_kind": RowKind(row["_kind"]).symbol}
+        for line, row in zip(lines, batch, strict=True)
+    ]
+
+
+def _spec(case: MergeCase, batches: Sequence[Any], compact: Sequence[str]) -> dict[str, Any]:
+    fields = [{"name": name, "type": t} for name, t in case.columns[1:]]
+    commits = zip(batches, compact, strict=True)
+    return {
+        "fields": [{"name": "k", "type": "INT NOT NULL"}, *fields],
+        "primaryKey": ["k"],
+        "options": {**case.options, "num-sorted-run.compaction-trigger": "2"},
+        "steps": [{"commit": {"rows": rows, "compact": how}} for rows, how in commits],
+    }
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_tables_merge_alike(seed: int, tmp_path: Path, oracle: Oracle) -> None:
+    random = Random(seed)
+    case = random_case(random)
+    own, java = tmp_path / "own", tmp_path / "java"
+    table = native_table(own, case.columns, keys=["k"], options=case.options)
+    for batch in case.batches:
+        put(table, batch)
+    read = case.settled(_own(table))
+    assert case.settled(oracle.read(own, "db", "t")) == read
+    assert verify(table) == []
+    # The same changes written by Java, whose merging before it writes must be the same, too.
+    batches = [_java_rows(table, batch) for batch in case.batches]
+    oracle.write_spec(_spec(case, batches, ["none"] * len(batches)), java, tmp_path)
+    assert case.settled(_own(open_native(java))) == read
+    oracle.compact(own, "db", "t")
+    compacted = case.settled(oracle.read(own, "db", "t"))
+    assert case.settled(_own(open_native(own))) == compacted
+
+
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_tables_that_java_compacts_on_the_way_read_alike(
+    seed: int, tmp_path: Path, oracle: Oracle
+) -> None:
+    random = Random(seed)
+    case = random_case(random)
+    case.options["changelog-producer"] = random.choice(["lookup", "none"])
+    shape = native_table(tmp_path / "shape", case.columns, keys=["k"], options=case.options)
+    batches = [_java_rows(shape, batch) for batch in case.batches]
+    compact = [random.choice(["none", "auto", "full"]) for _ in batches]
+    oracle.write_spec(_spec(case, batches, compact), tmp_path, tmp_path)
+    found = case.settled(_own(open_native(tmp_path)))
+    assert found == case.settled(oracle.read(tmp_path, "db", "t"))
+
+
+def test_the_first_row_is_visible_once_java_has_compacted(tmp_path: Path, oracle: Oracle) -> None:
+    options = {"bucket": "1", "merge-engine": "first-row", "ignore-delete": "true"}
+    table = native_table(tmp_path, [("k", "INT"), ("v", "STRING")], keys=["k"], options=options)
+    put(table, [{"k": 1, "v": "first"}, {"k": 1, "v": "second"}, {"k": 2, "_kind": 3}])
+    put(table, [{"k": 1, "v": "third"}, {"k": 2, "v": "other"}])
+    assert _own(table) == oracle.read(tmp_path, "db", "t") == []
+    oracle.compact(tmp_path, "db", "t")
+    rows = [{"k": 1, "v": "first"}, {"k": 2, "v": "other"}]
+    assert _own(table) == oracle.read(tmp_path, "db", "t") == rows
+    put(table, [{"k": 1, "v": "fourth"}, {"k": 3, "v": "new"}])
+    assert _own(table) == oracle.read(tmp_path, "db", "t") == rows
+
+
+def test_row_kinds_from_a_column_are_java_s(tmp_path: Path, oracle: Oracle) -> None:
+    options = {"bucket": "1", "rowkind.field": "op"}
+    columns = [("k", "INT"), ("op", "STRING"), ("v", "STRING")]
+    table = native_table(tmp_path, columns, keys=["k"], options=options)
+    put(table, [{"k": n, "op": "+I", "v": "a"} for n in range(4)])
+    put(table, [{"k": 1, "op": "-D", "v": "a"}, {"k": 2, "op": "+U", "v": "b", "_kind": 3}])
+    assert [row["k"] for row in _own(table)] == [0, 2, 3]
+    assert _own(table) == oracle.read(tmp_path, "db", "t")
+    with pytest.raises(UnsupportedError, match=r"'rowkind\.field' holds something else"):
+        put(table, [{"k": 1, "op": "delete"}])
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_nulls_are_the_oldest_in_either_order(order: str, tmp_path: Path, oracle: Oracle) -> None:
+    options = {"bucket": "1", "sequence.field": "s,t", "sequence.field.sort-order": order}
+    columns = [("k", "INT"), ("s", "INT"), ("t", "DOUBLE"), ("v", "INT")]
+    table = native_table(tmp_path, columns, keys=["k"], options=options)
+    cells = [None, -1, 7]
+    pairs = [(s, t) for s in cells for t in (None, -0.0, 0.0, 2.5)]
+    for k, first in enumerate(pairs):
+        for n, (s, t) in enumerate([first, *pairs[k:]]):
+            put(table, [{"k": k, "s": s, "t": t, "v": n}])
+    assert _own(table) == oracle.read(tmp_path, "db", "t")
+
+
+WRONG: Any = {
+    "unknown sequence field": {"sequence.field": "x"},
+    "sequence field twice": {"sequence.field": "v,v"},
+    "aggregated sequence field": {
+        "merge-engine": "aggregation", "sequence.field": "v", "fields.v.aggregate-function": "sum",
+    },
+    "first-row by sequence": {"merge-engine": "first-row", "sequence.field": "v"},
+    "first-row with input": {"merge-engine": "first-row", "changelog-producer": "input"},
+    "unknown row kind column": {"rowkind.field": "x"},
+    "unknown column": {"fields.x.aggregate-function": "sum"},
+    "unknown group column": {"merge-engine": "partial-update", "fields.v.sequence-group": "x"},
+    "column in two groups": {
+        "merge-engine": "partial-update", "fields.v.sequence-group": "a",
+        "fields.w.sequence-group": "a",
+    },
+    "function without group": {
+        "merge-engine": "partial-update", "fields.a.aggregate-function": "sum",
+    },
+    "ignored and removed": {
+        "merge-engine": "partial-update", "ignore-delete": "true",
+        "partial-update.remove-record-on-delete": "true",
+    },
+    "groups and removal": {
+        "merge-engine": "partial-update", "fields.v.sequence-group": "a",
+        "partial-update.remove-record-on-delete": "true",
+    },
+    "removal by no group": {
+        "merge-engine": "partial-update", "fields.v.sequence-group": "a",
+        "partial-update.remove-record-on-sequence-group": "a",
+    },
+    "unknown function": {"merge-engine": "aggregation", "fields.a.aggregate-function": "total"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_options_that_java_refuses_are_refused(name: str, tmp_path: Path, oracle: Oracle) -> None:
+    columns = [("k", "INT"), ("v", "INT"), ("w", "INT"), ("a", "INT")]
+    with pytest.raises(ConfigError):
+        native_table(tmp_path / "own", columns, keys=["k"], options=WRONG[name])
+    fields = [{"name": column, "type": t} for column, t in columns]
+    spec = {"fields": fields, "primaryKey": ["k"], "options": {"bucket": "1", **WRONG[name]}}
+    with pytest.raises(OracleError):
+        oracle.write_spec({**spec, "steps": []}, tmp_path / "java", tmp_path)

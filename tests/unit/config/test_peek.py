@@ -1,0 +1,31 @@
+"""A look into an unchecked configuration: what is plain to see, and None for the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from ingestd.config.peek import peek_spark
+
+
+def peek(tmp_path: Path, text: str, **environ: str) -> dict[str, str] | None:
+    file = tmp_path / "some.yaml"
+    file.write_text(text)
+    return peek_spark(file, environ)
+
+
+def test_the_section_is_seen(tmp_path: Path) -> None:
+    assert peek(tmp_path, "spark: {spark.driver.memory: 2g}") == {"spark.driver.memory": "2g"}
+    assert peek(tmp_path, "pipeline: {name: a}") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["spark: [", "spark: {a: 1}", "spark: x", "- a", "", "spark: {a: '${env:A}'}", "spark:"],
+)
+def test_what_takes_understanding_is_left_alone(tmp_path: Path, text: str) -> None:
+    assert peek(tmp_path, text) is None
+
+
+def test_an_override_or_no_file_is_left_alone(tmp_path: Path) -> None:
+    assert peek(tmp_path, "spark: {}", INGESTD__SPARK__X="1") is None
+    assert peek_spark(tmp_path / "none.yaml", {}) is None
