@@ -28,26 +28,31 @@ class Run:
     topics: Numbers
 
 
-def runs(blobs: Sequence[RowBlob], max_bytes: int) -> Iterator[Run]:
+def runs(
+    blobs: Sequence[RowBlob], max_bytes: int, *, by_number: bool = False, whole: bool = False
+) -> Iterator[Run]:
     """The rows of blobs in runs of about `max_bytes` at most, though at least one blob.
 
     Ranks order rows across runs; no run holds a rank twice. Rows of a table with left-out cells
-    are one run, as an older value may be in any earlier row.
+    are one run, as an older value may be in any earlier row, and so are all rows with `whole`: for
+    merges that may not leave out a row and take it in later. The rows of a run are in order, or
+    with `by_number` as they came where whoever takes them goes by their ranks alone.
     """
-    together = any(
+    fills = any(
         name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
     )
+    together, in_order = whole or fills, fills or not by_number
     ranks = arrival_ranks(blobs)
     held: list[int] = []
     size = 0
     for number, blob in enumerate(blobs):
         if held and not together and size + blob.rows.nbytes > max_bytes:
-            yield _run(blobs, ranks, held)
+            yield _run(blobs, ranks, held, in_order=in_order)
             held, size = [], 0
         held.append(number)
         size += blob.rows.nbytes
     if held:
-        yield _run(blobs, ranks, held)
+        yield _run(blobs, ranks, held, in_order=in_order)
 
 
 def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
@@ -87,7 +92,9 @@ def _concatenated(parts: list[Numbers]) -> Numbers:
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def _run(blobs: Sequence[RowBlob], ranks: list[Numbers], picked: list[int]) -> Run:
+def _run(
+    blobs: Sequence[RowBlob], ranks: list[Numbers], picked: list[int], *, in_order: bool
+) -> Run:
     topics: dict[tuple[str, str], int] = {}
     owners: list[int] = []
     for number in picked:
@@ -97,7 +104,7 @@ def _run(blobs: Sequence[RowBlob], ranks: list[Numbers], picked: list[int]) -> R
     rows = pa.concat_tables(tables, promote_options="default")
     of_topic = np.repeat(owners, [table.num_rows for table in tables])
     rank = _concatenated([ranks[number] for number in picked])
-    if bool((np.diff(rank) < 0).any()):
+    if in_order and bool((np.diff(rank) < 0).any()):
         order = np.argsort(rank)
         rows, of_topic = rows.take(order), of_topic[order]
     return Run(rows, of_topic)

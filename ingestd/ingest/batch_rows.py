@@ -53,21 +53,24 @@ def take_records(chunk: RecordChunk, picked: npt.NDArray[np.int64]) -> RecordChu
         keys=[chunk.keys[i] for i in indexes],
         values=[chunk.values[i] for i in indexes],
         headers=None if chunk.headers is None else [chunk.headers[i] for i in indexes],
+        sizes=None if chunk.sizes is None else chunk.sizes[picked],
     )
+
+
+def record_sizes(chunk: RecordChunk) -> npt.NDArray[np.int64]:
+    """Bytes of key and value of each record."""
+    if chunk.sizes is not None:
+        return chunk.sizes
+    pairs = zip(chunk.keys, chunk.values, strict=True)
+    sizes = (len(key or b"") + len(value or b"") for key, value in pairs)
+    return np.fromiter(sizes, np.int64, len(chunk.values))
 
 
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[Rejected]]:
     """The records of at most `max_bytes` of key and value, and those that are larger, rejected."""
-    largest_key = max(map(len, filter(None, chunk.keys)), default=0)
-    largest_value = max(map(len, filter(None, chunk.values)), default=0)
-    if largest_key + largest_value <= max_bytes:
+    sizes = record_sizes(chunk)
+    if int(sizes.max(initial=0)) <= max_bytes:
         return chunk, []
-    sizes = np.array(
-        [
-            len(key or b"") + len(value or b"")
-            for key, value in zip(chunk.keys, chunk.values, strict=True)
-        ]
-    )
     rejected = [
         _rejected(
             chunk,
@@ -81,8 +84,6 @@ def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, lis
         )
         for index in np.flatnonzero(sizes > max_bytes).tolist()
     ]
-    if not rejected:
-        return chunk, []
     return take_records(chunk, np.flatnonzero(sizes <= max_bytes)), rejected
 
 

@@ -9,6 +9,7 @@ import json
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,9 @@ BUCKET = "ingestd:bucket"
 HASH = "ingestd:hash"
 UNAVAILABLE_PREFIX = "ingestd:unavailable:"
 """Columns beside those of the table; no source column can have such a name and reach a table."""
+
+Blob: TypeAlias = bytes | pa.Buffer
+"""Rows are a buffer, everything else is bytes; rows that passed through a shuffle are bytes too."""
 
 _METADATA_KEY = b"ingestd"
 _REPORT_MARK = b"ingestd-report\0"
@@ -83,14 +87,19 @@ class Report:
         return bool(self.discoveries or self.truncates)
 
 
-def encode_rows(origin: Origin, rows: pa.Table) -> bytes:
+def encode_rows(origin: Origin, rows: pa.Table) -> pa.Buffer:
     """Rows as a blob; their schema metadata is replaced by the origin."""
     document = [origin.table, origin.source, origin.topic, origin.partition, origin.offset]
     schema = rows.schema.with_metadata({_METADATA_KEY: json.dumps(document).encode()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_table(rows.replace_schema_metadata(schema.metadata))
-    return sink.getvalue().to_pybytes()
+    return sink.getvalue()
+
+
+def as_bytes(blob: Blob) -> bytes:
+    """A blob as bytes of its own."""
+    return blob if isinstance(blob, bytes) else blob.to_pybytes()
 
 
 def encode_report(report: Report) -> bytes:
@@ -112,26 +121,26 @@ class Received:
     void: bool
 
 
-def receive(blobs: Iterable[bytes]) -> Received:
+def receive(blobs: Iterable[Blob]) -> Received:
     """Decode all blobs of a task; rows of a table come in (topic, partition, offset) order."""
     found: list[RowBlob] = []
     reports: list[Report] = []
     void = False
     for blob in blobs:
-        if blob.startswith(_REPORT_MARK):
-            reports.append(pickle.loads(blob[len(_REPORT_MARK) :]))  # noqa: S301  (our own stage 1)
+        if isinstance(blob, pa.Buffer) or not blob.startswith((_REPORT_MARK, _VOID)):
+            found.append(_decode_rows(blob))
         elif blob == _VOID:
             void = True
         else:
-            found.append(_decode_rows(blob))
+            reports.append(pickle.loads(blob[len(_REPORT_MARK) :]))  # noqa: S301  (our own stage 1)
     rows: dict[str, list[RowBlob]] = {}
     for one in sorted(found, key=lambda blob: blob.origin.order):
         rows.setdefault(one.origin.table, []).append(one)
     return Received(rows, tuple(reports), void or any(report.runs_again for report in reports))
 
 
-def _decode_rows(blob: bytes) -> RowBlob:
-    with pa.ipc.open_stream(pa.py_buffer(blob)) as reader:
+def _decode_rows(blob: Blob) -> RowBlob:
+    with pa.ipc.open_stream(blob) as reader:
         table = reader.read_all()
     table_name, source, topic, partition, offset = json.loads(table.schema.metadata[_METADATA_KEY])
     return RowBlob(

@@ -4,7 +4,7 @@ A value that the table's type cannot hold costs its record, not its neighbours. 
 schema ought to grow by are reported instead of rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -18,6 +18,13 @@ from ingestd.errors import UnsupportedError
 from ingestd.ingest.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.row_groups import Values
 from ingestd.ingest.schema_evolution import columns_beyond
+from ingestd.paimon.merge.merged_rows import Kinds, retractions
+from ingestd.paimon.merge.row_kinds import (
+    NO_KIND,
+    ignored_kinds,
+    kinds_of,
+    retraction_refusal,
+)
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
@@ -26,6 +33,7 @@ from ingestd.paimon.spec.data_types import (
     DataType,
     RowKind,
 )
+from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.evolution import cast_array
 
@@ -76,9 +84,10 @@ def conform(batch: ChangeBatch, schema: TableSchema, declared: Mapping[str, Data
         column = _Column(batch, target, target.name in schema.primary_keys, retracts)
         columns[target.name] = column.values()
         failures.extend(column.failures)
-    if not schema.primary_keys:
-        failures.extend(_changes_without_key(batch))
-    columns.update(_row_columns(batch, schema))
+    rules = merge_rules(schema)
+    kinds = _kinds(batch, columns, rules)
+    failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))
+    columns.update(_row_columns(batch, schema, kinds))
     return Conformed(pa.table(columns), {}, tuple(failures))
 
 
@@ -99,9 +108,16 @@ def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema) -> bool:
     return not bool(failed.any())
 
 
-def _row_columns(batch: ChangeBatch, schema: TableSchema) -> dict[str, Values]:
+def _kinds(batch: ChangeBatch, columns: Mapping[str, Values], rules: MergeRules) -> Kinds:
+    """The row kinds, from a column of the table if its options name one."""
+    if rules.rowkind_field is None:
+        return batch.row_kind.astype(np.int8, copy=False)
+    return kinds_of(columns[rules.rowkind_field])
+
+
+def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[str, Values]:
     columns = {
-        KIND: pa.array(batch.row_kind.astype(np.int8, copy=False)),
+        KIND: pa.array(kinds),
         OFFSET: pa.array(batch.offset.astype(np.int64, copy=False)),
     }
     # Rows of a snapshot share one position, so there it identifies no row.
@@ -116,15 +132,26 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema) -> dict[str, Values]:
     return columns
 
 
-def _changes_without_key(batch: ChangeBatch) -> list[Failure]:
-    changes = batch.row_kind != RowKind.INSERT
-    if not bool(changes.any()):
-        return []
-    message = (
-        "an update or delete of a table without a primary key; name its key in the table's "
-        "primary_keys to apply it"
-    )
-    return [Failure(changes, "key", "change-without-key", message)]
+def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failure]:
+    """Rows of no kind, and changes that the table has no way to take."""
+    unknown = kinds == NO_KIND
+    if bool(unknown.any()):
+        message = f"column {rules.rowkind_field} ('rowkind.field') is none of +I, -U, +U, -D"
+        yield Failure(unknown, "merge", "row-kind", message)
+    ignored = ignored_kinds(rules, kinds)
+    if keyed:
+        refusal = retraction_refusal(rules)
+        refused = retractions(kinds) & ~ignored
+        if refusal is not None and bool(refused.any()):
+            yield Failure(refused, "merge", "deletion", refusal)
+        return
+    changes = (kinds != RowKind.INSERT) & ~ignored & ~unknown
+    if bool(changes.any()):
+        message = (
+            "an update or delete of a table without a primary key; name its key in the table's "
+            "primary_keys to apply it"
+        )
+        yield Failure(changes, "key", "change-without-key", message)
 
 
 class _Column:

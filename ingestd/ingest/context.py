@@ -6,13 +6,13 @@ to every task of the batch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ingestd.cdc.base import SourceTable
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.index_entries import IndexEntries
 
 Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
 """Source -> topic -> partition -> first offset that is not in the table yet."""
@@ -108,7 +108,7 @@ class TableContext:
 
     identifier: str
     table: FileStoreTable
-    index_entries: Mapping[tuple[bytes, int, str], IndexManifestEntry] = field(default_factory=dict)
+    index_entries: IndexEntries = field(default_factory=IndexEntries)
     sequence_base: int = 0
     assigners: int = 1
     covered: Coverage = field(default_factory=dict)
@@ -119,7 +119,13 @@ class TableContext:
 
     def truncated(self, position: int) -> "TableContext":
         """The context for the batch that empties the table and keeps rows behind the position."""
-        return replace(self, truncate_before=position, index_entries={}, snapshot_id=None)
+        return replace(
+            self, truncate_before=position, index_entries=IndexEntries(), snapshot_id=None
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The state of a frozen dataclass with slots pickles in ten times the time.
+        return TableContext, tuple(getattr(self, name) for name in TableContext.__slots__)
 
     def covered_until(self, source: str, topic: str, partition: int) -> int:
         """First offset of the topic partition that the table does not hold; 0 if never seen."""
@@ -131,10 +137,12 @@ class BatchContext:
     """All that the tasks of one batch share.
 
     `tables` by identifier "database.table"; one that is routed to but absent here has yet to be
-    created. `settings` are by target table name (without database) and complete themselves with
-    `defaults`. `slots` is the number of tasks of the write stage. `dead_letters` is the
+    created, or is one of `others`: tables that exist, which nothing of the batch's topics has
+    reached before. `settings` are by target table name (without database) and complete themselves
+    with `defaults`. `slots` is the number of tasks of the write stage. `dead_letters` is the
     identifier of the table of rejected records, which must be among `tables`.
-    `max_run_bytes` bounds the rows of one table that a write task holds at a time.
+    `max_run_bytes` bounds the rows of one table that a write task works on at a time,
+    `index_cache_bytes` the hash indexes that a worker keeps for later tasks.
     """
 
     pipeline: str
@@ -144,12 +152,14 @@ class BatchContext:
     sources: Mapping[str, SourceSettings]
     dead_letters: str
     slots: int = 1
+    others: frozenset[str] = frozenset()
     defaults: TableSettings = field(default_factory=TableSettings)
     settings: Mapping[str, TableSettings] = field(default_factory=dict)
     max_chunk_records: int = 50_000
     max_chunk_bytes: int = 32 << 20
     max_record_bytes: int = 16 << 20
-    max_run_bytes: int = 256 << 20
+    max_run_bytes: int = 64 << 20
+    index_cache_bytes: int = 64 << 20
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Settings of a target table, defaults included."""

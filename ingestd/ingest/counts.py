@@ -49,7 +49,8 @@ class Counts:
     no row; `rejected` records by (stage, reason). `rows` counts rows written by (table, row kind)
     before rows of one key are merged; `skipped` rows left out by (table, reason): "covered" (the
     table has them), "truncated" (older than a truncate), "repeated" (sent twice by the source),
-    "excluded" (by routing; the table is ""). `files` and `file_bytes` count data files by table.
+    "ignored" (by the table's options), "excluded" (by routing; the table is ""). `files` and
+    `file_bytes` count data files by table.
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)

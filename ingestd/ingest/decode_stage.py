@@ -21,6 +21,7 @@ from ingestd.ingest.batch_rows import (
 )
 from ingestd.ingest.blobs import (
     OFFSET,
+    Blob,
     Origin,
     encode_report,
     encode_rows,
@@ -41,7 +42,7 @@ from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
-Pairs = Iterator[tuple[int, bytes]]
+Pairs = Iterator[tuple[int, Blob]]
 
 
 def decode_ranges(
@@ -206,6 +207,11 @@ class _DecodeTask:
         )
         self._findings.discoveries.add(found)
 
+    def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
+        """Have the batch run again with a table that exists, but was not thought to be needed."""
+        place = (chunk.topic, chunk.partition, offset)
+        self._findings.discoveries.add(Discovery(table, feed, {}, (), *place, fresh=True))
+
     def _note_truncates(
         self, source: str, chunk: RecordChunk, decoded: Decoded
     ) -> list[DeadLetter]:
@@ -214,6 +220,8 @@ class _DecodeTask:
         for truncate in decoded.truncates:
             table = self._router.route(chunk.topic, truncate.source)
             target = self._context.tables.get(table) if table else None
+            if table in self._context.others:
+                self._ask_for(table, Feed(source, *truncate.source), chunk, truncate.offset)
             if target is None:
                 continue
             covered = target.covered_until(source, chunk.topic, chunk.partition)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk
+from ingestd.ingest.batch_rows import record_sizes
 from ingestd.ingest.blobs import Report
 from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
@@ -36,8 +37,7 @@ class Findings:
         """Count the records and bytes of a chunk."""
         where = TopicPartition(source, chunk.topic, chunk.partition)
         self.counts.records[where] += len(chunk.offsets)
-        keys = sum(map(len, filter(None, chunk.keys)))
-        self.counts.bytes[where] += keys + sum(map(len, filter(None, chunk.values)))
+        self.counts.bytes[where] += int(record_sizes(chunk).sum())
 
     def note_source(self, table: str, feed: Feed, topic: str) -> None:
         """Note where rows of a table come from."""

@@ -5,55 +5,34 @@ only spares reading it again. One `Lake` belongs to one driver and is not shared
 but for `commit`, which may run for different tables at once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ingestd.errors import FencedError
-from ingestd.ingest.context import BatchContext, Coverage, TableContext
+from ingestd.ingest.context import BatchContext, Coverage
 from ingestd.ingest.dead_letter import dead_letter_schema
+from ingestd.ingest.lake_table import LakeTable, mark_of, open_table, table_context
 from ingestd.ingest.mirror import (
     Mirror,
-    SnapshotMark,
-    TableHistory,
     decode_mirror,
-    effective_coverage,
     encode_mirror,
-    holds,
 )
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.ingest.progress import (
     Step,
-    TableProgress,
     advance,
-    decode_properties,
     encode_properties,
     furthest,
     start_offsets,
 )
+from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema
-from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.commit import CommitResult, commit
 from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.snapshot_manager import find_snapshot
-from ingestd.paimon.table.table_state import TableState, load_state, newest_of_user, with_user
-
-
-@dataclass(frozen=True, slots=True)
-class LakeTable:
-    """One table: its handle, the state of its newest snapshot, and what of the stream it holds.
-
-    `progress` is the record of our newest snapshot; `coverage` may be further, because batches
-    without rows for the table leave no record in it.
-    """
-
-    table: FileStoreTable
-    state: TableState
-    progress: TableProgress | None = None
-    coverage: Coverage = field(default_factory=dict)
-    newest: SnapshotMark | None = None
+from ingestd.paimon.table.table_state import with_user
 
 
 class Lake:
@@ -76,6 +55,8 @@ class Lake:
         self._mirror_path = f"{settings.warehouse}/.ingestd/{settings.name}/progress.json"
         self._mirror: Mirror | None = None
         self._until: Coverage = {}
+        self._by_topic: dict[tuple[str, str], set[str]] = {}
+        self._unsettled: set[str] = set()
         self.epoch = 1
         self.tables: dict[str, LakeTable] = {}
 
@@ -90,7 +71,7 @@ class Lake:
         for name in self._candidates():
             found = self._load(name)
             if found.progress is not None or (self._mirror and name in self._mirror.tables):
-                self.tables[name] = found
+                self._take(name, found)
         self.ensure(self.dead_letters, dead_letter_schema(self._now_ms()))
         epochs = [one.progress.epoch for one in self.tables.values() if one.progress]
         self.epoch = max(epochs, default=0) + 1
@@ -104,14 +85,14 @@ class Lake:
         if name in self.tables:
             return
         self._catalog.create_table(Identifier.parse(name), schema, ignore_if_exists=True)
-        self.tables[name] = self._load(name)
+        self._take(name, self._load(name))
 
     def adopt(self, name: str) -> FileStoreTable | None:
         """Open a table that exists in the catalog but was not known here; None if there is none."""
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
                 return None
-            self.tables[name] = self._load(name)
+            self._take(name, self._load(name))
         return self.tables[name].table
 
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
@@ -119,16 +100,36 @@ class Lake:
         table = self._catalog.alter_table(Identifier.parse(name), changes, self._now_ms())
         self.tables[name] = replace(self.tables[name], table=table)
 
-    def context(self, slots: int, truncates: Mapping[str, int]) -> BatchContext:
-        """What the tasks of a batch must know; `truncates` are those found in this batch."""
+    def fed_by(self, source: str, topic: str) -> Collection[str]:
+        """Names of the tables that a topic has ever brought rows to."""
+        return self._by_topic.get((source, topic), ())
+
+    def context(
+        self,
+        slots: int,
+        truncates: Mapping[str, int],
+        ranges: Iterable[OffsetRange] | None = None,
+        also: Collection[str] = (),
+    ) -> BatchContext:
+        """What the tasks of a batch must know; `truncates` are those found in this batch.
+
+        Given the batch's `ranges`, it holds the tables that their topics have fed before, and
+        those of `also`; the names of all others are in `others`. Otherwise it holds all tables.
+        """
         settings = self._settings
+        wanted = set(self.tables)
+        if ranges is not None:
+            topics = {(one.source, one.topic) for one in ranges}
+            wanted = {self.dead_letters, *also, *truncates}
+            wanted = wanted.union(*(self.fed_by(*topic) for topic in topics)) & self.tables.keys()
         return BatchContext(
             pipeline=settings.name,
             database=settings.database,
             tables={
-                name: _table_context(name, one, truncates.get(name))
-                for name, one in self.tables.items()
+                name: table_context(name, self.tables[name], truncates.get(name))
+                for name in sorted(wanted)
             },
+            others=frozenset(self.tables.keys() - wanted),
             routing=settings.routing,
             sources=settings.sources,
             dead_letters=self.dead_letters,
@@ -138,6 +139,8 @@ class Lake:
             max_chunk_records=settings.limits.max_chunk_records,
             max_chunk_bytes=settings.limits.max_chunk_bytes,
             max_record_bytes=settings.limits.max_record_bytes,
+            max_run_bytes=settings.limits.max_run_bytes,
+            index_cache_bytes=settings.limits.index_cache_bytes,
         )
 
     @property
@@ -158,10 +161,11 @@ class Lake:
         state = with_user(one.table, one.state, user)
         progress = advance(one.progress, step)
         newest = one.newest.commit_identifier if one.newest else 0
+        record = encode_properties(progress)
         committable = ManifestCommittable(
             identifier=max(state.committed[user], newest) + 1,
             messages=tuple(messages),
-            properties=encode_properties(progress),
+            properties=record,
             overwrite=overwrite,
         )
         result = commit(one.table, user, committable, state=state, now_ms=self._now_ms())
@@ -171,37 +175,60 @@ class Lake:
                 f"identifier {committable.identifier} first; stop one of the two"
             )
         if result.status == "committed" and result.snapshot is not None:
-            self.tables[name] = LakeTable(
+            landed = LakeTable(
                 table=one.table,
                 state=result.state,
                 progress=progress,
                 coverage=furthest(one.coverage, progress.covered),
-                newest=_mark(result.snapshot),
+                newest=mark_of(result.snapshot),
+                record=record,
             )
+            self._note_topics(name, landed)
+            self.tables[name] = landed
         return result
 
     def finish(self, until: Coverage) -> None:
-        """Note that everything up to `until` is in the tables, and write the mirror."""
-        self._until = furthest(self._until, until)
-        for name, one in self.tables.items():
+        """Note that everything up to `until` is in the tables, and write the mirror.
+
+        Costs what moved since the last batch, and the writing of one document.
+        """
+        for name in self._unsettled.union(*map(self._fed_by_key, self._moved(until))):
+            one = self.tables[name]
             own = {
-                source: {
-                    topic: partitions
-                    for topic, partitions in topics.items()
-                    if topic in one.coverage.get(source, {})
-                }
-                for source, topics in until.items()
-                if source in one.coverage
+                source: {topic: until[source][topic] for topic in topics if topic in until[source]}
+                for source, topics in one.coverage.items()
+                if source in until
             }
             self.tables[name] = replace(one, coverage=furthest(one.coverage, own))
+        self._unsettled.clear()
+        self._until = furthest(self._until, until)
         marks = {name: one.newest for name, one in self.tables.items()}
-        records = {
-            name: encode_properties(one.progress)
-            for name, one in self.tables.items()
-            if one.progress is not None
-        }
+        records = {name: one.record for name, one in self.tables.items() if one.record}
         mirror = Mirror(self._settings.name, marks, self._until, records)
         self._io.overwrite(self._mirror_path, encode_mirror(mirror))
+
+    def _moved(self, until: Coverage) -> list[tuple[str, str]]:
+        """Topics with an offset that is not the one of the batch before."""
+        return [
+            (source, topic)
+            for source, topics in until.items()
+            for topic, partitions in topics.items()
+            if partitions != self._until.get(source, {}).get(topic)
+        ]
+
+    def _fed_by_key(self, key: tuple[str, str]) -> Collection[str]:
+        return self.fed_by(*key)
+
+    def _take(self, name: str, found: LakeTable) -> None:
+        """Know a table that was opened just now; the next batch's end counts for it whole."""
+        self._note_topics(name, found)
+        self._unsettled.add(name)
+        self.tables[name] = found
+
+    def _note_topics(self, name: str, one: LakeTable) -> None:
+        for source, topics in one.coverage.items():
+            for topic in topics:
+                self._by_topic.setdefault((source, topic), set()).add(name)
 
     def _candidates(self) -> list[str]:
         """Tables that may be ours: those of the mirror, or without one all of the database."""
@@ -216,35 +243,7 @@ class Lake:
 
     def _load(self, name: str) -> LakeTable:
         table = self._catalog.get_table(Identifier.parse(name))
-        state = load_state(table)
-        newest = newest_of_user(table, state, self._settings.commit_user)
-        mark = _mark(newest) if newest else None
-        history = self._history(name, table, state, mark)
-        if newest is not None:
-            progress = decode_properties(newest.properties, table.paths.snapshot(newest.id))
-        else:
-            progress = self._mirrored(name, history)
-            mark = self._mirror.tables[name] if self._mirror and progress else None
-        own = progress.covered if progress else {}
-        coverage = effective_coverage(own, self._mirror, name, history)
-        return LakeTable(table, state, progress, coverage, mark)
-
-    def _mirrored(self, name: str, history: TableHistory) -> TableProgress | None:
-        """The record of our newest snapshot if that has expired, as the mirror kept it."""
-        if self._mirror is None or not holds(self._mirror, name, history):
-            return None
-        return decode_properties(self._mirror.records.get(name, {}), self._mirror_path)
-
-    def _history(
-        self, name: str, table: FileStoreTable, state: TableState, newest: SnapshotMark | None
-    ) -> TableHistory:
-        marked = self._mirror.tables.get(name) if self._mirror else None
-        now_there = find_snapshot(table.io, table.paths, marked.snapshot_id) if marked else None
-        return TableHistory(
-            newest=newest,
-            latest_id=state.snapshot.id if state.snapshot else None,
-            time_of_marked=now_there.time_millis if now_there else None,
-        )
+        return open_table(name, table, self._settings.commit_user, self._mirror, self._mirror_path)
 
     def _read_mirror(self) -> Mirror | None:
         try:
@@ -252,24 +251,3 @@ class Lake:
         except FileNotFoundError:
             return None
         return decode_mirror(data, self._mirror_path)
-
-
-def _mark(snapshot: Snapshot) -> SnapshotMark:
-    return SnapshotMark(snapshot.id, snapshot.time_millis, snapshot.commit_identifier)
-
-
-def _table_context(name: str, one: LakeTable, truncate: int | None) -> TableContext:
-    progress = one.progress
-    context = TableContext(
-        identifier=name,
-        table=one.table,
-        index_entries=one.state.index_entries,
-        sequence_base=one.state.max_sequence_number + 1,
-        assigners=one.table.options.dynamic_bucket_assigner_parallelism or 1,
-        covered=one.coverage,
-        truncate_before=progress.truncated if progress else None,
-        feeds=progress.feeds if progress else frozenset(),
-        position_reached=progress.position if progress else -1,
-        snapshot_id=one.state.snapshot.id if one.state.snapshot else None,
-    )
-    return context if truncate is None else context.truncated(truncate)

@@ -74,7 +74,7 @@ def encode_mirror(mirror: Mirror) -> bytes:
         "until": mirror.until,
         "records": {name: dict(record) for name, record in mirror.records.items()},
     }
-    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False).encode()
+    return json.dumps(document, sort_keys=True, ensure_ascii=False).encode()
 
 
 def decode_mirror(data: bytes, where: str) -> Mirror:

@@ -111,12 +111,15 @@ def _positions(reports: Iterable[Report]) -> dict[str, int]:
 def _tables_of_many_partitions(
     context: BatchContext, topics: Mapping[str, frozenset[tuple[str, str]]], counts: Counts
 ) -> frozenset[str]:
-    """Tables whose rows come from more than one topic partition, now or earlier.
+    """Tables of the batch whose rows come from more than one topic partition, now or earlier.
 
     Only there can rows be read after a truncate that came before them in the source.
     """
+    read: dict[tuple[str, str], set[TopicPartition]] = {}
+    for one in counts.records:
+        read.setdefault((one.source, one.topic), set()).add(one)
     wide: set[str] = set()
-    for table in context.tables.keys() | topics.keys():
+    for table, fed_by in topics.items():
         known = context.tables.get(table)
         partitions = {
             TopicPartition(source, topic, partition)
@@ -124,9 +127,7 @@ def _tables_of_many_partitions(
             for topic, by_partition in by_topic.items()
             for partition in by_partition
         }
-        fed_by = topics.get(table, frozenset())
-        partitions |= {one for one in counts.records if (one.source, one.topic) in fed_by}
-        if len(partitions) > 1:
+        if len(partitions.union(*(read.get(topic, ()) for topic in fed_by))) > 1:
             wide.add(table)
     return frozenset(wide)
 

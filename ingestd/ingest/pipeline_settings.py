@@ -12,12 +12,15 @@ class BatchLimits:
 
     `small_batch_records`: a batch of at most this many records runs both stages in one task.
     `slots`: tasks of the write stage; None takes the parallelism of the Spark session.
+    `max_run_bytes` and `index_cache_bytes` are as in `BatchContext`.
     """
 
     small_batch_records: int = 20_000
     max_chunk_records: int = 50_000
     max_chunk_bytes: int = 32 << 20
     max_record_bytes: int = 16 << 20
+    max_run_bytes: int = 64 << 20
+    index_cache_bytes: int = 64 << 20
     slots: int | None = None
 
 
@@ -25,9 +28,10 @@ class BatchLimits:
 class PipelineSettings:
     """One pipeline: sources, routing and tables, the warehouse it writes and where it keeps state.
 
-    `checkpoint` is a directory; `warehouse` the root of the catalog; `max_offsets_per_trigger`
-    bounds the records of one source in one micro-batch; `trigger_seconds` is the least time
-    between the starts of two micro-batches.
+    `checkpoint` is a directory; `warehouse` the root of the catalog, or of ingestd's own files
+    where a server has the catalog; `catalog_options` have Paimon's names.
+    `max_offsets_per_trigger` bounds the records of one source in one micro-batch;
+    `trigger_seconds` is the least time between the starts of two micro-batches.
     """
 
     name: str
@@ -45,6 +49,7 @@ class PipelineSettings:
     limits: BatchLimits = field(default_factory=BatchLimits)
     spark: Mapping[str, str] = field(default_factory=dict)
     commit_group_offsets: bool = True
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def commit_user(self) -> str:

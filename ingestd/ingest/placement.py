@@ -80,14 +80,10 @@ def assigners_of(
     """Number of the bucket assigner of each row, partition by partition."""
     table = target.table
     groups = group_rows(rows, table.schema.partition_keys)
-    assigners = np.zeros(rows.num_rows, np.int64)
-    for number, values in enumerate(partition_values(table, rows, groups.first)):
-        mine = groups.codes == number
-        partition_hash = hash_row(table.partition_types, values)
-        assigners[mine] = assigner_of(
-            partition_hash, hashes[mine], target.assigners, target.assigners
-        )
-    return assigners
+    values = partition_values(table, rows, groups.first)
+    of_groups = np.array([hash_row(table.partition_types, one) for one in values], np.int64)
+    count = target.assigners
+    return assigner_of(of_groups[groups.codes], hashes, count, count).astype(np.int64)
 
 
 def partition_values(

@@ -7,11 +7,12 @@ added, nothing is dropped or renamed. One plan and one schema version per table 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ingestd.errors import SchemaConflictError
+from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.context import BatchContext, TableSettings
 from ingestd.ingest.discovery import Discovery, in_order
 from ingestd.ingest.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.merge_rules import columns_named
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 from ingestd.paimon.spec.schema_change import AddColumn, SchemaChange, UpdateColumnType
@@ -64,6 +65,10 @@ def _new_table(
     keys = _primary_keys(settings, found)
     for name in columns:
         columns[name] = settings.column_types.get(name) or _key_type(columns[name], name in keys)
+    for name in columns_named(settings.options):
+        if name not in columns and name in settings.column_types:
+            # An option needs the column, although no message has shown it yet.
+            columns[name] = settings.column_types[name]
     missing = [name for name in (*keys, *settings.partition_keys) if name not in columns]
     if missing:
         raise SchemaConflictError(
@@ -73,8 +78,8 @@ def _new_table(
     options = _options(context, table, settings, keyed=bool(keys))
     try:
         schema = new_schema(list(columns.items()), keys, settings.partition_keys, options, now_ms)
-    except SchemaConflictError as error:
-        raise SchemaConflictError(
+    except (SchemaConflictError, ConfigError) as error:
+        raise type(error)(
             f"table {table} cannot be created for {found[0]}: {error.message}"
         ) from error
     refuse_unsupported(schema, for_write=True)

@@ -38,6 +38,9 @@ def fill_unavailable(target: TableContext, rows: pa.Table) -> pa.Table:
     kinds = plain.column(KIND).to_numpy()
     origins: dict[str, _Index] = {}
     for mark in marks:
+        if target.table.merge_rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
+            # Merging leaves the older value where a cell is null.
+            continue
         marked: Values = rows.column(mark)
         left_out = pc.fill_null(marked, False).to_numpy()
         origins[mark.removeprefix(UNAVAILABLE_PREFIX)] = _origins(groups, kinds, left_out)

@@ -17,6 +17,7 @@ from ingestd.ingest.blobs import (
     KIND,
     OFFSET,
     POSITION,
+    Blob,
     RowBlob,
     receive,
 )
@@ -27,17 +28,18 @@ from ingestd.ingest.placement import assigners_of, partition_values
 from ingestd.ingest.repeats import repeated_rows
 from ingestd.ingest.row_groups import group_rows
 from ingestd.ingest.unavailable import fill_unavailable
+from ingestd.paimon.merge.row_kinds import ignored_kinds
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner
 from ingestd.paimon.table.commit_message import CommitMessage
+from ingestd.paimon.table.hash_index import CACHE
 from ingestd.paimon.table.write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
 
 
-def write_slot(context: BatchContext, blobs: Iterable[bytes]) -> WriteOutcome:
+def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     """Write the rows of all blobs of a task and hand on the reports among them.
 
     Rows get sequence numbers in the order in which they count. If a blob says that the batch will
@@ -46,6 +48,7 @@ def write_slot(context: BatchContext, blobs: Iterable[bytes]) -> WriteOutcome:
     Raises what reading and writing the tables raises: StorageError, FormatError,
     UnsupportedError.
     """
+    CACHE.limit(context.index_cache_bytes)
     received = receive(blobs)
     counts = Counts()
     messages: dict[str, tuple[CommitMessage, ...]] = {}
@@ -66,13 +69,15 @@ class _TableWriter:
         self._table = target.table
         self._counts = counts
         self._assigners: dict[tuple[bytes, int], DynamicBucketAssigner] = {}
-        self._indexes = _by_partition(target.index_entries.values())
         self._new_name: Callable[[], str] = data_file_names(target.table)
 
     def write(self, parts: list[RowBlob], max_run_bytes: int) -> tuple[CommitMessage, ...]:
         """Messages of all buckets that got rows, and of those whose hash index grew."""
         messages: list[CommitMessage] = []
-        for run in runs(parts, max_run_bytes):
+        # Merging sorts by key and number anyway, so to put the rows in order would be in vain.
+        by_number = bool(self._table.schema.primary_keys)
+        whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
+        for run in runs(parts, max_run_bytes, by_number=by_number, whole=whole):
             rows = self._prepared(run)
             if rows.num_rows:
                 messages.extend(self._write_partitions(rows))
@@ -95,7 +100,7 @@ class _TableWriter:
             self._counts.skip(identifier, "repeated", int(np.count_nonzero(repeated)))
             if bool(repeated.any()):
                 rows = rows.filter(~repeated)
-        rows = fill_unavailable(self._target, rows)
+        rows = fill_unavailable(self._target, self._without_ignored(rows))
         kinds = np.bincount(rows.column(KIND).to_numpy())
         for kind in np.flatnonzero(kinds).tolist():
             self._counts.rows[identifier, kind] += int(kinds[kind])
@@ -104,6 +109,14 @@ class _TableWriter:
             rows = rows.append_column(SEQUENCE_NUMBER, pa.array(numbers))
         done_with = {OFFSET, POSITION, RANK}
         return rows.select([name for name in rows.column_names if name not in done_with])
+
+    def _without_ignored(self, rows: pa.Table) -> pa.Table:
+        """The rows but for those that the table's options tell writers to leave out."""
+        ignored = ignored_kinds(self._table.merge_rules, rows.column(KIND).to_numpy())
+        if not bool(ignored.any()):
+            return rows
+        self._counts.skip(self._target.identifier, "ignored", int(np.count_nonzero(ignored)))
+        return rows.filter(~ignored)
 
     def _write_partitions(self, rows: pa.Table) -> Iterator[CommitMessage]:
         table = self._table
@@ -137,11 +150,11 @@ class _TableWriter:
             return buckets
         hashes = rows.column(HASH).to_numpy()
         owners = assigners_of(self._target, rows, hashes)
-        for number, partition in enumerate(partitions):
-            for owner in np.unique(owners[codes == number]).tolist():
-                mine = (codes == number) & (owners == owner)
-                assigner = self._assigner(partition, int(owner))
-                buckets[mine] = assigner.assign(hashes[mine])
+        order = np.lexsort((owners, codes))
+        borders = np.flatnonzero((np.diff(codes[order]) != 0) | (np.diff(owners[order]) != 0)) + 1
+        for mine in np.split(order, borders):
+            assigner = self._assigner(partitions[int(codes[mine[0]])], int(owners[mine[0]]))
+            buckets[mine] = assigner.assign(hashes[mine])
         return buckets
 
     def _assigner(self, partition: bytes, owner: int) -> DynamicBucketAssigner:
@@ -150,15 +163,8 @@ class _TableWriter:
             self._assigners[key] = DynamicBucketAssigner(
                 self._table,
                 partition,
-                self._indexes.get(partition, []),
+                self._target.index_entries.of_partition(partition),
                 owner,
                 self._target.assigners,
             )
         return self._assigners[key]
-
-
-def _by_partition(entries: Iterable[IndexManifestEntry]) -> dict[bytes, list[IndexManifestEntry]]:
-    found: dict[bytes, list[IndexManifestEntry]] = {}
-    for entry in entries:
-        found.setdefault(entry.partition, []).append(entry)
-    return found

@@ -1,5 +1,7 @@
 """Rows are put in the order of their offsets, whatever order their blobs come in."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from ingestd.ingest.blobs import (
     OFFSET,
     POSITION,
     UNAVAILABLE_PREFIX,
+    Blob,
     Origin,
     Report,
     encode_report,
@@ -29,7 +32,7 @@ def blob(
     table: str = "lake.a",
     positions: list[int] | None = None,
     **extra: list[bool],
-) -> bytes:
+) -> Blob:
     columns = {"id": pa.array(offsets), KIND: pa.array([0] * len(offsets), pa.int8())}
     columns[OFFSET] = pa.array(offsets, pa.int64())
     if positions is not None:
@@ -38,7 +41,7 @@ def blob(
     return encode_rows(Origin(table, "src", topic, partition, offsets[0]), pa.table(columns))
 
 
-def offsets_of(blobs: list[bytes], max_bytes: int = 1 << 20) -> list[list[int]]:
+def offsets_of(blobs: Sequence[Blob], max_bytes: int = 1 << 20) -> list[list[int]]:
     received = receive(blobs)
     return [run.rows.column(OFFSET).to_pylist() for run in runs(received.rows["lake.a"], max_bytes)]
 
@@ -55,6 +58,19 @@ def test_interleaved_blobs_of_one_chunk_are_merged_by_offset() -> None:
 
 def test_rows_of_one_record_keep_their_order() -> None:
     assert offsets_of([blob([3, 3, 4]), blob([4, 4])]) == [[3, 3, 4, 4, 4]]
+
+
+def test_rows_that_go_by_their_ranks_are_not_moved() -> None:
+    received = receive([blob([1, 4, 6]), blob([2, 3])])
+    (run,) = runs(received.rows["lake.a"], 1 << 20, by_number=True)
+    assert run.rows.column(OFFSET).to_pylist() == [1, 4, 6, 2, 3]
+    assert run.rows.column(RANK).to_pylist() == [0, 3, 4, 1, 2]
+
+
+def test_left_out_cells_put_rows_in_order_in_any_case() -> None:
+    received = receive([blob([1, 4], doc=[False, True]), blob([2, 3])])
+    (run,) = runs(received.rows["lake.a"], 1 << 20, by_number=True)
+    assert run.rows.column(OFFSET).to_pylist() == [1, 2, 3, 4]
 
 
 def test_many_bytes_make_several_runs_whose_ranks_keep_the_order() -> None:

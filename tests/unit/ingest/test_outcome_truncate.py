@@ -1,10 +1,12 @@
 """Truncates: what was there goes, what came later in the source stays."""
 
+from dataclasses import replace
+
 import pytest
 
 from ingestd.errors import PolicyStopError, SchemaConflictError
 from ingestd.ingest.context import RoutingConfig
-from tests.support.ingest_rig import Change, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Change, Rig, record
 
 ORDERS = "lake.orders"
 
@@ -171,3 +173,18 @@ def test_truncate_of_one_of_several_shards_is_refused() -> None:
     rig.produce(insert(3, 20), truncate(40, "crm"))
     with pytest.raises(SchemaConflictError, match="shop"):
         rig.run()
+
+
+def test_a_truncate_of_a_table_that_was_left_out_asks_for_the_table() -> None:
+    rig = Rig()
+    rig.produce(insert(1, 10))
+    rig.run()
+    rig.produce(truncate(40))
+    context = rig.context()
+    left_out = replace(
+        context, tables={DEAD_LETTERS: context.tables[DEAD_LETTERS]}, others=frozenset({ORDERS})
+    )
+    result = rig.round(left_out, rig.ranges())
+    assert result.runs_again
+    assert [found.table for found in result.discoveries] == [ORDERS]
+    assert rig.round(context, rig.ranges()).truncates == {ORDERS: 40}

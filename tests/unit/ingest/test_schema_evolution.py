@@ -110,7 +110,17 @@ def test_key_column_that_does_not_occur_is_named() -> None:
 
 def test_option_that_is_not_supported_is_refused_before_the_table_is_created() -> None:
     with pytest.raises((UnsupportedError, ConfigError), match="merge-engine"):
-        planned(found({"id": "INT"}), options={"merge-engine": "aggregation"})
+        planned(found({"id": "INT"}), options={"merge-engine": "newest-wins"})
+
+
+def test_columns_that_options_need_are_created_from_what_is_declared() -> None:
+    options = {"merge-engine": "aggregation", "fields.total.aggregate-function": "sum"}
+    evolution = planned(
+        found({"id": "INT"}), options=options, column_types={"total": parse_type("BIGINT")}
+    )
+    assert evolution.creates[ORDERS].field_names == ("id", "total")
+    with pytest.raises(ConfigError, match=r"table lake\.orders .*names column 'total'"):
+        planned(found({"id": "INT"}), options=options)
 
 
 def test_new_and_wider_columns_are_one_set_of_changes() -> None:

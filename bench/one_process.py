@@ -1,0 +1,156 @@
+"""The daemon's driver and its tasks in one process: no broker, no Spark, everything else real.
+
+What Spark adds to a batch does not depend on the tables, and would hide what does. Contexts and
+outcomes cross the border between driver and task as they do in Spark: pickled.
+"""
+
+import json
+import pickle
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest import mock
+
+import numpy as np
+from pyspark import cloudpickle
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.ingest.batch_summary import BatchSummary
+from ingestd.ingest.context import BatchContext, RoutingConfig, SourceSettings, TableSettings
+from ingestd.ingest.decode_stage import decode_ranges
+from ingestd.ingest.lake import Lake
+from ingestd.ingest.outcome import WriteOutcome
+from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.write_stage import write_slot
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange
+from ingestd.paimon.catalog.filesystem import FilesystemCatalog
+from ingestd.paimon.io.local import LocalFileIO
+from ingestd.spark import micro_batch
+
+SOURCE = "bench"
+DATABASE = "bench"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Medians over batches; milliseconds, and bytes that the driver sent to a task."""
+
+    cpu_ms: float
+    wall_ms: float
+    sent_bytes: int
+
+
+class _Silent:
+    def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None: ...
+    def phase(self, name: str, seconds: float) -> None: ...
+    def batch_finished(self, summary: BatchSummary) -> None: ...
+
+
+class OneProcess:
+    """A pipeline over topics that this object makes up; one topic partition per table."""
+
+    def __init__(
+        self, folder: Path, options: Mapping[str, str], partition_keys: Sequence[str]
+    ) -> None:
+        self.io = LocalFileIO(sync=False)
+        self.catalog = FilesystemCatalog(str(folder), self.io)
+        defaults = TableSettings(None, tuple(partition_keys), dict(options))
+        kafka = KafkaSource(SOURCE, (), topic_pattern=".*", properties={"bootstrap.servers": "-"})
+        self._settings = PipelineSettings(
+            name="growth",
+            warehouse=str(folder),
+            metastore="filesystem",
+            database=DATABASE,
+            checkpoint=str(folder / "checkpoint"),
+            sources={SOURCE: SourceSettings(kafka, "debezium-json")},
+            routing=RoutingConfig(),
+            defaults=defaults,
+            tables={},
+            max_offsets_per_trigger={},
+        )
+        self._logs: dict[str, list[tuple[bytes, bytes]]] = {}
+        self._done: dict[str, int] = {}
+        self._sent = 0
+        self._batch: micro_batch.MicroBatch | None = None
+        self._lake: Lake | None = None
+        self._numbers = 0
+
+    def open(self) -> None:
+        """Open the lake as a daemon does when it starts."""
+        lake = Lake(self._settings, self.catalog, self.io, lambda: int(time.time() * 1000))
+        lake.open()
+        self._lake = lake
+        spark = cast("Any", SimpleNamespace(defaultParallelism=1))
+        self._batch = micro_batch.MicroBatch(
+            spark, self._settings, lake, self._offsets, lambda _: {}, _Silent()
+        )
+
+    def context(self) -> BatchContext:
+        """What tasks would be told now, of all tables."""
+        assert self._lake is not None
+        return self._lake.context(1, {})
+
+    def produce(self, table: str, rows: Sequence[Row], keys: Sequence[str]) -> None:
+        """Append one update event for each row to the topic of a table."""
+        log = self._logs.setdefault(table, [])
+        for row in rows:
+            position = len(log)
+            key = {name: row[name] for name in keys}
+            place = {"file": "binlog.000001", "pos": 4 + position, "row": 0}
+            named = {"name": "bench", "db": "shop", "table": table}
+            source = {"connector": "mysql", "snapshot": "false", **named, **place}
+            value = {"before": None, "after": row, "source": source, "op": "c", "ts_ms": 1}
+            log.append((json.dumps(key).encode(), json.dumps(value).encode()))
+
+    def run(self) -> None:
+        """One batch over everything that is new."""
+        assert self._batch is not None
+        with mock.patch.object(micro_batch, "run_stages", self._stages):
+            self._batch.run(self._numbers)
+        self._numbers += 1
+        self._done = {topic: len(log) for topic, log in self._logs.items()}
+
+    def cost(self, batches: Iterator[Mapping[str, Sequence[Row]]], keys: Sequence[str]) -> Cost:
+        """What a batch costs, after a few that warm up."""
+        cpu, wall, sent = [], [], []
+        for number, batch in enumerate(batches):
+            for table, rows in batch.items():
+                self.produce(table, rows, keys)
+            begun, used = time.perf_counter(), time.process_time()
+            self.run()
+            if number >= 2:
+                cpu.append(time.process_time() - used)
+                wall.append(time.perf_counter() - begun)
+                sent.append(self._sent)
+        return Cost(median(cpu) * 1e3, median(wall) * 1e3, int(median(sent)))
+
+    def _offsets(self, _: int) -> BatchOffsets:
+        until = {topic: {0: len(log)} for topic, log in self._logs.items()}
+        start = {topic: {0: self._done.get(topic, 0)} for topic in self._logs}
+        return BatchOffsets({SOURCE: start}, {SOURCE: until})
+
+    def _stages(
+        self, _: object, context: BatchContext, groups: list[list[OffsetRange]], *__: object
+    ) -> list[WriteOutcome]:
+        sent = cloudpickle.dumps((context, groups))
+        self._sent = len(sent)
+        there, work = pickle.loads(sent)
+        blobs = [
+            blob
+            for index, ranges in enumerate(work)
+            for _, blob in decode_ranges(there, ranges, task_index=index, fetch=self._fetch)
+        ]
+        return [pickle.loads(pickle.dumps(write_slot(there, blobs)))]
+
+    def _fetch(self, _: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
+        pairs = self._logs[wanted.topic][wanted.start : wanted.until]
+        offsets = np.arange(wanted.start, wanted.until, dtype=np.int64)
+        keys: list[bytes | None] = [key for key, _ in pairs]
+        values: list[bytes | None] = [value for _, value in pairs]
+        yield RecordChunk(wanted.topic, wanted.partition, offsets, offsets, keys, values, None)

@@ -1,0 +1,103 @@
+"""A real standalone Spark cluster on this machine: a master and workers, each a process.
+
+Ports are free ones of the loopback interface, Java's classes are those of the installed PySpark.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+_WAIT_SECONDS = 60
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+
+
+class SparkCluster:
+    """Runs while the block does; `url` is its `spark.master`."""
+
+    def __init__(self, folder: Path, *, workers: int, cores: int, memory: str = "1g") -> None:
+        self._folder = folder
+        self._workers = workers
+        self._cores = cores
+        self._memory = memory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        try:
+            log = self._start("master", _MASTER, "--host", "127.0.0.1", "--port", "0")
+            self.url = self._wait(log, r"Starting Spark master at (spark://\S+)")
+            for number in range(self._workers):
+                sizes = ("--cores", str(self._cores), "--memory", self._memory)
+                work = ("--work-dir", str(self._folder / f"work-{number}"))
+                log = self._start(
+                    f"worker-{number}", _WORKER, "--host", "127.0.0.1", *sizes, *work, self.url
+                )
+                self._wait(log, r"Successfully registered with master")
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End every process of the cluster, executors included."""
+        for process in reversed(self._processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+    def log(self) -> str:
+        """What the processes and their executors have said."""
+        files = [*self._folder.glob("*.log"), *self._folder.glob("work-*/*/*/stderr")]
+        return "\n".join(f"{path}\n{path.read_text(errors='replace')[-3000:]}" for path in files)
+
+    def _start(self, name: str, *arguments: str) -> Path:
+        log = self._folder / f"{name}.log"
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_NO_DAEMONIZE": "1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_MASTER_WEBUI_PORT": "0",
+            "SPARK_WORKER_WEBUI_PORT": "0",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [str(SPARK_HOME / "bin" / "spark-class"), *arguments],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return log
+
+    def _wait(self, log: Path, pattern: str) -> str:
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while time.monotonic() < deadline:
+            found = re.search(pattern, log.read_text(errors="replace"))
+            if found is not None:
+                return found[found.lastindex or 0]
+            if self._processes[-1].poll() is not None:
+                break
+            time.sleep(0.1)
+        raise AssertionError(f"Spark did not start:\n{log.read_text(errors='replace')[-4000:]}")
