@@ -1,208 +1,211 @@
-"""End-to-end records per second, and the floors under them, in one run.
+"""The whole table of goals, measured: ours and the peers alternately, round by round.
 
-    python -m bench.run [--events N] [--bucket N] [--keep FOLDER]
+    python -m bench.run [--quick] [--only MEASURE ...] [--subjects NAME ...] [--runs N] [--publish]
 
-A real broker, a topic of change events, `ingestd run --until-latest` as a process of its own, then
-the floors one by one on the same topic. The final table is compared with what the load must end in.
+Every run adds a line to the log. A second call with the same log goes on where the first one was
+interrupted and tries again what failed; --fresh begins anew. --publish keeps the session as
+bench/results/stored.json and renews docs/performance.md.
 """
 
 import argparse
-import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
-import yaml
-from confluent_kafka import Producer
-
-from bench.floors import Floor, floors
-from bench.generate import INTEGERS, KEY, Load, events, expected
-from bench.usage import SessionUsage
+from bench.goals import outcomes
+from bench.journal import Journal, Record, Slot
+from bench.machine import description, load_average, yardstick_ms
+from bench.measures import MEASURES, Measure, Session, Sizes
+from bench.report import failures, from_journal, store, write
+from bench.topics import Topics
 from ingestd.dev.broker import DevBroker
-from ingestd.paimon.catalog.base import Identifier, load_catalog
-from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
 
-COMMAND = (sys.executable, "-c", "from ingestd.cli.main import main; main()")
-TABLE = Identifier("bench", "orders")
+LOG = Path("build/bench/session.jsonl")
+QUICK = Sizes(
+    events=100_000,
+    large=0,
+    changes=20_000,
+    latency_batches=20,
+    tiny_batches=20,
+    growth="quick",
+)
+PATIENCE_SECONDS = 900.0
+TOLD = 400
 
 
 @dataclass(frozen=True, slots=True)
-class EndToEnd:
-    """One run of the daemon: totals include its start; warm leaves the first batch out."""
+class Job:
+    """One run to be made."""
 
-    records: int
-    seconds: float
-    cpu_seconds: float
-    peak_megabytes: float
-    warm_per_second: float
-    snapshots: int
-    rows: int
-    correct: bool
+    measure: Measure
+    slot: Slot
 
 
-def produce(load: Load, broker: DevBroker) -> float:
-    """Create the topic and fill it; megabytes of values."""
-    broker.create_topic(load.topic, load.partitions)
-    producer = Producer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "enable.idempotence": True,
-            "log_level": 3,
-            "linger.ms": 50,
-            "compression.type": "lz4",
-            "queue.buffering.max.messages": 500_000,
-            "queue.buffering.max.kbytes": 1 << 20,
-        }
-    )
-    size = 0
-    for partition, key, value, timestamp in events(load):
-        size += len(value)
-        while True:
-            try:
-                producer.produce(load.topic, value, key, partition, timestamp=timestamp)
-                break
-            except BufferError:
-                producer.poll(0.05)
-    if producer.flush(120):
-        raise AssertionError("the broker did not take the load")
-    return size / 1e6
+def jobs(measures: Sequence[Measure], subjects: Sequence[str], runs: int | None) -> Iterator[Job]:
+    """All runs, so that every round sees every program and none is always first."""
+    for number in range(max((one.rounds for one in measures), default=0)):
+        for measure in measures:
+            if number >= min(measure.rounds, runs or measure.rounds):
+                continue
+            names = [one for one in measure.subjects if not subjects or one in subjects]
+            for subject in names[number % 2 and None : None : -1 if number % 2 else 1]:
+                yield Job(measure, Slot(measure.name, subject, measure.scale, number))
 
 
-def run_daemon(load: Load, broker: DevBroker, folder: Path, bucket: int) -> EndToEnd:
-    """Ingest the topic once, in batches of a quarter of it."""
-    document = {
-        "pipeline": {"name": "bench", "checkpoint": str(folder / "checkpoint"), "trigger": "1s"},
-        "warehouse": {"path": str(folder / "warehouse"), "database": TABLE.database},
-        "sources": {
-            "bench": {
-                "kafka": {"bootstrap.servers": broker.bootstrap},
-                "topics": [load.topic],
-                "format": "debezium-json",
-                "max-offsets-per-trigger": max(load.events // 4, 1),
-            }
-        },
-        "defaults": {"options": {"bucket": str(bucket)}},
-        "http": {"listen": "127.0.0.1:0"},
-    }
-    file = folder / "bench.yaml"
-    file.write_text(yaml.safe_dump(document), encoding="utf-8")
-    begun = time.perf_counter()
-    with (folder / "bench.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*COMMAND, "run", "-c", str(file), "--until-latest"],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        with SessionUsage(process.pid) as usage:
-            status = process.wait()
-    seconds = time.perf_counter() - begun
-    if status:
-        raise AssertionError(
-            f"the daemon failed; the end of its log:\n{tail(folder / 'bench.log')}"
-        )
-    table = load_catalog("filesystem", str(folder / "warehouse")).get_table(TABLE)
-    snapshots = [
-        read_snapshot(table.io, table.paths, n) for n in snapshot_ids(table.io, table.paths)
+def chosen_measures(only: Sequence[str], sizes: Sizes) -> list[Measure]:
+    """Measures by name or NAME/SCALE; those of the large load only when there is one."""
+    return [
+        one
+        for one in MEASURES
+        if (not only or {one.name, f"{one.name}/{one.scale}"} & set(only))
+        and (one.scale != "large" or sizes.large)
     ]
-    rows = read_table(table)
-    return EndToEnd(
-        load.events,
-        seconds,
-        usage.cpu_seconds,
-        usage.peak_bytes / 1e6,
-        warm_rate(snapshots, load.events),
-        len(snapshots),
-        rows.num_rows,
-        correct(rows, load),
-    )
 
 
-def warm_rate(snapshots: list[Snapshot], records: int) -> float:
-    """Records a second after the first of equal batches."""
-    seconds = (snapshots[-1].time_millis - snapshots[0].time_millis) / 1000
-    return records * (1 - 1 / len(snapshots)) / seconds if seconds else 0.0
+class Runner:
+    """Runs jobs on one broker, which is started anew should it die."""
+
+    def __init__(self, journal: Journal, sizes: Sizes, folder: Path, timeout: float) -> None:
+        self._journal = journal
+        self._sizes = sizes
+        self._folder = folder
+        self._timeout = timeout
+        self._broker = DevBroker()
+        self._session: Session | None = None
+
+    def run(self, todo: Sequence[Job]) -> None:
+        """Every job that the log does not hold yet."""
+        try:
+            for number, job in enumerate(todo, 1):
+                if not self._journal.holds(job.slot):
+                    self._show(
+                        f"{number}/{len(todo)} {' '.join(map(str, asdict(job.slot).values()))}"
+                    )
+                    self._run(job)
+        finally:
+            self._broker.stop()
+
+    def _run(self, job: Job) -> None:
+        begun = datetime.now(UTC).isoformat(timespec="seconds")
+        before = {"at": begun, "load_before": load_average(), "yardstick_ms": yardstick_ms()}
+        clock = time.monotonic()
+        with ThreadPoolExecutor(1) as thread:  # whatever it raises is reported, nothing ends here
+            task = thread.submit(self._measured, job)
+            error = task.exception()
+        found: list[Record] = [{"failed": _told(error)}]
+        if error is None:
+            found = task.result()
+        for record in found:
+            self._journal.add({**job.slot.document(), **before, **record})
+            self._show(f"    {_brief(record)}  ({time.monotonic() - clock:.0f} s)")
+
+    def _measured(self, job: Job) -> list[Record]:
+        return job.measure.run(self._live_session(), job.slot.subject, job.slot.scale)
+
+    def _live_session(self) -> Session:
+        if self._session is None or not self._broker.running:
+            self._broker.stop()
+            self._broker = DevBroker()
+            self._broker.start()
+            self._session = Session(Topics(self._broker), self._folder, self._sizes, self._timeout)
+        return self._session
+
+    @staticmethod
+    def _show(text: str) -> None:
+        print(text, flush=True)
 
 
-def correct(rows: pa.Table, load: Load) -> bool:
-    """Whether the table holds what the load ends in, every value."""
-    wanted = expected(load)
-    names = wanted.column_names
-    got = rows.select(names).sort_by(KEY).combine_chunks()
-    return all(same_column(got, wanted, name) for name in names)
+def _told(error: BaseException | None) -> str:
+    """The kind of the error, and the begin and the end of what it says."""
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= 2 * TOLD else f"{text[:TOLD]} ... {text[-TOLD:]}"
 
 
-def same_column(got: pa.Table, wanted: pa.Table, name: str) -> bool:
-    """Equality of one column, whatever width integers have."""
-    left, right = got.column(name), wanted.column(name)
-    if name in INTEGERS:
-        left, right = left.cast(pa.int64()), right.cast(pa.int64())
-    return bool(left.equals(right.cast(left.type)))
+def _brief(record: Record) -> str:
+    if "failed" in record:
+        return f"FAILED {record['failed']}"
+    if "not_built" in record:
+        return f"not built yet: {record['not_built']}"
+    if "per_s" in record:
+        parts = [f"{record['per_s']:,.0f}/s"]
+        parts += [f"{record['us_cpu_running']:.2f} us"] if "us_cpu_running" in record else []
+        return ", ".join([*parts, "" if record.get("correct", True) else "TABLE WRONG"]).rstrip(
+            ", "
+        )
+    return "done"
 
 
-def tail(path: Path) -> str:
-    """The last lines of a log."""
-    return "\n".join(path.read_text(errors="replace").splitlines()[-30:])
-
-
-def report(result: EndToEnd, parts: list[Floor], cores: int) -> str:
-    """The figures as lines for people."""
-    total = sum(part.cpu_micros for part in parts)
-    own = result.cpu_seconds / result.records * 1e6
+def summary(journal: Journal) -> str:
+    """The table of goals as lines for a terminal."""
+    records = from_journal(journal).records
     lines = [
-        f"end to end, start included   {result.records / result.seconds:>12,.0f} records/s",
-        f"end to end, first batch left out {result.warm_per_second:>8,.0f} records/s",
-        f"CPU, all processes, start included{own:>7.2f} us/record",
-        f"memory, all processes, peak  {result.peak_megabytes:>12,.0f} MB",
+        f"{one.goal.title:<52.52} {one.goal.against:<28.28} {one.goal.wanted:>16} "
+        f"{one.spread:>22}  {one.verdict.strip('*')}"
+        for one in outcomes(records)
     ]
-    lines += [
-        f"floor {part.name:<8} one thread    {part.per_second:>12,.0f} records/s"
-        f"{part.cpu_micros:>9.2f} us/record"
-        for part in parts
-    ]
-    ceiling = cores * 1e6 / total if total else 0.0
-    lines += [
-        f"floors together              {total:>12.2f} us/record, so at most {ceiling:,.0f}"
-        f" records/s on {cores} cores",
-        f"CPU of the pipeline / floors {own / total if total else 0:>12.2f}",
-        f"warm rate / ceiling          {result.warm_per_second / ceiling if ceiling else 0:>12.2f}",
-        f"table: {result.rows:,} rows in {result.snapshots} snapshots, "
-        + ("as expected" if result.correct else "WRONG"),
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"FAILED  {one}" for one in failures(records))])
+
+
+def _arguments() -> argparse.Namespace:
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--quick", action="store_true", help="small loads, one round")
+    arguments.add_argument("--events", type=int, help="events of the main load")
+    arguments.add_argument("--large", type=int, help="events of the large load; 0 leaves it out")
+    arguments.add_argument("--only", nargs="+", default=[], help="measures: NAME or NAME/SCALE")
+    arguments.add_argument("--subjects", nargs="+", default=[], help="programs; all without it")
+    arguments.add_argument("--runs", type=int, help="most rounds of a measure")
+    arguments.add_argument("--log", type=Path, default=LOG)
+    arguments.add_argument("--fresh", action="store_true", help="begin a new log")
+    arguments.add_argument("--publish", action="store_true", help="store and write the page")
+    arguments.add_argument("--timeout", type=float, default=PATIENCE_SECONDS)
+    return arguments.parse_args()
+
+
+def _sizes(chosen: argparse.Namespace) -> Sizes:
+    base = asdict(QUICK if chosen.quick else Sizes())
+    given = {"events": chosen.events, "large": chosen.large}
+    return Sizes(**{**base, **{name: one for name, one in given.items() if one is not None}})
 
 
 def main() -> int:
-    """Run once and print; status 1 when the table is wrong."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--events", type=int, default=1_000_000)
-    arguments.add_argument("--bucket", type=int, default=-1, help="-1: dynamic buckets")
-    arguments.add_argument("--keep", type=Path, help="keep warehouse and logs in this folder")
-    chosen = arguments.parse_args()
-    load = Load(events=chosen.events, keys=chosen.events * 2 // 5)
-    with tempfile.TemporaryDirectory() as scratch, DevBroker() as broker:
-        folder = chosen.keep or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        print(f"producing {load.events:,} events ...", flush=True)
-        megabytes = produce(load, broker)
-        print(f"{megabytes:,.0f} MB; running the daemon ...", flush=True)
-        result = run_daemon(load, broker, folder, chosen.bucket)
-        print("measuring the floors ...", flush=True)
-        parts = floors(load, broker.bootstrap, folder)
-    cores = len(os.sched_getaffinity(0))
-    print(report(result, parts, cores))
-    machine = {"machine": platform.machine(), "cores": cores, "load": os.getloadavg()[0]}
-    figures = {"end_to_end": asdict(result), "floors": [asdict(part) for part in parts]}
-    print(json.dumps({**machine, **figures}))
-    return 0 if result.correct else 1
+    """Run what is left to run and print the table; status 1 when something failed."""
+    chosen = _arguments()
+    sizes = _sizes(chosen)
+    if chosen.fresh:
+        chosen.log.unlink(missing_ok=True)
+    if chosen.publish and sizes != Sizes():
+        print("the page speaks of full sizes: publish a session of these only", file=sys.stderr)
+        return 2
+    journal = Journal(chosen.log)
+    known = from_journal(journal).header.get("sizes", asdict(sizes))
+    if known != asdict(sizes):
+        print(f"{chosen.log} was begun with other sizes ({known}): use --fresh", file=sys.stderr)
+        return 2
+    today = datetime.now(UTC).date().isoformat()
+    journal.add({"session": {"date": today, **description(), "sizes": asdict(sizes)}})
+    todo = list(
+        jobs(
+            chosen_measures(chosen.only, sizes),
+            chosen.subjects,
+            1 if chosen.quick and chosen.runs is None else chosen.runs,
+        )
+    )
+    with tempfile.TemporaryDirectory(prefix="ingestd-bench-") as folder:
+        Runner(journal, sizes, Path(folder), chosen.timeout).run(todo)
+    print(summary(journal))
+    session = from_journal(journal)
+    if chosen.publish:
+        store(session)
+        write(session)
+        chosen.log.replace(chosen.log.with_suffix(".published.jsonl"))
+    return 1 if failures(session.records) else 0
 
 
 if __name__ == "__main__":

@@ -19,13 +19,14 @@ from xml.sax.saxutils import quoteattr
 from ingestd.errors import ConfigError, IngestdError
 
 _FETCH_SECONDS = 600
+_PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 _LOG_LINES = 15
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="repository"/>
   <resolvers><ibiblio name="repository" m2compatible="true" {root}usepoms="{poms}"/></resolvers>
 </ivysettings>
 """
-_MODULE = """<ivy-module version="2.0">
+_MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="ingestd" module="jars"/>
   <dependencies>{dependencies}</dependencies>
 </ivy-module>
@@ -66,7 +67,9 @@ def fetch(
     transitive: bool = False,
     pins: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Archives of Maven coordinates `group:artifact:version`, in `directory`; sorted by name.
+    """Archives of Maven coordinates `group:artifact:version[:classifier]`, sorted by name.
+
+    They are put into `directory`.
 
     The network is asked only for what is not there; several processes may call this at once.
     Every archive is compared with its SHA-256: the one in `pins` (by coordinate), else the one
@@ -113,7 +116,7 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], transitive: bool) -> list
     jars = folder / "jars"
     command = [java, "-XX:TieredStopAtLevel=1", "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
     command += ["-settings", str(settings), "-cache", str(folder / "ivy"), "-ivy", str(module)]
-    command += ["-types", "jar", "bundle", "-retrieve", f"{jars}/[artifact]-[revision].[ext]"]
+    command += ["-types", "jar", "bundle", "-retrieve", f"{jars}/{_PATTERN}"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False
@@ -130,14 +133,19 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], transitive: bool) -> list
 
 
 def _dependency(coordinate: str, transitive: bool) -> str:
-    group, artifact, version = coordinate.split(":")
+    group, artifact, version, *classifier = coordinate.split(":")
     names = f"org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)}"
-    return f'<dependency {names} transitive="{str(transitive).lower()}" conf="default->default"/>'
+    what = "".join(
+        f'<artifact name={quoteattr(artifact)} type="jar" m:classifier={quoteattr(one)}/>'
+        for one in classifier
+    )
+    flags = f'transitive="{str(transitive).lower()}" conf="default->default"'
+    return f"<dependency {names} {flags}>{what}</dependency>"
 
 
 def _file_name(coordinate: str) -> str:
-    _, artifact, version = coordinate.split(":")
-    return f"{artifact}-{version}.jar"
+    _, *name = coordinate.split(":")
+    return f"{'-'.join(name)}.jar"
 
 
 def _ivy_jar() -> Path:

@@ -1,8 +1,5 @@
 """Jars, compilation and start of the Java programs that the tests use as judges."""
 
-import hashlib
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -10,6 +7,7 @@ from pathlib import Path
 import pyspark
 
 from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
+from ingestd.dev.java_classes import compiled
 
 PINS = Path(__file__).with_name("java_jars.txt")
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
@@ -38,43 +36,17 @@ def paimon_classpath() -> tuple[Path, ...]:
     return (fetched("paimon-bundle"), *from_spark)
 
 
-def compiled_classes(sources: Path) -> Path:
+def compiled_classes(sources: Path, more: Sequence[Path] = ()) -> Path:
     """Compile a folder of Java files against Paimon, once for each content of them."""
     files = sorted(sources.glob("*.java"))
-    jars = paimon_classpath()
-    digest = hashlib.sha256(b"\0".join(f.read_bytes() for f in files))
-    digest.update(":".join(jar.name for jar in jars).encode())
-    target = cache_folder() / "judges" / digest.hexdigest()[:16]
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        fresh = Path(folder) / "classes"
-        options = ["-17", "-nowarn", "-proc:none", "-d", str(fresh)]
-        classpath = ":".join(str(jar) for jar in jars)
-        subprocess.run(
-            [
-                java_command(),
-                "-jar",
-                str(fetched("ecj")),
-                *options,
-                "-cp",
-                classpath,
-                *map(str, files),
-            ],
-            check=True,
-        )
-        try:
-            fresh.rename(target)
-        except OSError:
-            if not target.is_dir():  # another process may have been first
-                raise
-    return target
+    return compiled(files, (*paimon_classpath(), *more), cache_folder() / "judges")
 
 
-def judge_command(main: str, classes: Path, *arguments: str) -> Sequence[str]:
-    """Command line of a judge: small heap, quick start, UTC."""
-    classpath = ":".join([str(classes), *map(str, paimon_classpath())])
+def judge_command(
+    main: str, classes: Path, *arguments: str, more: Sequence[Path] = ()
+) -> Sequence[str]:
+    """Command line of a judge: small heap, quick start, UTC; `more` archives beside Paimon."""
+    classpath = ":".join([str(classes), *map(str, (*paimon_classpath(), *more))])
     flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx768m", "-Duser.timezone=UTC"]
     return [
         java_command(),

@@ -1,0 +1,95 @@
+"""The guard: whether ratios got worse than the stored ones, and which.
+
+    python -m bench.check --log FILE
+
+Only ratios are compared. Absolute times are divided by the machine's yardstick of the same
+session first. What a row may lose is the spread it had when it was stored, and at least a tenth.
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.goals import Outcome, Record, outcomes
+from bench.journal import Journal
+from bench.report import STORED, from_journal, load_stored
+
+LEAST_TOLERANCE = 0.10
+UNKNOWN_SPREAD = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """A row that got worse by more than it may."""
+
+    title: str
+    stored: float
+    now: float
+    tolerance: float
+
+    def __str__(self) -> str:
+        change = abs(self.now / self.stored - 1)
+        return (
+            f"{self.title}: {self.now:.3f}, stored {self.stored:.3f}: {change:.0%} worse, "
+            f"{self.tolerance:.0%} is the spread"
+        )
+
+
+def slower(stored: Sequence[Record], now: Sequence[Record]) -> list[Slower]:
+    """Rows of `now` that are worse than the stored ones; rows that only one has are left out."""
+    before = {one.goal.key: one for one in outcomes(stored) if one.values}
+    measured = [one for one in outcomes(now) if one.values and one.goal.key in before]
+    yardsticks = _yardstick(stored), _yardstick(now)
+    found = (_compare(before[one.goal.key], one, yardsticks) for one in measured)
+    return [one for one in found if one is not None]
+
+
+def _compare(before: Outcome, now: Outcome, yardsticks: tuple[float, float]) -> Slower | None:
+    goal = now.goal
+    then, today = (before.median, now.median)
+    if goal.timed:
+        then, today = then / yardsticks[0], today / yardsticks[1]
+    if not then:
+        return None
+    allowed = tolerance(before.values)
+    worse = today < then * (1 - allowed) if goal.at_least else today > then * (1 + allowed)
+    title = f"{goal.title}, against {goal.against}" if goal.against else goal.title
+    return Slower(title, then, today, allowed) if worse else None
+
+
+def tolerance(values: Sequence[float]) -> float:
+    """The share that a median may lose: the range of what was stored, and at least a tenth."""
+    if len(values) < 2:
+        return UNKNOWN_SPREAD
+    middle = statistics.median(values)
+    return max(LEAST_TOLERANCE, (max(values) - min(values)) / middle) if middle else UNKNOWN_SPREAD
+
+
+def _yardstick(records: Sequence[Mapping[str, float]]) -> float:
+    found = [float(one["yardstick_ms"]) for one in records if one.get("yardstick_ms")]
+    return statistics.median(found) if found else 1.0
+
+
+def main() -> int:
+    """Compare a log with what is stored; status 1 when something got slower."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    arguments.add_argument("--log", type=Path, required=True, help="log of a session to compare")
+    arguments.add_argument("--stored", type=Path, default=STORED)
+    chosen = arguments.parse_args()
+    stored, now = load_stored(chosen.stored), from_journal(Journal(chosen.log))
+    if stored.header.get("sizes", {}).get("events") != now.header.get("sizes", {}).get("events"):
+        print("loads of different sizes cannot be compared", file=sys.stderr)
+        return 2
+    found = slower(stored.records, now.records)
+    for one in found:
+        print(f"SLOWER  {one}")
+    compared = sum(1 for one in outcomes(now.records) if one.values)
+    print(f"{compared} rows compared with {chosen.stored.name}, {len(found)} slower")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""The table of goals: what is compared with what, how good it must be, and how good it is.
+
+Ratios are of runs of the same round, so that a busy minute of the machine hits both sides.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Record = Mapping[str, Any]
+Values = Callable[[Sequence[Record]], list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One row: `values` takes the records of a session to the figures that are judged.
+
+    `at_least` says which side of `target` is good. `timed` figures are absolute times, which only
+    mean something beside the machine's yardstick.
+    """
+
+    key: str
+    title: str
+    against: str
+    target: float
+    at_least: bool
+    values: Values
+    unit: str = "x"
+    timed: bool = False
+    asks: str | None = None
+
+    @property
+    def wanted(self) -> str:
+        """The goal in words."""
+        return f"{'at least' if self.at_least else 'at most'} {number(self.target)} {self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A row with its figures; `reason` says why there are none."""
+
+    goal: Goal
+    values: tuple[float, ...]
+    reason: str = ""
+
+    @property
+    def median(self) -> float:
+        """The figure that is judged."""
+        return statistics.median(self.values)
+
+    @property
+    def verdict(self) -> str:
+        """`met`, `missed`, or why there is no figure."""
+        if not self.values:
+            return self.reason
+        good = self.median >= self.goal.target if self.goal.at_least else None
+        good = self.median <= self.goal.target if good is None else good
+        return "met" if good else "**missed**"
+
+    @property
+    def spread(self) -> str:
+        """Median and, of several runs, the range."""
+        if not self.values:
+            return ""
+        middle = number(self.median)
+        if len(self.values) == 1:
+            return middle
+        return f"{middle} [{number(min(self.values))}–{number(max(self.values))}]"
+
+
+def outcomes(records: Sequence[Record]) -> list[Outcome]:
+    """Every goal with what a session says of it."""
+    return [_outcome(goal, records) for goal in GOALS]
+
+
+def number(value: float) -> str:
+    """Three digits that matter."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def good(record: Record) -> bool:
+    """Whether a line holds figures of a run that ended in the right table."""
+    return not ({"failed", "not_built"} & record.keys()) and record.get("correct", True)
+
+
+def select(records: Sequence[Record], measure: str, subject: str, scale: str) -> list[Record]:
+    """The good lines of one subject."""
+    wanted = (measure, subject, scale)
+    return [
+        one
+        for one in records
+        if (one.get("measure"), one.get("subject"), one.get("scale")) == wanted and good(one)
+    ]
+
+
+def _outcome(goal: Goal, records: Sequence[Record]) -> Outcome:
+    values = goal.values(records)
+    if values:
+        return Outcome(goal, tuple(values))
+    lines = [one for one in records if goal.asks and one.get("measure") == goal.asks]
+    if any("not_built" in one for one in lines):
+        return Outcome(goal, (), "not built yet")
+    return Outcome(goal, (), "failed" if any("failed" in one for one in lines) else "not measured")
+
+
+def _ratio(measure: str, scale: str, figure: str, peer: str, other: str | None = None) -> Values:
+    """Ours by the peer's, round by round; `other` is the measure of the peer if not the same."""
+
+    def values(records: Sequence[Record]) -> list[float]:
+        theirs = {
+            one["round"]: float(one[figure])
+            for one in select(records, other or measure, peer, scale)
+        }
+        return [
+            float(one[figure]) / theirs[one["round"]]
+            for one in select(records, measure, "ingestd", scale)
+            if theirs.get(one["round"])
+        ]
+
+    return values
+
+
+def _share_of_floor(records: Sequence[Record]) -> list[float]:
+    floors = {one["round"]: one["per_s"] for one in select(records, "floors", "ingestd", "main")}
+    return [
+        one.get("warm_per_s", one["per_s"]) / floors[one["round"]]
+        for one in select(records, "ingest", "ingestd", "main")
+        if one["round"] in floors
+    ]
+
+
+def _own(measure: str, *path: str) -> Values:
+    """A figure of ours, by the names that lead to it."""
+
+    def values(records: Sequence[Record]) -> list[float]:
+        found = []
+        for one in select(records, measure, "ingestd", "main"):
+            value: Any = one
+            for name in path:
+                value = value[name]
+            found.append(float(value))
+        return found
+
+    return values
+
+
+def growth_points(records: Sequence[Record]) -> dict[str, list[tuple[int, float]]]:
+    """Size and CPU milliseconds of a batch, by dimension, in order of size."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for record in select(records, "growth", "ingestd", "main"):
+        for point in record["points"]:
+            place = (int(point["size"]), float(point["cpu_ms_per_batch"]))
+            found.setdefault(point["dimension"], []).append(place)
+    return {name: sorted(points) for name, points in found.items()}
+
+
+def _growth(dimension: str) -> Values:
+    """Growth of the cost by growth of the size, over the whole range: 1 is linear."""
+
+    def values(records: Sequence[Record]) -> list[float]:
+        points = [one for one in growth_points(records).get(dimension, []) if one[0] > 0]
+        if len(points) < 2:
+            return []
+        (small, cheap), (large, dear) = points[0], points[-1]
+        return [(dear / cheap) / (large / small)]
+
+    return values
+
+
+def _full_table(records: Sequence[Record]) -> list[float]:
+    """A batch into a table of 50,000 files by one into an empty table."""
+    cost = dict(growth_points(records).get("files", []))
+    return [cost[50_000] / cost[0]] if {0, 50_000} <= cost.keys() else []
+
+
+def _driver_share(records: Sequence[Record]) -> list[float]:
+    """Of what moves between processes in a run on a cluster, what goes through the driver."""
+    return [
+        point["bytes_through_driver"] / point["shuffled_bytes"]
+        for record in select(records, "cores", "ingestd", "main")
+        for point in record["points"]
+        if point["master"] == TWO_WORKERS and point["shuffled_bytes"]
+    ]
+
+
+TWO_WORKERS = "standalone 2"
+FLINK, JAVA = "Flink SQL, parallelism 2", "plain Java writer"
+SIZES = {"main": "1 M events", "large": "5 M events"}
+
+
+def _rate_goals() -> Iterator[Goal]:
+    for scale, size in SIZES.items():
+        for peer, name, target in (("flink", FLINK, 4.0), ("java", JAVA, 2.5)):
+            rate = _ratio("ingest", scale, "per_s", peer)
+            yield Goal(f"rate/{peer}/{scale}", f"records/s, {size}", name, target, True, rate)
+    for name, measure in (("pypaimon", "ingest"), ("pypaimon, 4 buckets", "ingest-fixed")):
+        rate = _ratio("ingest", "main", "per_s", "pypaimon", measure)
+        yield Goal(f"rate/{measure}/pypaimon", "records/s, 1 M events", name, 5.0, True, rate)
+    floor = "fetch + decode + merge + write alone, all cores"
+    yield Goal("floor", "records/s after the first batch", floor, 0.7, True, _share_of_floor)
+    rate = _ratio("upsert", "main", "per_s", "flink")
+    yield Goal("upsert", "upsert of 200 k events into 1 M keys", FLINK, 3.0, True, rate)
+    for kind in ("input", "lookup"):
+        key, title = f"changelog-{kind}", f"records/s, changelog {kind}"
+        rate = _ratio(key, "main", "per_s", "flink")
+        yield Goal(key, title, f"{FLINK}, same producer", 2.0, True, rate, asks=key)
+
+
+def _cost_goals() -> Iterator[Goal]:
+    for scale, size in SIZES.items():
+        for peer, name, target in (("flink", FLINK, 0.25), ("java", JAVA, 1 / 3)):
+            cpu = _ratio("ingest", scale, "us_cpu_running", peer)
+            yield Goal(f"cpu/{peer}/{scale}", f"CPU a record, {size}", name, target, False, cpu)
+    for scale, size in SIZES.items():
+        memory = _ratio("ingest", scale, "pss_mb", "flink")
+        title = f"memory of the process tree, {size}"
+        yield Goal(f"memory/{scale}", title, FLINK, 1.0, False, memory)
+    for scale, text in (("small", "1,000 events waiting"), ("main", "1 M events waiting")):
+        first = _ratio("cold", scale, "first_snapshot_s", "flink")
+        title, name = f"cold start to first commit, {text}", "Flink mini cluster"
+        yield Goal(f"cold/{scale}", title, name, 0.5, False, first)
+
+
+def _time_goals() -> Iterator[Goal]:
+    fresh = "1,000 records, produce to readable snapshot, p99"
+    for key, title, target, span, rank in (
+        ("p50", "batch of 1,000 records, p50", 400.0, "batch_ms", "p50"),
+        ("p99", "batch of 1,000 records, p99", 1000.0, "batch_ms", "p99"),
+        ("fresh", fresh, 1500.0, "produce_to_readable_ms", "p99"),
+    ):
+        values = _own("latency", span, rank)
+        yield Goal(f"latency/{key}", title, "", target, False, values, "ms", timed=True)
+    values = _own("tiny", "cpu_ms_per_batch")
+    yield Goal("fixed", "CPU of a batch of 10 records", "", 150.0, False, values, "ms", timed=True)
+
+
+def _growth_goals() -> Iterator[Goal]:
+    for dimension in ("events", "keys", "tables", "partitions"):
+        title = f"cost by {dimension}: growth of CPU by growth of size"
+        yield Goal(f"growth/{dimension}", title, "linear is 1", 1.0, False, _growth(dimension))
+    title = "bytes through the driver by bytes shuffled"
+    yield Goal("cores/driver", title, "standalone Spark, 2 workers", 0.05, False, _driver_share)
+    title = "1,000 records into 50,000 files in 2,000 partitions"
+    yield Goal("growth/files", title, "an empty table", 1.5, False, _full_table)
+
+
+GOALS = (*_rate_goals(), *_cost_goals(), *_time_goals(), *_growth_goals())

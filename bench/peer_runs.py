@@ -1,0 +1,95 @@
+"""The competitors, each as one run over one topic: Flink SQL, a plain Java writer, pypaimon.
+
+They get the same topic, the same columns and key, and the same table options as ingestd.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Figures, Moments, figures
+from bench.java import PEERS, command
+from bench.process import BenchError, MeteredProcess
+from ingestd.dev.jars import cache_folder
+
+LOCK = PEERS / "pypaimon.lock"
+CHECKPOINT_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run: from where, into which warehouse, with which table options, in which folder.
+
+    Flink commits by time, all others for so many events.
+    """
+
+    bootstrap: str
+    topic: str
+    warehouse: Path
+    scratch: Path
+    options: Mapping[str, str]
+    timeout: float
+    commit_every: int = 250_000
+    checkpoint_seconds: int = CHECKPOINT_SECONDS
+
+    def arguments(self, rhythm: int) -> list[str]:
+        """What all programs take: `rhythm` is the seconds or events between commits."""
+        place = [self.bootstrap, self.topic, str(self.warehouse), str(rhythm)]
+        return [*place, *(f"{name}={value}" for name, value in self.options.items())]
+
+
+def run_flink(task: Task) -> Figures:
+    """Flink SQL in a mini cluster, parallelism 2."""
+    arguments = task.arguments(task.checkpoint_seconds)
+    return _run(task, command("flink", "FlinkWriter", arguments))
+
+
+def run_java(task: Task) -> Figures:
+    """kafka-clients, Jackson's streaming parser and Paimon's table API, two threads each."""
+    return _run(task, command("java", "JavaWriter", task.arguments(task.commit_every)))
+
+
+def run_pypaimon(task: Task) -> Figures:
+    """confluent-kafka, orjson, pyarrow and pypaimon's writer in one process."""
+    program = [str(pypaimon_python()), "-P", str(PEERS / "pypaimon_writer.py")]
+    return _run(task, [*program, *task.arguments(task.commit_every)])
+
+
+PEER_RUNS: Mapping[str, Callable[[Task], Figures]] = {
+    "flink": run_flink,
+    "java": run_java,
+    "pypaimon": run_pypaimon,
+}
+
+
+def pypaimon_python() -> Path:
+    """The interpreter of pypaimon's own environment, made on first use from the lock file."""
+    digest = hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    home = cache_folder() / "peers" / f"pypaimon-{digest}"
+    finished = home / "finished"
+    if not finished.exists():
+        shutil.rmtree(home, ignore_errors=True)
+        venv.create(home, with_pip=True)
+        install = ["-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(LOCK)]
+        subprocess.run([str(home / "bin" / "python"), *install], check=True)
+        finished.touch()
+    return home / "bin" / "python"
+
+
+def _run(task: Task, program: list[str]) -> Figures:
+    temporary = {"TMPDIR": str(task.scratch), "PYTHONPATH": ""}
+    temporary["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={task.scratch}"
+    log = task.scratch / "peer.log"
+    with MeteredProcess(program, log, environment=temporary) as process:
+        process.finish(task.timeout)
+    reports = [one for one in process.documents() if "first_ms" in one]
+    if not reports:
+        raise BenchError(f"no report from {program[0]}:\n{process.tail()}")
+    told = reports[-1]
+    moments = Moments(told["first_ms"] / 1000, told["end_ms"] / 1000)
+    return figures(process, moments, int(told["events"]), task.warehouse)

@@ -1,0 +1,26 @@
+"""Reads a table several times with pypaimon and prints one line of JSON for each time.
+
+python pypaimon_reader.py WAREHOUSE ROUNDS
+"""
+
+import json
+import sys
+import time
+
+import pyarrow.compute as pc
+from pypaimon import CatalogFactory
+
+
+def main() -> None:
+    table = CatalogFactory.create({"warehouse": sys.argv[1]}).get_table("db.t")
+    for _ in range(int(sys.argv[2])):
+        wall, cpu = time.perf_counter(), time.process_time()
+        builder = table.new_read_builder()
+        rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        found = {"rows": rows.num_rows, "sum": pc.sum(rows.column("n")).as_py()}
+        times = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+        print(json.dumps({**found, **times}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""What the bench makes of figures: ratios of one round, verdicts, and what was not measured."""
+
+import pytest
+
+from bench.goals import GOALS, Outcome, number, outcomes
+from tests.support.bench_session import run, session
+
+
+def by_key(records: list[dict[str, object]]) -> dict[str, Outcome]:
+    return {one.goal.key: one for one in outcomes(records)}
+
+
+def test_ratios_are_of_runs_of_one_round() -> None:
+    records = [run("ingest", "ingestd", "main", 0), run("ingest", "ingestd", "main", 1, 0.5)]
+    records += [run("ingest", "flink", "main", 0), run("ingest", "flink", "main", 1, 0.5)]
+    assert by_key(records)["rate/flink/main"].values == pytest.approx((5.0, 5.0))
+
+
+def test_a_run_without_its_peer_of_the_same_round_is_left_out() -> None:
+    records = [run("ingest", "ingestd", "main", 0), run("ingest", "flink", "main", 1)]
+    assert by_key(records)["rate/flink/main"].verdict == "not measured"
+
+
+def test_a_run_with_a_wrong_table_counts_for_nothing() -> None:
+    wrong = {**run("ingest", "ingestd", "main", 0), "correct": False}
+    assert by_key([wrong, run("ingest", "flink", "main", 0)])["rate/flink/main"].values == ()
+
+
+def test_verdicts_follow_the_side_of_the_target_that_is_good() -> None:
+    found = by_key(session())
+    assert found["rate/flink/main"].verdict == "met"
+    assert found["cpu/flink/main"].verdict == "met"
+    assert found["cpu/java/main"].verdict == "met"
+    assert found["cold/small"].verdict == "met"
+    slow = [run("ingest", "ingestd", "main", 0, 0.5), run("ingest", "flink", "main", 0)]
+    assert by_key(slow)["rate/flink/main"].verdict == "**missed**"
+    assert by_key(slow)["cpu/flink/main"].verdict == "**missed**"
+
+
+def test_what_the_product_refuses_is_not_built_yet() -> None:
+    assert by_key(session())["changelog-lookup"].verdict == "not built yet"
+    assert by_key(session())["changelog-input"].verdict == "not measured"
+
+
+def test_the_share_of_the_floor_prefers_the_rate_after_the_first_batch() -> None:
+    assert by_key(session())["floor"].values == pytest.approx((0.8, 0.88))
+    warm = [{**one, "warm_per_s": 250_000.0} for one in session() if one["measure"] == "ingest"]
+    floors = [one for one in session() if one["measure"] == "floors"]
+    assert by_key([*warm, *floors])["floor"].values == pytest.approx((0.5, 0.5))
+
+
+def test_growth_compares_cost_with_size() -> None:
+    found = by_key(session())
+    assert found["growth/events"].values == pytest.approx((0.5,))
+    assert found["growth/files"].values == pytest.approx((1.2,))
+
+
+def test_every_goal_has_a_key_of_its_own() -> None:
+    assert len({goal.key for goal in GOALS}) == len(GOALS)
+
+
+def test_numbers_show_three_digits() -> None:
+    assert [number(one) for one in (1234.5, 12.34, 1.234)] == ["1,234", "12.3", "1.23"]
