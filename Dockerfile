@@ -1,24 +1,35 @@
 # syntax=docker/dockerfile:1
-# `build` makes a virtual environment from the hashed lock files; the last stage puts it beside a
-# Java 17 runtime. Nothing is downloaded when a container starts, and it writes only to /tmp and to
+# `tools` installs what builds packages, `native` builds the extension in Rust, `build` makes a
+# virtual environment from the hashed lock files, and the last stage puts it beside a Java 17
+# runtime. Nothing is downloaded when a container starts, and it writes only to /tmp and to
 # where the configuration points.
 #
 #   docker build -t ingestd .
 #   docker run --init --read-only --tmpfs /tmp -p 8080:8080 -v lake:/lake \
 #     -v "$PWD/ingestd.yaml:/etc/ingestd/ingestd.yaml:ro" ingestd
 
-FROM python:3.11.13-slim-bookworm AS build
+FROM python:3.11.13-slim-bookworm AS tools
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /src
-COPY requirements-build.lock requirements.lock ./
+COPY requirements-build.lock ./
 RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --quiet --require-hashes -r requirements-build.lock
+
+FROM rust:1.95.0-slim-bookworm AS native
+WORKDIR /src
+COPY --from=tools /opt/build/bin/maturin /opt/build/bin/maturin
+COPY native ./native
+RUN /opt/build/bin/maturin build --quiet --release --locked --manifest-path native/Cargo.toml --target-dir /opt/native --out /opt/wheelhouse
+
+FROM tools AS build
+COPY requirements.lock ./
 RUN /opt/build/bin/pip wheel --quiet --require-hashes --no-build-isolation --wheel-dir /opt/wheelhouse -r requirements.lock
+COPY --from=native /opt/wheelhouse /opt/wheelhouse
 COPY pyproject.toml README.md LICENSE ./
 COPY ingestd ./ingestd
 RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/wheelhouse . \
     && python -m venv /opt/ingestd \
-    && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse ingestd \
+    && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse "ingestd[native]" \
     && /opt/ingestd/bin/pip uninstall --quiet --yes setuptools pip
 
 FROM eclipse-temurin:17.0.16_8-jre-jammy AS java

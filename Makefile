@@ -8,6 +8,9 @@ LOCKS := requirements-build.lock requirements-dev.lock
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST := $(BIN)/python -m pytest -q
 CHECKED := ingestd tests bench docs
+NATIVE := $(VENV)/.native
+NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)
+GUARDED := ingest/main floors upsert cold/small latency tiny
 
 .PHONY: help
 help: ## list the targets
@@ -21,12 +24,17 @@ $(READY): $(LOCKS) pyproject.toml .ci/interpreter
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# Goes on without cargo: see .ci/native.
+$(NATIVE): $(READY) $(NATIVE_SOURCES) .ci/native
+	@.ci/native $(abspath $(BIN)/python)
+	@touch $@
+
 .PHONY: require
 require:
 	@.ci/interpreter >/dev/null
 
 .PHONY: setup
-setup: require $(READY) ## create .venv with everything installed, from the hashed lock files
+setup: require $(READY) $(NATIVE) ## create .venv with everything installed, from the hashed lock files
 
 .PHONY: fmt
 fmt: setup ## format and sort imports
@@ -51,7 +59,7 @@ check: lint layers types ## lint, layers and types
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark
-	$(PYTEST) tests/house tests/unit tests/docs
+	$(PYTEST) tests/house tests/unit tests/docs tests/bench
 
 .PHONY: property
 property: setup ## properties, with hypothesis
@@ -77,8 +85,13 @@ demo: setup ## a broker, a workload, the daemon and the result, on this machine
 	$(BIN)/ingestd demo
 
 .PHONY: bench
-bench: setup ## records per second end to end, and the floors under them
-	$(BIN)/python -m bench.run
+bench: setup ## the whole table of goals, peers included: results, plots, docs/performance.md
+	$(BIN)/python -m bench.run --publish
+
+.PHONY: bench-check
+bench-check: setup ## measure the ratios again and name what got slower than the stored ones
+	$(BIN)/python -m bench.run --only $(GUARDED) --runs 3 --fresh --log build/bench/check.jsonl
+	$(BIN)/python -m bench.check --log build/bench/check.jsonl
 
 .PHONY: docs
 docs: setup ## write the generated parts of docs/
@@ -91,9 +104,16 @@ lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on t
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev -c requirements.lock \
 	  pyproject.toml -o requirements-dev.lock
-	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'setuptools>=80' wheel \
+	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'maturin>=1.9,<2' 'setuptools>=80' wheel \
 	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links - -o requirements-build.lock
+
+.PHONY: wheels
+wheels: setup ## dist/: ingestd, and the native reader for every Python from 3.11 on
+	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
+	  --wheel-dir dist .
+	PATH="$(abspath $(BIN)):$$PATH" maturin build --quiet --release --locked --out dist \
+	  --manifest-path native/Cargo.toml --target-dir build/native
 
 .PHONY: clean
 clean: ## remove the environment and caches

@@ -37,7 +37,8 @@ KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
 class RecordChunk:
     """Consecutive records of one topic partition, as parallel columns.
 
-    Timestamps are milliseconds since 1970. `headers` is None when nobody asked for them.
+    Timestamps are milliseconds since 1970. `headers` is None when nobody asked for them. `sizes`
+    are the bytes of key and value of each record, None where nobody counted them.
     """
 
     topic: str
@@ -47,6 +48,7 @@ class RecordChunk:
     keys: list[bytes | None]
     values: list[bytes | None]
     headers: list[list[tuple[str, bytes | None]] | None] | None
+    sizes: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

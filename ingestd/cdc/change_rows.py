@@ -14,9 +14,10 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.recast import recast
 from ingestd.cdc.record_errors import refuse
-from ingestd.cdc.row_plan import PlanColumn, Row, RowPlan
+from ingestd.cdc.row_plan import Row, RowPlan
 from ingestd.cdc.source_position import positions, snapshot_rows
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.data_types import DataType, RowKind
@@ -94,14 +95,15 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
     )
 
 
-def join(batches: Sequence[ChangeBatch]) -> ChangeBatch:
+def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
     """One batch of several that one plan made, in their order."""
     first = batches[0]
     if len(batches) == 1:
         return first
     types: dict[str, DataType] = {}
-    for batch in batches:
-        types.update(batch.types)
+    for column in plan.columns:
+        if column.column and any(column.name in batch.types for batch in batches):
+            types[column.name] = column.column.table_type.as_nullable()
     return ChangeBatch(
         source=first.source,
         columns=_joined_columns(batches, list(types)),
@@ -166,7 +168,12 @@ def _row_kinds(changes: Sequence[Any]) -> npt.NDArray[np.int8]:
     operations = "".join([change.op for change in changes]).encode("ascii", "replace")
     if len(operations) != len(changes):
         raise refuse("decode", "unknown_op", "an event has an unknown op")
-    kinds: npt.NDArray[np.int8] = _KIND_OF[np.frombuffer(operations, np.uint8)]
+    return kinds_of_operations(np.frombuffer(operations, np.uint8))
+
+
+def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+    """The row kind of each ASCII letter of an operation; RecordError if one is unknown."""
+    kinds: npt.NDArray[np.int8] = _KIND_OF[letters]
     if (kinds == _INVALID).any():
         raise refuse("decode", "unknown_op", "an event has an unknown op")
     return kinds

@@ -12,6 +12,7 @@ import msgspec
 
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.json_inference import Kinds, default_kinds, kinds_of, resolve_type
+from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan, check_name, make_plan
 from ingestd.cdc.wire_column import STRING, Meaning, WireColumn
@@ -41,6 +42,7 @@ class TableMemory:
     """What is known of a table's messages of one schema and one form of key.
 
     `value_columns` and `key_columns` are those of the schema in the messages, None without one.
+    `module` is what native plans are made with.
     """
 
     source: SourceTable
@@ -51,6 +53,7 @@ class TableMemory:
     plan: RowPlan | None = None
     known: Types = field(default_factory=dict)
     declared: Types = field(default_factory=dict)
+    module: NativeModule | None = None
 
     def is_current(self, known: Types, declared: Types) -> bool:
         """Whether the plan was made for these types."""
@@ -115,7 +118,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
         kinds[name] = frozenset(counts.get(name, ()))
         if column is not None and memory.value_columns is not None:
             kinds[name] |= default_kinds(column)
-    return make_plan(memory.source, columns, kinds, memory.key_names)
+    return make_plan(memory.source, columns, kinds, memory.key_names, memory.module)
 
 
 def _schema_columns(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc import raw_cells, unavailable
+from ingestd.cdc.native_form import NativeForm
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
@@ -20,11 +21,15 @@ Build = Callable[[Values], Array]
 
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
-    """`wire` is the msgspec type of a value, `build` makes the Arrow array of many."""
+    """`wire` is the msgspec type of a value, `build` makes the Arrow array of many.
+
+    `native` makes the same array without either; None if only they can.
+    """
 
     wire: Any
     build: Build
     find_unavailable: unavailable.Find
+    native: NativeForm | None = None
 
     def read(self, values: Values) -> tuple[Array, npt.NDArray[np.bool_] | None]:
         """The Arrow array of decoded values, and which of them the source left out (None: none).

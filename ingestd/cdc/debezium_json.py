@@ -5,7 +5,9 @@ plan of the last one in a few calls. Any other chunk is taken apart message by m
 table, schema and key, and learnt from.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -13,7 +15,6 @@ import numpy.typing as npt
 
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
-    ChangeBatch,
     Decoded,
     KnownColumns,
     RecordChunk,
@@ -22,8 +23,10 @@ from ingestd.cdc.base import (
     Truncate,
 )
 from ingestd.cdc.column_learning import TableMemory
-from ingestd.cdc.debezium_envelope import Envelopes, Shape
+from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
 from ingestd.cdc.debezium_event import Event, read_event
+from ingestd.cdc.messages import Messages
+from ingestd.cdc.native_module import NativeModule, native_module
 from ingestd.cdc.record_errors import (
     PARSE_ERRORS,
     RecordError,
@@ -32,7 +35,7 @@ from ingestd.cdc.record_errors import (
     rejected,
 )
 from ingestd.cdc.source_position import position_of
-from ingestd.cdc.table_messages import Messages, decode_if_alike, decode_messages
+from ingestd.cdc.table_messages import decode_if_alike, decode_messages
 
 _MAX_MEMORIES = 2000
 _decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -42,7 +45,7 @@ GroupKey = tuple[SourceTable, Shape, Shape | None, tuple[str, ...]]
 
 def new_format() -> "DebeziumJson":
     """A decoder that has learnt nothing yet."""
-    return DebeziumJson()
+    return DebeziumJson(native_module())
 
 
 @dataclass(slots=True)
@@ -81,11 +84,15 @@ _NO_KEY = _Key(None, b"", ())
 
 
 class DebeziumJson:
-    """Decoder of Debezium JSON; keeps what it learnt of tables, so use one for many chunks."""
+    """Decoder of Debezium JSON; keeps what it learnt of tables, so use one for many chunks.
+
+    Without `module` everything is decoded in Python, with the same results.
+    """
 
     name = "debezium-json"
 
-    def __init__(self) -> None:
+    def __init__(self, module: NativeModule | None) -> None:
+        self._module = module
         self._value_envelopes = Envelopes(is_key=False)
         self._key_envelopes = Envelopes(is_key=True)
         self._memories: dict[GroupKey, TableMemory] = {}
@@ -97,34 +104,33 @@ class DebeziumJson:
         `known` are the columns that the target table has, `declared` those whose types the
         configuration fixes. Raises UnsupportedError for a column type without an Arrow form.
         """
-        batch = self._decode_alike(chunk, known, declared)
-        if batch is not None:
-            return Decoded([batch], [], [], chunk.values.count(None))
-        return self._decode_apart(chunk, known, declared)
+        decoded = self._decode_alike(chunk, known, declared)
+        return self._decode_apart(chunk, known, declared) if decoded is None else decoded
 
     def _decode_alike(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
-    ) -> ChangeBatch | None:
-        """The batch of a chunk whose messages are all as usual for the topic, else None."""
+    ) -> Decoded | None:
+        """What a chunk gives whose messages are all as usual for the topic, else None."""
         group_key = self._usual.get(chunk.topic) or self._group_of_first(chunk)
         if group_key is None:
             return None
         source, value_shape, key_shape, _ = group_key
         indices, values, keys = _without_tombstones(chunk)
-        payloads = value_shape.cut(values)
-        if not payloads or keys.count(None) != (0 if key_shape else len(keys)):
+        if not values or not (_all_there(keys) if key_shape else keys.count(None) == len(keys)):
             return None
-        key_payloads = None
-        if key_shape is not None:
-            key_payloads = key_shape.cut([key for key in keys if key is not None])
-            if key_payloads is None:
-                return None
-        messages = Messages(payloads, key_payloads, chunk.offsets[indices])
+        messages = Messages(
+            values,
+            None if key_shape is None else cast("list[bytes]", keys),
+            chunk.offsets[indices],
+            value_shape,
+            key_shape or BARE,
+        )
         memory = self._memory(group_key)
         batch = decode_if_alike(memory, messages, known.get(source, {}), declared.get(source, {}))
-        if batch is not None:
-            self._usual[chunk.topic] = group_key
-        return batch
+        if batch is None:
+            return None
+        self._usual[chunk.topic] = group_key
+        return Decoded([batch], [], [], len(chunk.values) - len(values))
 
     def _group_of_first(self, chunk: RecordChunk) -> GroupKey | None:
         """The group of the first record that has a value, if that is a row."""
@@ -215,7 +221,9 @@ class DebeziumJson:
             if len(self._memories) >= _MAX_MEMORIES:
                 self._memories.clear()
             key_columns = None if key_shape is None else key_shape.columns
-            memory = TableMemory(source, key_names, value_shape.columns, key_columns)
+            memory = TableMemory(
+                source, key_names, value_shape.columns, key_columns, module=self._module
+            )
             self._memories[group_key] = memory
         return memory
 
@@ -224,11 +232,16 @@ def _without_tombstones(
     chunk: RecordChunk,
 ) -> tuple[npt.NDArray[np.int64] | slice, list[bytes], list[bytes | None]]:
     """Indices, values and keys of the records that have a value."""
+    if _all_there(chunk.values):
+        return slice(None), cast("list[bytes]", chunk.values), chunk.keys
     values = [value for value in chunk.values if value is not None]
-    if len(values) == len(chunk.values):
-        return slice(None), values, chunk.keys
     indices = [index for index, value in enumerate(chunk.values) if value is not None]
     return np.array(indices, np.int64), values, [chunk.keys[index] for index in indices]
+
+
+def _all_there(texts: Sequence[bytes | None]) -> bool:
+    """Whether none is missing. Asking for truth is much quicker than looking for None."""
+    return all(texts) or None not in texts
 
 
 def _truncate(chunk: RecordChunk, index: int, event: Event) -> Truncate:

@@ -21,6 +21,13 @@ from ingestd.cdc.json_inference import (
     Kinds,
     inner_kinds,
 )
+from ingestd.cdc.native_form import (
+    BINARY_FORM,
+    BOOLEAN_FORM,
+    TEXT_FORM,
+    iso_form,
+    temporal_form,
+)
 from ingestd.cdc.number_readers import (
     bits_reader,
     decimal_reader,
@@ -31,6 +38,7 @@ from ingestd.cdc.number_readers import (
 )
 from ingestd.cdc.temporal_columns import read_integers, read_texts
 from ingestd.cdc.wire_column import Meaning, WireColumn
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -44,27 +52,37 @@ from ingestd.paimon.spec.data_types import (
 def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     """The fastest reader of a column whose values are of these kinds.
 
-    Raises UnsupportedError when the column's type has no Arrow form.
+    Raises UnsupportedError when JSON values are not read as the column's type.
     """
+    refuse_unreadable(column.name, column.data_type)
     choose = _BY_MEANING.get(column.meaning) or _BY_ROOT.get(column.data_type.root)
     return choose(column, kinds) if choose else any_form(column.data_type)
 
 
+def refuse_unreadable(column: str, data_type: DataType) -> None:
+    """Raise UnsupportedError for a type that JSON values are not read as."""
+    if data_type.root in _UNREADABLE:
+        raise UnsupportedError(
+            f"column {column}: JSON values are not read as data type {data_type}; declare another "
+            "type for the column"
+        )
+
+
 def _text(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
-        return ColumnReader(str, plain(pa.string()), unavailable.find_text)
+        return ColumnReader(str, plain(pa.string()), unavailable.find_text, TEXT_FORM)
     return any_form(column.data_type)
 
 
 def _binary(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
-        return ColumnReader(bytes, plain(pa.binary()), unavailable.find_bytes)
+        return ColumnReader(bytes, plain(pa.binary()), unavailable.find_bytes, BINARY_FORM)
     return any_form(column.data_type)
 
 
 def _boolean(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= {"bool"}:
-        return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing)
+        return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_FORM)
     return any_form(column.data_type)
 
 
@@ -76,10 +94,10 @@ def _temporal(column: WireColumn, kinds: Kinds) -> ColumnReader:
     data_type = column.data_type
     if kinds <= INTEGER_KINDS:
         build = from_present(lambda values: read_integers(values, data_type))
-        return ColumnReader(int, build, unavailable.find_nothing)
+        return ColumnReader(int, build, unavailable.find_nothing, temporal_form(data_type))
     if kinds <= TEXT_KINDS:
         build = from_present(lambda values: read_texts(values, data_type))
-        return ColumnReader(str, build, unavailable.find_nothing)
+        return ColumnReader(str, build, unavailable.find_nothing, iso_form(data_type))
     return any_form(data_type)
 
 
@@ -141,6 +159,7 @@ def _layout(values: Values) -> tuple[Any, Any]:
     return pa.array(offsets), pa.array([value is None for value in values], pa.bool_())
 
 
+_UNREADABLE = frozenset({"VARIANT", "MULTISET"})
 _Choose = Callable[[WireColumn, Kinds], ColumnReader]
 _BY_MEANING: Mapping[Meaning, _Choose] = {
     Meaning.UNSCALED: unscaled_reader,

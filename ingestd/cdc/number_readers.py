@@ -24,6 +24,13 @@ from ingestd.cdc.decimal_columns import (
     variable_scale_text,
 )
 from ingestd.cdc.json_inference import ENTRY, INTEGER_KINDS, NUMBER_KINDS, TEXT_KINDS, Kinds
+from ingestd.cdc.native_form import (
+    BOOLEAN_FORM,
+    decimal_form,
+    float_form,
+    integer_form,
+    unscaled_form,
+)
 from ingestd.cdc.wire_column import WireColumn
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
@@ -34,7 +41,8 @@ def integer_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if kinds <= INTEGER_KINDS | {"big"}:
-        return ColumnReader(int, plain(arrow_type), unavailable.find_nothing)
+        form = integer_form(arrow_type)
+        return ColumnReader(int, plain(arrow_type), unavailable.find_nothing, form)
     return any_form(data_type)
 
 
@@ -48,8 +56,9 @@ def float_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
         build = converting(arrow_type, raw_cells.float_of)
     else:
         build = _build_singles(arrow_type)
-    wire = float if kinds <= NUMBER_KINDS else float | str
-    return ColumnReader(wire, build, unavailable.find_nothing)
+    special = not kinds <= NUMBER_KINDS
+    form = float_form(arrow_type, special=special)
+    return ColumnReader(float | str if special else float, build, unavailable.find_nothing, form)
 
 
 def _build_singles(arrow_type: pa.DataType) -> Build:
@@ -85,9 +94,11 @@ def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
     base64 = _is_base64(scale, kinds)
     if base64 and kinds <= TEXT_KINDS:
         build = from_present(lambda values: from_unscaled(values, scale, arrow_type))
-        return ColumnReader(bytes, build, unavailable.find_bytes)
+        form = unscaled_form(scale, arrow_type)
+        return ColumnReader(bytes, build, unavailable.find_bytes, form)
     if not base64 and kinds <= NUMBER_KINDS | TEXT_KINDS:
-        return ColumnReader(Decimal, plain(arrow_type), unavailable.find_nothing)
+        form = decimal_form(data_type)
+        return ColumnReader(Decimal, plain(arrow_type), unavailable.find_nothing, form)
     return raw_reader(lambda raw: raw_cells.decimal_cell(raw, scale, base64=base64), arrow_type)
 
 
@@ -120,7 +131,7 @@ def bits_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     """Bit strings: one bit is a boolean, more are big-endian bytes."""
     if column.data_type.root == "BOOLEAN":
         if kinds <= {"bool"}:
-            return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing)
+            return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_FORM)
         build = from_present(
             lambda values: pa.array([None if v is None else any(v) for v in values], pa.bool_())
         )

@@ -11,38 +11,21 @@ from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET
 
 from ingestd.cdc.base import SourceTable
-from ingestd.cdc.column_reader import ColumnReader
 from ingestd.cdc.json_columns import choose_reader
 from ingestd.cdc.json_inference import Kinds, default_kinds
-from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.native_module import NativeModule
+from ingestd.cdc.native_plan import NativePlans, native_plans
+from ingestd.cdc.plan_column import PlanColumn
+from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.source_position import SourcePosition
 from ingestd.cdc.wire_column import WireColumn
 
 Row = Any
 """A struct with one attribute a column; UNSET where the message had no such field."""
-WireType = Any
-Value = Any
 _FIRST, _LAST = itemgetter(0), itemgetter(-1)
 _UNNAMEABLE = frozenset('"\\') | {chr(code) for code in range(32)}
-
-
-@dataclass(frozen=True, slots=True)
-class PlanColumn:
-    """A column with its reader; both None while all its values have been null."""
-
-    name: str
-    column: WireColumn | None
-    reader: ColumnReader | None
-    attribute: str
-
-    @property
-    def values_of(self) -> Callable[[Sequence[Row]], list[Any]]:
-        """The column's values of many rows."""
-        get = attrgetter(self.attribute)
-        return lambda rows: list(map(get, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +62,7 @@ class RowPlan:
 
     The key, the key of a `before` image and a row have equal attributes for equal columns.
     `key_values` is None when the table's messages have no key; `before` is then a whole row.
+    `native` is None if the messages can only be decoded in Python.
     """
 
     source: SourceTable
@@ -89,6 +73,7 @@ class RowPlan:
     key_values: Callable[[Row], tuple[Any, ...]] | None
     key_attributes: tuple[str, ...]
     empty_row: Row
+    native: NativePlans | None
 
     def key_only_row(self, values: Sequence[Any]) -> Row:
         """A row that has only the values of the key's fields, in the order of `key_names`."""
@@ -103,11 +88,13 @@ def make_plan(
     columns: Mapping[str, WireColumn | None],
     kinds: Mapping[str, Kinds],
     key_names: tuple[str, ...],
+    module: NativeModule | None = None,
 ) -> RowPlan:
     """The plan for rows of these columns, each with the kinds its values have been seen to have.
 
-    Every key field is among the columns. Raises RecordError for a column name that no decoder can
-    have, UnsupportedError for a type without an Arrow form.
+    Every key field is among the columns. With `module` there is a native plan as well. Raises
+    RecordError for a column name that no decoder can have, UnsupportedError for a type without an
+    Arrow form.
     """
     plan_columns = tuple(
         _plan_column(number, name, column, kinds.get(name))
@@ -128,6 +115,7 @@ def make_plan(
         key_values=_values_getter(attributes),
         key_attributes=attributes,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
+        native=None if module is None else native_plans(module, source, plan_columns, key_columns),
     )
 
 
@@ -169,11 +157,11 @@ def _struct(
 ) -> type[msgspec.Struct]:
     fields: list[Any] = []
     for column in columns:
-        wire = _wire(column)
+        wire = column.wire
         if required:
             fields.append((column.attribute, wire))
         else:
-            fields.append((column.attribute, wire, _default(column)))
+            fields.append((column.attribute, wire, column.default))
     return msgspec.defstruct(
         title,
         fields,
@@ -182,24 +170,6 @@ def _struct(
         eq=False,
         gc=False,
     )
-
-
-def _wire(column: PlanColumn) -> WireType:
-    if column.reader is None:
-        return None
-    wire = column.reader.wire
-    return wire if wire is msgspec.Raw else wire | None
-
-
-def _default(column: PlanColumn) -> Value:
-    """What an absent field stands for: the default in the message's schema, if it has one."""
-    if column.column is None or column.reader is None or column.column.default is None:
-        return UNSET
-    try:
-        value = msgspec.json.decode(column.column.default, type=_wire(column))
-    except PARSE_ERRORS:
-        return UNSET
-    return UNSET if isinstance(value, list | dict | msgspec.Struct) else value
 
 
 def _change_struct(

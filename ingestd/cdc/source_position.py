@@ -54,9 +54,25 @@ def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None
     row = _integers([source.row for source in sources])
     if pos is None or row is None:
         return None
-    packed = ((int(match[1]) << _POS_BITS) + pos << _ROW_BITS) + row
-    unknown = (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0) | snapshot_rows(sources)
-    packed[unknown] = UNKNOWN_POSITION
+    packed = packed_positions(np.full(len(sources), int(match[1]), np.int64), pos, row)
+    packed[snapshot_rows(sources)] = UNKNOWN_POSITION
+    return packed
+
+
+def file_number(name: str | None) -> int:
+    """The number of a binary log file, `UNKNOWN_POSITION` if it has none that can be packed."""
+    match = _FILE_NUMBER.search(name or "")
+    return UNKNOWN_POSITION if match is None or int(match[1]) >> _FILE_BITS else int(match[1])
+
+
+def packed_positions(
+    files: npt.NDArray[np.int64], pos: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """File numbers, positions and rows as one number each; two rows never share one, so what does
+    not fit has none.
+    """
+    packed = ((files << _POS_BITS) + pos << _ROW_BITS) + row
+    packed[(files < 0) | (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0)] = UNKNOWN_POSITION
     return packed
 
 

@@ -5,10 +5,6 @@ that still do not pass are looked into, and a new plan is made; what fails then 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
 
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_rows import Events, assemble, join
@@ -20,6 +16,8 @@ from ingestd.cdc.column_learning import (
     look_into,
     plan_of,
 )
+from ingestd.cdc.messages import Messages
+from ingestd.cdc.native_rows import read_natively
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.unfit_events import reason_of, sift
@@ -31,27 +29,29 @@ _SLICE = 4096
 _SAMPLE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """Payloads of one table and their keys' payloads (None: no key), parallel to `offsets`."""
-
-    values: list[bytes]
-    keys: list[bytes] | None
-    offsets: npt.NDArray[np.int64]
-
-
 def decode_with(plan: RowPlan, messages: Messages) -> ChangeBatch:
     """All messages through a plan; raises `PARSE_ERRORS` or `BUILD_ERRORS` if one does not pass.
 
-    They go in slices: the structs of a slice stay in the processor's cache until they are columns.
+    If not all of them can be read natively they go in slices, so that one odd message costs no
+    more than its slice; and the structs of a slice stay in the processor's cache until they are
+    columns.
     """
+    batch = read_natively(plan, messages)
+    if batch is not None:
+        return batch
+    size = len(messages.values)
+    parts = [messages.part(start, start + _SLICE) for start in range(0, size, _SLICE)]
     batches = []
-    for start in range(0, len(messages.values), _SLICE):
-        part = slice(start, start + _SLICE)
-        changes = plan.changes.many(messages.values[part])
-        keys = None if messages.keys is None else plan.keys.many(messages.keys[part])
-        batches.append(assemble(plan, Events(changes, keys, messages.offsets[part])))
-    return join(batches)
+    for part in parts:
+        batch = read_natively(plan, part) if len(parts) > 1 else None
+        batches.append(batch or _decode_in_python(plan, part.payloads()))
+    return join(plan, batches)
+
+
+def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
+    changes = plan.changes.many(payloads.values)
+    keys = None if payloads.keys is None else plan.keys.many(payloads.keys)
+    return assemble(plan, Events(changes, keys, payloads.offsets))
 
 
 def decode_if_alike(
@@ -65,7 +65,7 @@ def decode_if_alike(
         if not memory.is_current(known, declared):
             memory.renew(known, declared)
         if memory.plan is None:
-            return _Learning(memory, messages).decode_by_sample()
+            return _Learning(memory, messages.payloads()).decode_by_sample()
         return decode_with(memory.plan, messages)
     except (*PARSE_ERRORS, *BUILD_ERRORS):
         return None
@@ -79,7 +79,7 @@ def decode_messages(
     Raises UnsupportedError for a column type without an Arrow form.
     """
     batch = decode_if_alike(memory, messages, known, declared)
-    return (batch, {}) if batch is not None else _Learning(memory, messages).decode()
+    return (batch, {}) if batch is not None else _Learning(memory, messages.payloads()).decode()
 
 
 class _Learning:

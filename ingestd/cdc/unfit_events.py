@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ingestd.cdc.change_rows import Events, Value, is_absent, lay_out, read_column
+from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.record_errors import (
     BUILD_ERRORS,
     PARSE_ERRORS,
@@ -10,7 +11,7 @@ from ingestd.cdc.record_errors import (
     RecordError,
     explain_cell,
 )
-from ingestd.cdc.row_plan import PlanColumn, RowPlan
+from ingestd.cdc.row_plan import RowPlan
 
 _READ_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 

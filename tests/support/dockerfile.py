@@ -6,11 +6,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+RUST = ("cargo", "rustup")
 ABSOLUTE = re.compile(r"(?<![\w./-])/(opt|src)(?=/|\b)")
 
 
@@ -42,23 +43,35 @@ def parse(text: str) -> list[Stage]:
     return stages
 
 
-def run_stage(stage: Stage, root: Path) -> None:
-    """Run a stage's COPY and RUN with `root` in the place of the container's root.
+def run_stages(stages: Sequence[Stage], root: Path) -> None:
+    """Run the stages' COPY and RUN with `root` in the place of the root of each container.
 
-    Only /opt and /src are moved; the command `python` is the one that runs the tests.
+    Only /opt and /src are moved, and shared by all stages; the command `python` is the one that
+    runs the tests, `cargo` the one on this machine's path.
     """
     tools = root / "tools"
     tools.mkdir(parents=True)
     (tools / "python").symlink_to(getattr(sys, "_base_executable", sys.executable))
-    environment = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(root)}
-    environment |= {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "SSL_"))}
-    here = root
+    rust = Path(shutil.which("cargo") or "").parent
+    environment = {"PATH": f"{tools}:{rust}:/usr/bin:/bin", "HOME": str(root)}
+    environment |= {f"{name.upper()}_HOME": str(Path.home() / f".{name}") for name in RUST}
+    kept = ("PIP_", "SSL_", "CARGO_", "RUSTUP_")
+    environment |= {k: v for k, v in os.environ.items() if k.startswith(kept)}
+    for stage in stages:
+        _run_stage(stage, root, environment)
+
+
+def _run_stage(stage: Stage, root: Path, environment: dict[str, str]) -> None:
+    here = root / "src"
     for instruction, text in stage.steps:
         if instruction == "WORKDIR":
             here = root / text.lstrip("/")
             here.mkdir(parents=True, exist_ok=True)
         elif instruction == "ENV":
             environment |= dict(part.split("=", 1) for part in shlex.split(text))
+        elif instruction == "COPY" and text.startswith("--from="):
+            _, source, target = shlex.split(text)
+            assert source == target, "stages share their folders here"
         elif instruction == "COPY":
             _copy(shlex.split(text), here)
         elif instruction == "RUN":
@@ -79,8 +92,8 @@ def _copy(arguments: list[str], here: Path) -> None:
     for source in sources:
         place = here / target / Path(source).name if target.endswith("/") else here / target
         if (ROOT / source).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / source, place, ignore=ignored)
+            ignored = shutil.ignore_patterns("__pycache__", "target")
+            shutil.copytree(ROOT / source, place, ignore=ignored, dirs_exist_ok=True)
         else:
             shutil.copy(ROOT / source, place)
 

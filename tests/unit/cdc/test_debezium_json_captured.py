@@ -6,36 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk, SourceTable, load_data_format
+from ingestd.cdc.base import ChangeBatch, Decoded, SourceTable, load_data_format
 from ingestd.paimon.spec.data_types import encode_type, parse_type
-from tests.support import corpus, state
+from tests.support import captured_chunks, corpus, state
 from tests.support.change_fold import Fold
 from tests.support.declared import declared_types
 
 DATABASE = "shopdb"
-
-
-def chunks(mode: corpus.Mode, size: int) -> list[RecordChunk]:
-    """The capture in chunks of consecutive records of one topic partition."""
-    logs: dict[tuple[str, int], list[corpus.Record]] = defaultdict(list)
-    for record in corpus.captured(mode):
-        logs[record.topic, record.partition].append(record)
-    found = []
-    for (topic, partition), log in logs.items():
-        for start in range(0, len(log), size):
-            part = log[start : start + size]
-            found.append(
-                RecordChunk(
-                    topic,
-                    partition,
-                    np.array([record.offset for record in part], np.int64),
-                    np.array([record.timestamp_ms for record in part], np.int64),
-                    [record.key for record in part],
-                    [record.value for record in part],
-                    None,
-                )
-            )
-    return found
 
 
 def decode_all(mode: corpus.Mode, size: int, *, declare: bool) -> tuple[dict[str, Fold], Decoded]:
@@ -48,7 +25,7 @@ def decode_all(mode: corpus.Mode, size: int, *, declare: bool) -> tuple[dict[str
             declared[SourceTable(DATABASE, schema, table)] = types
     folds: dict[str, Fold] = defaultdict(Fold)
     total = Decoded([], [], [], 0)
-    for chunk in chunks(mode, size):
+    for chunk in captured_chunks.shop(mode, size):
         decoded = data_format.decode(chunk, {}, declared)
         by_table: dict[str, list[ChangeBatch]] = defaultdict(list)
         for batch in decoded.batches:

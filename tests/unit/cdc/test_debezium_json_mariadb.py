@@ -11,31 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, Truncate, load_data_format
+from ingestd.cdc.base import ChangeBatch, Truncate, load_data_format
+from tests.support.captured_chunks import mariadb
 from tests.support.change_fold import Fold
 
 CAPTURE = Path(__file__).resolve().parents[2] / "golden" / "cdc" / "mariadb"
 UNSIGNED_MAX = 2**64 - 1
-
-
-def chunks() -> list[RecordChunk]:
-    logs: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    with lzma.open(CAPTURE / "json-schema.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            logs[record["topic"], record["partition"]].append(record)
-    return [
-        RecordChunk(
-            topic,
-            partition,
-            np.array([record["offset"] for record in log], np.int64),
-            np.array([record["timestamp"] for record in log], np.int64),
-            [_bytes(record["key_b64"]) for record in log],
-            [_bytes(record["value_b64"]) for record in log],
-            None,
-        )
-        for (topic, partition), log in logs.items()
-    ]
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -54,7 +35,7 @@ def decoded() -> tuple[dict[str, Fold], list[Truncate]]:
     data_format = load_data_format("debezium-json")
     folds: dict[str, Fold] = defaultdict(Fold)
     truncates: list[Truncate] = []
-    for chunk in chunks():
+    for chunk in mariadb():
         found = data_format.decode(chunk, {}, {})
         assert found.rejected == []
         by_table: dict[str, list[ChangeBatch]] = defaultdict(list)

@@ -1,0 +1,234 @@
+"""Messages through the native plans of a table to a change batch: as `change_rows`, on columns.
+
+What is not exactly as expected gives no batch at all, and is decoded in Python.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import UNSET
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.change_rows import kinds_of_operations
+from ingestd.cdc.messages import Messages
+from ingestd.cdc.native_cells import (
+    Cells,
+    Indices,
+    Marks,
+    build,
+    choose,
+    differ,
+    flags,
+    take,
+    to_cells,
+)
+from ingestd.cdc.native_module import Columns
+from ingestd.cdc.native_plan import AFTER, BEFORE, form_of
+from ingestd.cdc.native_position import native_positions, native_snapshot_rows
+from ingestd.cdc.plan_column import PlanColumn
+from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.paimon.spec.data_types import DataType, RowKind
+
+
+class _OddError(ValueError):
+    """Messages that only the decoder in Python can judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a batch: cells by column name, without the columns that no row has.
+
+    `events` are the indices of the rows' messages, None if each message is one row.
+    """
+
+    cells: Mapping[str, Cells]
+    kinds: npt.NDArray[np.int8]
+    events: Indices | None
+
+
+def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
+    """The batch of messages; None if any of them is for the decoder in Python."""
+    native = plan.native
+    if native is None:
+        return None
+    shape = messages.value_shape
+    columns = native.changes.read(messages.values, shape.prefix, shape.suffix)
+    if columns is None:
+        return None
+    keys: Columns | None = None
+    if native.keys is not None and messages.keys is not None:
+        shape = messages.key_shape
+        keys = native.keys.read(messages.keys, shape.prefix, shape.suffix)
+        if keys is None:
+            return None
+    try:
+        return _batch(plan, _Messages(columns, keys, messages.offsets))
+    except (*BUILD_ERRORS, *PARSE_ERRORS):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Messages:
+    """Columns of message values and of message keys."""
+
+    values: Columns
+    keys: Columns | None
+    offsets: npt.NDArray[np.int64]
+
+    def cells(self, image: str, column: PlanColumn) -> Cells:
+        """A column of an image. Raises _OddError if an absent value stands for another."""
+        found = self.values[image, column.name]
+        if found.seen < self.values[(image,)].seen and column.default is not UNSET:
+            raise _OddError(f"{column.name} has a default")
+        return to_cells(found, form_of(column), len(self.offsets))
+
+    def key_cells(self, column: PlanColumn) -> Cells:
+        """A column of the message keys."""
+        if self.keys is None:
+            raise _OddError("there are no message keys")
+        return to_cells(self.keys[(column.name,)], form_of(column), len(self.offsets))
+
+
+def _batch(plan: RowPlan, messages: _Messages) -> ChangeBatch:
+    size = len(messages.offsets)
+    snapshot = native_snapshot_rows(messages.values, size)
+    position = native_positions(messages.values, snapshot)
+    if position is None:
+        raise _OddError("positions of more than one kind")
+    rows = _rows(plan, messages)
+    offset = messages.offsets
+    if rows.events is not None:
+        offset, position = offset[rows.events], position[rows.events]
+        snapshot = snapshot[rows.events]
+    columns = {}
+    types: dict[str, DataType] = {}
+    unavailable: dict[str, Marks] = {}
+    for column in plan.columns:
+        cells = rows.cells.get(column.name)
+        if cells is None or column.column is None:
+            continue
+        array, left_out = build(column, cells)
+        columns[column.name] = array
+        types[column.name] = column.column.table_type.as_nullable()
+        if left_out is not None:
+            unavailable[column.name] = left_out
+    if not columns:
+        raise _OddError("a row has no columns")
+    return ChangeBatch(
+        source=plan.source,
+        columns=pa.table(columns),
+        types=types,
+        primary_keys=plan.key_names,
+        row_kind=rows.kinds,
+        offset=offset,
+        position=position,
+        snapshot_row=snapshot,
+        unavailable=unavailable,
+    )
+
+
+def _rows(plan: RowPlan, messages: _Messages) -> _Rows:
+    kinds = kinds_of_operations(np.frombuffer(messages.values[("op",)].data, np.uint8))
+    deletes: Marks = kinds == RowKind.DELETE
+    if (flags(messages.values[(AFTER,)]) == deletes).any():
+        raise _OddError("a delete has an after image, or another change has none")
+    if not plan.key_names:
+        return _keyless_rows(plan, messages, kinds)
+    has_deletes = bool(deletes.any())
+    cells = {
+        column.name: messages.cells(AFTER, column)
+        for column in plan.columns
+        if column.reader is not None and (has_deletes or messages.values[AFTER, column.name].seen)
+    }
+    for column in _key_columns(plan):
+        cells[column.name] = _key(column, messages, deletes if has_deletes else None)
+    return _with_moves(plan, messages, _Rows(cells, kinds, None))
+
+
+def _key_columns(plan: RowPlan) -> list[PlanColumn]:
+    by_name = {column.name: column for column in plan.columns}
+    return [by_name[name] for name in plan.key_names]
+
+
+def _key(column: PlanColumn, messages: _Messages, deletes: Marks | None) -> Cells:
+    """Cells of a key column: of the rows, and of the message keys where there is no row."""
+    cells = messages.cells(AFTER, column)
+    if not cells.seen:
+        cells = messages.key_cells(column)
+    elif cells.seen < messages.values[(AFTER,)].seen:
+        raise _OddError(f"some rows lack {column.name}")
+    elif deletes is not None:
+        cells = choose(deletes, messages.key_cells(column), cells)
+    if cells.left_out is not None:
+        raise _OddError(f"a value of {column.name} was left out")
+    return cells
+
+
+def _with_moves(plan: RowPlan, messages: _Messages, rows: _Rows) -> _Rows:
+    """A row more, a DELETE of the old key, before each update that changed its key."""
+    keys = _key_columns(plan)
+    old_keys = {column.name: messages.cells(BEFORE, column) for column in keys}
+    updates = (rows.kinds == RowKind.UPDATE_AFTER) & flags(messages.values[(BEFORE,)])
+    unlike = np.zeros(len(updates), np.bool_)
+    for name, old in old_keys.items():
+        unlike |= differ(old, rows.cells[name])
+    moved = updates & unlike
+    for old in old_keys.values():
+        if not moved.any():
+            return rows
+        moved &= old.array.is_valid().to_numpy(zero_copy_only=False)
+        if old.left_out is not None:
+            raise _OddError("a value of a key was left out")
+    places = np.flatnonzero(moved)
+    if not len(places):
+        return rows
+    return _inserted(rows, old_keys, places)
+
+
+def _inserted(rows: _Rows, old_keys: Mapping[str, Cells], places: Indices) -> _Rows:
+    events = np.insert(np.arange(len(rows.kinds)), places, places)
+    inserted = places + np.arange(len(places))
+    others = events.copy()
+    others[inserted] = -1
+    keys = events.copy()
+    keys[inserted] += len(rows.kinds)
+    cells = {
+        name: replace(found, array=pa.concat_arrays([found.array, old_keys[name].array]))
+        if name in old_keys
+        else found
+        for name, found in rows.cells.items()
+    }
+    kinds = rows.kinds[events]
+    kinds[inserted] = RowKind.DELETE
+    return _Rows(
+        {name: take(one, keys if name in old_keys else others) for name, one in cells.items()},
+        kinds,
+        events,
+    )
+
+
+def _keyless_rows(plan: RowPlan, messages: _Messages, kinds: npt.NDArray[np.int8]) -> _Rows:
+    """Without a key a DELETE is the whole row before it."""
+    deletes: Marks = kinds == RowKind.DELETE
+    before = flags(messages.values[(BEFORE,)])
+    if (deletes & ~before).any():
+        raise _OddError("a delete has neither a message key nor a before image")
+    images = [(BEFORE, int(before.sum())), (AFTER, int((~deletes).sum()))]
+    cells: dict[str, Cells] = {}
+    for column in plan.columns:
+        if column.reader is None:
+            continue
+        seen = [messages.values[image, column.name].seen for image, _ in images]
+        if not any(seen):
+            continue
+        if seen != [count for _, count in images]:
+            raise _OddError(f"some rows lack {column.name}")
+        after = messages.cells(AFTER, column)
+        if deletes.any():
+            after = choose(deletes, messages.cells(BEFORE, column), after)
+        cells[column.name] = after
+    return _Rows(cells, kinds, None)

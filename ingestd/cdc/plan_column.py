@@ -1,0 +1,51 @@
+"""A column of a plan: what it is, what reads it, and what its absence stands for."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from ingestd.cdc.column_reader import ColumnReader
+from ingestd.cdc.record_errors import PARSE_ERRORS
+from ingestd.cdc.wire_column import WireColumn
+
+WireType = Any
+Value = Any
+
+
+@dataclass(frozen=True, slots=True)
+class PlanColumn:
+    """A column with its reader; both None while all its values have been null."""
+
+    name: str
+    column: WireColumn | None
+    reader: ColumnReader | None
+    attribute: str
+
+    @property
+    def values_of(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """The column's values of many rows."""
+        get = attrgetter(self.attribute)
+        return lambda rows: list(map(get, rows))
+
+    @property
+    def wire(self) -> WireType:
+        """The msgspec type of a value that may be null."""
+        if self.reader is None:
+            return None
+        wire = self.reader.wire
+        return wire if wire is msgspec.Raw else wire | None
+
+    @property
+    def default(self) -> Value:
+        """What an absent field stands for: the default in the message's schema, else UNSET."""
+        if self.column is None or self.reader is None or self.column.default is None:
+            return UNSET
+        try:
+            value = msgspec.json.decode(self.column.default, type=self.wire)
+        except PARSE_ERRORS:
+            return UNSET
+        return UNSET if isinstance(value, list | dict | msgspec.Struct) else value

@@ -1,0 +1,71 @@
+//! Memory that Rust has filled and Python looks at where it is.
+
+use std::any::Any;
+use std::ffi::c_int;
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// A block of memory with the buffer protocol.
+#[pyclass(frozen, module = "ingestd_native")]
+pub struct Buffer {
+    /// Keeps the memory: a vector.
+    _owner: Box<dyn Any + Send + Sync>,
+    address: *mut u8,
+    length: usize,
+}
+
+// SAFETY: nothing here ever moves or frees the memory before the owner is dropped, and Rust does
+// not look at it again. Who writes to it from Python minds other readers, as with any array.
+unsafe impl Send for Buffer {}
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    pub fn of<T: Send + Sync + 'static>(mut values: Vec<T>) -> Self {
+        if values.capacity() / 2 > values.len() {
+            values.shrink_to_fit();
+        }
+        let address = values.as_mut_ptr().cast::<u8>();
+        let length = std::mem::size_of_val(values.as_slice());
+        Buffer {
+            _owner: Box::new(values),
+            address,
+            length,
+        }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    fn __len__(&self) -> usize {
+        self.length
+    }
+
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("there is no view to fill"));
+        }
+        let this = slf.get();
+        // SAFETY: the view is valid, and keeps this object and so the memory alive.
+        let filled = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                this.address.cast(),
+                this.length as ffi::Py_ssize_t,
+                0,
+                flags,
+            )
+        };
+        if filled == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(slf.py()))
+        }
+    }
+}

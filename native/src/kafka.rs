@@ -1,0 +1,276 @@
+//! Records of Kafka as parallel columns, read by the client library that Python has loaded.
+//!
+//! The library (librdkafka) is the one of the Python client, found by the addresses of its
+//! functions. What the Python client does in six calls and one object a record is one loop here.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{CString, c_char, c_int};
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::buffer::Buffer;
+use crate::librdkafka::{Handle, Library, Message, text_at};
+
+const CONSUMER: c_int = 0x1;
+const TEXT: usize = 512;
+const KEPT_ERRORS: usize = 8;
+
+type Errors = Mutex<VecDeque<(c_int, String)>>;
+
+/// Records as parallel columns, and what the client said between them.
+///
+/// `offsets`, `timestamps` and `sizes` (bytes of key and value) are 64-bit integers. An event is
+/// the code of an error, its text and the offset at which it was met.
+#[pyclass(frozen, get_all, module = "ingestd_native")]
+pub struct Records {
+    offsets: Py<Buffer>,
+    timestamps: Py<Buffer>,
+    sizes: Py<Buffer>,
+    keys: Py<PyList>,
+    values: Py<PyList>,
+    events: Vec<(c_int, String, i64)>,
+}
+
+/// A consumer that is told what to read; it neither joins a group nor commits.
+#[pyclass(module = "ingestd_native")]
+pub struct Consumer {
+    library: Library,
+    client: Handle,
+    queue: Handle,
+    errors: Box<Errors>,
+    /// The threads of the client live in this process only.
+    process: u32,
+    waiting: Vec<*mut Message>,
+}
+
+// SAFETY: the library's handles may be used from any thread; pyo3 lets in one at a time.
+unsafe impl Send for Consumer {}
+unsafe impl Sync for Consumer {}
+
+#[pymethods]
+impl Consumer {
+    /// A client with these properties. ValueError names a property that does not do.
+    #[new]
+    fn connect(
+        addresses: HashMap<String, usize>,
+        properties: HashMap<String, String>,
+    ) -> PyResult<Self> {
+        let library = Library::at(&addresses)?;
+        let errors: Box<Errors> = Box::default();
+        // SAFETY: a new client's configuration is given over to `rd_kafka_new`, or freed here.
+        let (client, queue) = unsafe {
+            let conf = (library.conf_new)();
+            for (name, value) in &properties {
+                if let Err(error) = set(&library, conf, name, value) {
+                    (library.conf_destroy)(conf);
+                    return Err(error);
+                }
+            }
+            (library.conf_set_opaque)(conf, (&raw const *errors).cast_mut().cast());
+            (library.conf_set_error_cb)(conf, note_error);
+            (library.conf_set_log_cb)(conf, null());
+            let mut text = [0 as c_char; TEXT];
+            let client = (library.new)(CONSUMER, conf, text.as_mut_ptr(), TEXT);
+            if client.is_null() {
+                (library.conf_destroy)(conf);
+                return Err(PyValueError::new_err(text_at(text.as_ptr())));
+            }
+            (library.poll_set_consumer)(client);
+            (client, (library.queue_get_consumer)(client))
+        };
+        let process = std::process::id();
+        Ok(Consumer {
+            library,
+            client,
+            queue,
+            errors,
+            process,
+            waiting: Vec::new(),
+        })
+    }
+
+    /// Read one topic partition from an offset on, and nothing else.
+    fn assign(&mut self, topic: &str, partition: i32, offset: i64) -> PyResult<()> {
+        let client = self.open()?;
+        let topic = CString::new(topic)?;
+        let library = &self.library;
+        // SAFETY: the list lives until it is destroyed below; the client copies it.
+        let error = unsafe {
+            let list = (library.list_new)(1);
+            (library.list_add)(list, topic.as_ptr(), partition);
+            (library.list_set_offset)(list, topic.as_ptr(), partition, offset);
+            let error = (library.assign)(client, list);
+            (library.list_destroy)(list);
+            error
+        };
+        self.checked(error)
+    }
+
+    /// Read nothing.
+    fn unassign(&mut self) -> PyResult<()> {
+        let client = self.open()?;
+        // SAFETY: an absent list takes every partition away.
+        let error = unsafe { (self.library.assign)(client, null()) };
+        self.checked(error)
+    }
+
+    /// At most `count` records, those that come within some milliseconds; other threads run.
+    fn consume(&mut self, py: Python, count: usize, milliseconds: i32) -> PyResult<Records> {
+        self.open()?;
+        let library = self.library;
+        let queue = self.queue as usize;
+        let mut found = std::mem::take(&mut self.waiting);
+        found.resize(count, null_mut());
+        let messages = found.as_mut_ptr() as usize;
+        // SAFETY: the queue is open, and there is room for `count` pointers.
+        let got = py.detach(|| unsafe {
+            (library.consume)(
+                queue as Handle,
+                milliseconds,
+                messages as *mut *mut Message,
+                count,
+            )
+        });
+        found.truncate(usize::try_from(got).unwrap_or(0));
+        let records = columns(py, &library, &found);
+        for &message in &found {
+            // SAFETY: each was given over to this function and is not looked at again.
+            unsafe { (library.message_destroy)(message) };
+        }
+        found.clear();
+        self.waiting = found;
+        if got < 0 {
+            return Err(PyRuntimeError::new_err("the client's queue cannot be read"));
+        }
+        records
+    }
+
+    /// Errors of the client as a whole since the last call: code and text.
+    fn errors(&self) -> Vec<(c_int, String)> {
+        self.errors
+            .lock()
+            .map(|mut errors| errors.drain(..).collect())
+            .unwrap_or_default()
+    }
+
+    /// Let go of the brokers; nothing else may be called afterwards but this.
+    fn close(&mut self, py: Python) {
+        let (client, queue) = (self.client as usize, self.queue as usize);
+        (self.client, self.queue) = (null_mut(), null_mut());
+        if client == 0 || self.process != std::process::id() {
+            return;
+        }
+        let library = self.library;
+        // SAFETY: both were open until now and are forgotten.
+        py.detach(|| unsafe {
+            (library.close)(client as Handle);
+            (library.queue_destroy)(queue as Handle);
+            (library.destroy)(client as Handle);
+        });
+    }
+}
+
+impl Consumer {
+    fn open(&self) -> PyResult<Handle> {
+        match self.client.is_null() {
+            true => Err(PyRuntimeError::new_err("the consumer is closed")),
+            false => Ok(self.client),
+        }
+    }
+
+    fn checked(&self, error: c_int) -> PyResult<()> {
+        match error {
+            0 => Ok(()),
+            // SAFETY: the library has a text for every code.
+            _ => Err(PyRuntimeError::new_err(unsafe {
+                text_at((self.library.error_text)(error))
+            })),
+        }
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        Python::attach(|py| self.close(py));
+    }
+}
+
+fn columns(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult<Records> {
+    let count = messages.len();
+    let mut offsets = Vec::with_capacity(count);
+    let mut timestamps = Vec::with_capacity(count);
+    let mut sizes = Vec::with_capacity(count);
+    let mut keys = Vec::with_capacity(count);
+    let mut values = Vec::with_capacity(count);
+    let mut events = Vec::new();
+    for &pointer in messages {
+        // SAFETY: the library gave `count` messages, which live until they are destroyed.
+        let message = unsafe { &*pointer };
+        if message.error != 0 {
+            // SAFETY: as above; the text lives as long as the message.
+            let text = unsafe { text_at((library.message_errstr)(pointer)) };
+            events.push((message.error, text, message.offset));
+            continue;
+        }
+        offsets.push(message.offset);
+        // SAFETY: as above; the kind of timestamp is not asked for.
+        timestamps.push(unsafe { (library.message_timestamp)(pointer, null_mut()) });
+        let key = bytes(py, message.key, message.key_length);
+        let value = bytes(py, message.payload, message.length);
+        let length =
+            |part: &Option<Bound<PyBytes>>| part.as_ref().map_or(0, |b| b.as_bytes().len());
+        sizes.push((length(&key) + length(&value)) as i64);
+        keys.push(key);
+        values.push(value);
+    }
+    Ok(Records {
+        offsets: Py::new(py, Buffer::of::<i64>(offsets))?,
+        timestamps: Py::new(py, Buffer::of::<i64>(timestamps))?,
+        sizes: Py::new(py, Buffer::of::<i64>(sizes))?,
+        keys: PyList::new(py, keys)?.unbind(),
+        values: PyList::new(py, values)?.unbind(),
+        events,
+    })
+}
+
+fn bytes<'py>(py: Python<'py>, start: *const u8, length: usize) -> Option<Bound<'py, PyBytes>> {
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: the library says so much memory is there.
+    Some(PyBytes::new(py, unsafe {
+        std::slice::from_raw_parts(start, length)
+    }))
+}
+
+/// Sets one property; the configuration stays whose it was.
+unsafe fn set(library: &Library, conf: Handle, name: &str, value: &str) -> PyResult<()> {
+    let (name, value) = (CString::new(name)?, CString::new(value)?);
+    let mut text = [0 as c_char; TEXT];
+    // SAFETY: all texts end in zero and live through the call.
+    let outcome =
+        unsafe { (library.conf_set)(conf, name.as_ptr(), value.as_ptr(), text.as_mut_ptr(), TEXT) };
+    match outcome {
+        0 => Ok(()),
+        // SAFETY: the library ends what it writes in zero.
+        _ => Err(PyValueError::new_err(unsafe { text_at(text.as_ptr()) })),
+    }
+}
+
+/// Called by the client while its queue is read.
+unsafe extern "C" fn note_error(_: Handle, code: c_int, reason: *const c_char, errors: Handle) {
+    // SAFETY: `connect` set the pointer, and the box lives longer than the client.
+    let errors = unsafe { &*errors.cast::<Errors>() };
+    // SAFETY: the library passes a text or nothing.
+    let text = unsafe { text_at(reason) };
+    if let Ok(mut errors) = errors.lock() {
+        if errors.len() == KEPT_ERRORS {
+            errors.pop_front();
+        }
+        errors.push_back((code, text));
+    }
+}

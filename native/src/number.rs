@@ -1,0 +1,231 @@
+//! JSON numbers: integers, floats, decimals, and numbers that nobody wants.
+
+use crate::cursor::{Cursor, Fit, Misfit};
+
+/// Digits of a number that is only looked over, more than which no one sends in good faith.
+const LONGEST: usize = 200;
+
+#[inline(always)]
+fn digit(cursor: &Cursor) -> Option<u8> {
+    let value = cursor.peek().wrapping_sub(b'0');
+    (value < 10).then_some(value)
+}
+
+/// An integer of 64 bits; what stands behind it is the caller's business.
+#[inline(always)]
+pub fn integer(cursor: &mut Cursor) -> Fit<i64> {
+    let negative = cursor.peek() == b'-';
+    cursor.at += negative as usize;
+    let leads = cursor.peek() == b'0';
+    let (value, count) = natural(cursor);
+    if count == 0 || (leads && count > 1) || matches!(cursor.peek(), b'.' | b'e' | b'E') {
+        return Err(Misfit);
+    }
+    if negative {
+        0i64.checked_sub_unsigned(value).ok_or(Misfit)
+    } else {
+        i64::try_from(value).map_err(|_| Misfit)
+    }
+}
+
+/// The natural number that begins here, and how many digits it has; none if they are too many.
+#[inline(always)]
+fn natural(cursor: &mut Cursor) -> (u64, usize) {
+    let rest = cursor.rest();
+    let Some(first) = eight(rest) else {
+        return cursor.lend(natural_slowly);
+    };
+    let count = leading_digits(first);
+    if count < 8 {
+        cursor.at += count;
+        return (value_of(first, count), count);
+    }
+    let Some(second) = eight(&rest[8..]) else {
+        return cursor.lend(natural_slowly);
+    };
+    let more = leading_digits(second);
+    if more == 8 {
+        return cursor.lend(natural_slowly);
+    }
+    cursor.at += 8 + more;
+    const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+    (
+        value_of(first, 8) * POWERS[more] + value_of(second, more),
+        8 + more,
+    )
+}
+
+#[cold]
+fn natural_slowly(cursor: &mut Cursor) -> (u64, usize) {
+    let start = cursor.at;
+    let mut value = 0u64;
+    while let Some(next) = digit(cursor) {
+        // Wraps only after more digits than are let through below.
+        value = value.wrapping_mul(10).wrapping_add(next as u64);
+        cursor.at += 1;
+    }
+    // Nineteen digits are less than 2^64.
+    let count = cursor.at - start;
+    if count > 19 { (0, 0) } else { (value, count) }
+}
+
+#[inline(always)]
+fn eight(bytes: &[u8]) -> Option<u64> {
+    bytes.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
+}
+
+/// How many of eight bytes, the lowest first, are digits before one that is none.
+#[inline(always)]
+fn leading_digits(bytes: u64) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The high bit stays off only for '0' to '9'; borrows reach no byte below the first other one.
+    let low = bytes.wrapping_sub(ONES * b'0' as u64);
+    let high = bytes.wrapping_add(ONES * (0x7F - b'9') as u64);
+    let other = (low | high | bytes) & (ONES << 7);
+    other.trailing_zeros() as usize / 8
+}
+
+/// The number that the first `count` of eight bytes are, all of them digits.
+#[inline(always)]
+fn value_of(bytes: u64, count: usize) -> u64 {
+    if count == 0 {
+        return 0;
+    }
+    // Zeros in front, so that there are always eight digits.
+    let digits = (bytes & 0x0F0F_0F0F_0F0F_0F0F) << (64 - 8 * count);
+    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
+    (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xFFFF_FFFF
+}
+
+/// What a number is made of.
+struct Shape {
+    is_integer: bool,
+    length: usize,
+}
+
+/// Moves behind a number that is written as JSON wants it.
+#[inline(always)]
+fn shape(cursor: &mut Cursor) -> Fit<Shape> {
+    let start = cursor.at;
+    cursor.at += (cursor.peek() == b'-') as usize;
+    let first = digit(cursor).ok_or(Misfit)?;
+    cursor.at += 1;
+    if first != 0 {
+        digits(cursor);
+    } else if digit(cursor).is_some() {
+        return Err(Misfit);
+    }
+    let mut is_integer = true;
+    if cursor.peek() == b'.' {
+        is_integer = false;
+        cursor.at += 1;
+        some_digits(cursor)?;
+    }
+    if matches!(cursor.peek(), b'e' | b'E') {
+        is_integer = false;
+        cursor.at += 1;
+        cursor.at += matches!(cursor.peek(), b'+' | b'-') as usize;
+        some_digits(cursor)?;
+    }
+    Ok(Shape {
+        is_integer,
+        length: cursor.at - start,
+    })
+}
+
+#[inline(always)]
+fn digits(cursor: &mut Cursor) {
+    while let Some(bytes) = eight(cursor.rest()) {
+        let count = leading_digits(bytes);
+        cursor.at += count;
+        if count < 8 {
+            return;
+        }
+    }
+    while digit(cursor).is_some() {
+        cursor.at += 1;
+    }
+}
+
+fn some_digits(cursor: &mut Cursor) -> Fit<()> {
+    digit(cursor).ok_or(Misfit)?;
+    digits(cursor);
+    Ok(())
+}
+
+/// Moves behind a number.
+#[inline(always)]
+pub fn skip(cursor: &mut Cursor) -> Fit<()> {
+    if shape(cursor)?.length > LONGEST {
+        Err(Misfit)
+    } else {
+        Ok(())
+    }
+}
+
+/// The nearest double; a negative zero only where it is written as a fraction.
+pub fn float(cursor: &mut Cursor) -> Fit<f64> {
+    let start = cursor.at;
+    let shape = shape(cursor)?;
+    let text = std::str::from_utf8(cursor.since(start)).map_err(|_| Misfit)?;
+    let value: f64 = text.parse().map_err(|_| Misfit)?;
+    if shape.length > LONGEST || value.is_infinite() {
+        return Err(Misfit);
+    }
+    Ok(if shape.is_integer { value + 0.0 } else { value })
+}
+
+/// A decimal as the integer that it is times 10^scale. Only what needs no rounding fits, and only
+/// as many digits as the precision, counted as the number is written.
+#[inline(always)]
+pub fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
+    let negative = cursor.peek() == b'-';
+    cursor.at += negative as usize;
+    let mut value: i128 = 0;
+    let mut count = 0u32;
+    let first = digit(cursor).ok_or(Misfit)?;
+    let leading = cursor.at;
+    while let Some(next) = digit(cursor) {
+        push_digit(&mut value, &mut count, next)?;
+        cursor.at += 1;
+    }
+    if first == 0 && cursor.at - leading > 1 {
+        return Err(Misfit);
+    }
+    let mut fraction = 0;
+    if cursor.peek() == b'.' {
+        cursor.at += 1;
+        let start = cursor.at;
+        digit(cursor).ok_or(Misfit)?;
+        while let Some(next) = digit(cursor) {
+            push_digit(&mut value, &mut count, next)?;
+            cursor.at += 1;
+        }
+        fraction = (cursor.at - start) as u32;
+    }
+    let missing = scale.checked_sub(fraction).ok_or(Misfit)?;
+    if count.max(fraction).max(1) + missing > precision {
+        return Err(Misfit);
+    }
+    value *= 10i128.pow(missing);
+    Ok(if negative { -value } else { value })
+}
+
+/// Adds a digit; zeros before the first other one do not count.
+#[inline(always)]
+fn push_digit(value: &mut i128, count: &mut u32, next: u8) -> Fit<()> {
+    if *count > 0 || next != 0 {
+        *count += 1;
+        if *count > 38 {
+            return Err(Misfit);
+        }
+    }
+    *value = if *count <= 18 {
+        // Much quicker in 64 bits.
+        (*value as i64 * 10 + next as i64) as i128
+    } else {
+        *value * 10 + next as i128
+    };
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! What Python sees: plans, and the columns that they give.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+use crate::buffer::Buffer;
+use crate::column::{Cells, Finished};
+use crate::cursor::{Cursor, Fit, Misfit};
+use crate::object::{Object, Output, Outputs};
+use crate::runs::Run;
+use crate::spec;
+
+/// A column of all texts: buffers as Arrow lays them out, None where the form has no such buffer.
+#[pyclass(frozen, get_all, module = "ingestd_native")]
+pub struct Column {
+    /// Texts that had the field, null or not.
+    seen: usize,
+    nulls: usize,
+    /// None if no cell is null.
+    validity: Option<Py<Buffer>>,
+    offsets: Option<Py<Buffer>>,
+    data: Option<Py<Buffer>>,
+    /// Rows of values that were left out, as unsigned 32-bit integers; None if there are none.
+    left_out: Option<Py<Buffer>>,
+    /// First row and JSON text of each run of equal values.
+    runs: Option<Vec<(usize, Option<Py<PyBytes>>)>>,
+}
+
+impl Column {
+    fn of_presence(py: Python, presence: Vec<u8>, seen: usize) -> PyResult<Self> {
+        Ok(Column {
+            seen,
+            nulls: 0,
+            validity: None,
+            offsets: None,
+            data: buffer(py, presence)?,
+            left_out: None,
+            runs: None,
+        })
+    }
+
+    fn of_cells(py: Python, found: Finished) -> PyResult<Self> {
+        let mut offsets = None;
+        let mut runs = None;
+        let data = match found.cells {
+            Cells::Int8(_, values) => buffer(py, values)?,
+            Cells::Int16(_, values) => buffer(py, values)?,
+            Cells::Int32(_, values) => buffer(py, values)?,
+            Cells::Int64(_, values) => buffer(py, values)?,
+            Cells::Float32(_, values) => buffer(py, values)?,
+            Cells::Float64(_, values) => buffer(py, values)?,
+            Cells::Boolean(bits) => buffer(py, bits.bytes)?,
+            Cells::Decimal { values, .. } | Cells::Unscaled(values) => buffer(py, values)?,
+            Cells::Letter(values) => buffer(py, values)?,
+            Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) => {
+                offsets = buffer(py, pieces.offsets)?;
+                buffer(py, pieces.data)?
+            }
+            Cells::Runs(found) => {
+                runs = Some(found.runs.into_iter().map(|run| text_of(py, run)).collect());
+                None
+            }
+        };
+        Ok(Column {
+            seen: found.seen,
+            nulls: found.nulls,
+            validity: found.validity.map_or(Ok(None), |bits| buffer(py, bits))?,
+            offsets,
+            data,
+            left_out: match found.left_out.is_empty() {
+                true => None,
+                false => buffer(py, found.left_out)?,
+            },
+            runs,
+        })
+    }
+}
+
+fn buffer<T: Send + Sync + 'static>(py: Python, values: Vec<T>) -> PyResult<Option<Py<Buffer>>> {
+    Py::new(py, Buffer::of(values)).map(Some)
+}
+
+fn text_of(py: Python, (row, text): Run) -> (usize, Option<Py<PyBytes>>) {
+    (row, text.map(|text| PyBytes::new(py, &text).unbind()))
+}
+
+/// Which fields of JSON texts are wanted, and in which form; `spec` is told in nested tuples.
+#[pyclass(module = "ingestd_native")]
+pub struct Plan {
+    root: Object,
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    fn new(spec: &Bound<PyTuple>) -> PyResult<Self> {
+        Ok(Plan {
+            root: spec::root(spec)?,
+        })
+    }
+
+    /// The columns of many texts by the names that lead to them, or None if any text does not fit.
+    ///
+    /// Of each text `prefix` and `suffix` are taken off first. Other threads run meanwhile.
+    fn read<'py>(
+        &mut self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+        prefix: &[u8],
+        suffix: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        // A tuple of its own: nobody can take a text away while it is read.
+        let kept = texts.to_tuple();
+        let slices = slices_of(&kept)?;
+        let root = &mut self.root;
+        match py.detach(|| read_all(root, &slices, prefix, suffix)) {
+            Ok(outputs) => into_python(py, outputs).map(Some),
+            Err(Misfit) => Ok(None),
+        }
+    }
+}
+
+/// The contents of a tuple of bytes objects.
+fn slices_of<'a>(texts: &'a Bound<'_, PyTuple>) -> PyResult<Vec<&'a [u8]>> {
+    let mut slices = Vec::with_capacity(texts.len());
+    for text in texts.iter_borrowed() {
+        let mut start = std::ptr::null_mut();
+        let mut length = 0;
+        // SAFETY: the object is alive, and its type is looked at by the call.
+        let found =
+            unsafe { ffi::PyBytes_AsStringAndSize(text.as_ptr(), &raw mut start, &raw mut length) };
+        if found != 0 {
+            return Err(PyErr::fetch(texts.py()));
+        }
+        // SAFETY: bytes objects never change, and the tuple keeps them.
+        slices.push(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length as usize) });
+    }
+    Ok(slices)
+}
+
+fn read_all(root: &mut Object, texts: &[&[u8]], prefix: &[u8], suffix: &[u8]) -> Fit<Outputs> {
+    root.start(texts.len());
+    for (row, text) in texts.iter().enumerate() {
+        let inner = text
+            .strip_prefix(prefix)
+            .and_then(|text| text.strip_suffix(suffix));
+        let inner = inner.ok_or(Misfit)?;
+        // From here on every piece between two ASCII characters is UTF-8 too.
+        simdutf8::basic::from_utf8(inner).map_err(|_| Misfit)?;
+        let mut cursor = Cursor::new(inner);
+        cursor.blanks();
+        root.read(&mut cursor, row)?;
+        cursor.end()?;
+    }
+    let mut outputs = Outputs::new();
+    root.finish(texts.len(), &[], &mut outputs)?;
+    Ok(outputs)
+}
+
+fn into_python(py: Python<'_>, outputs: Outputs) -> PyResult<Bound<'_, PyDict>> {
+    let found = PyDict::new(py);
+    for (path, output) in outputs {
+        let column = match output {
+            Output::Presence(presence, seen) => Column::of_presence(py, presence, seen)?,
+            Output::Column(finished) => Column::of_cells(py, finished)?,
+        };
+        found.set_item(PyTuple::new(py, path)?, Py::new(py, column)?)?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,19 @@
+//! A column whose cells mostly equal the one before.
+
+/// A JSON text, or none where the field did not come, and the row where it begins.
+pub type Run = (usize, Option<Vec<u8>>);
+
+#[derive(Default)]
+pub struct Runs {
+    pub runs: Vec<Run>,
+}
+
+impl Runs {
+    #[inline(always)]
+    pub fn push(&mut self, row: usize, text: Option<&[u8]>) {
+        let latest = self.runs.last().map(|(_, latest)| latest.as_deref());
+        if latest != Some(text) {
+            self.runs.push((row, text.map(<[u8]>::to_vec)));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Values that nobody wants: looked over for being JSON, and left behind.
+
+use crate::cursor::{Cursor, Fit, Misfit};
+use crate::number;
+use crate::text::quoted;
+
+/// How deep a value may be nested.
+const DEEPEST: usize = 64;
+
+/// Moves behind the value that begins here.
+#[inline(always)]
+pub fn value(cursor: &mut Cursor) -> Fit<()> {
+    match cursor.peek() {
+        b'"' => quoted(cursor).map(|_| ()),
+        b'n' => cursor.word(b"null"),
+        b't' => cursor.word(b"true"),
+        b'f' => cursor.word(b"false"),
+        b'{' | b'[' => cursor.lend(|cursor| nested(cursor, 0)),
+        _ => number::skip(cursor),
+    }
+}
+
+fn nested(cursor: &mut Cursor, depth: usize) -> Fit<()> {
+    if depth >= DEEPEST {
+        return Err(Misfit);
+    }
+    let is_object = cursor.peek() == b'{';
+    let closing = if is_object { b'}' } else { b']' };
+    cursor.at += 1;
+    cursor.blanks();
+    if cursor.peek() == closing {
+        cursor.at += 1;
+        return Ok(());
+    }
+    loop {
+        cursor.blanks();
+        if is_object {
+            quoted(cursor)?;
+            cursor.blanks();
+            cursor.expect(b':')?;
+            cursor.blanks();
+        }
+        match cursor.peek() {
+            b'{' | b'[' => nested(cursor, depth + 1)?,
+            _ => value(cursor)?,
+        }
+        if !cursor.more(closing)? {
+            return Ok(());
+        }
+    }
+}

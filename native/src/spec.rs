@@ -1,0 +1,102 @@
+//! Plans as Python tells them, in tuples.
+//!
+//! An object is `("object", nullable, closed, fields)`, a field `(name, required, node)`. Other
+//! nodes: `("literal", json)`, `("null",)`, and columns, whose tuples are read in `column`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::bitmap::Bitmap;
+use crate::column::{Cells, Column, Pieces, Range};
+use crate::cursor::Piece;
+use crate::object::{Field, Node, Object};
+use crate::runs::Runs;
+
+/// The plan of whole texts.
+pub fn root(spec: &Bound<PyTuple>) -> PyResult<Object> {
+    match node(spec)? {
+        Node::Object(object) => Ok(*object),
+        _ => Err(PyValueError::new_err("a plan begins with an object")),
+    }
+}
+
+fn node(spec: &Bound<PyTuple>) -> PyResult<Node> {
+    let kind: String = spec.get_item(0)?.extract()?;
+    Ok(match kind.as_str() {
+        "object" => {
+            let (_, nullable, closed, fields): (String, bool, bool, Vec<Bound<PyTuple>>) =
+                spec.extract()?;
+            let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;
+            Node::Object(Box::new(Object::new(nullable, closed, fields)))
+        }
+        "literal" => Node::Literal(Piece::new(spec.extract::<(String, Vec<u8>)>()?.1)),
+        "null" => Node::Null,
+        _ => column(&kind, spec)?,
+    })
+}
+
+fn field(spec: &Bound<PyTuple>) -> PyResult<Field> {
+    let (name, required, inner): (String, bool, Bound<PyTuple>) = spec.extract()?;
+    Ok(Field::new(name.into_bytes(), required, node(&inner)?))
+}
+
+fn column(kind: &str, spec: &Bound<PyTuple>) -> PyResult<Node> {
+    let mut marks = Vec::new();
+    let cells = match kind {
+        "integer" => integers(spec)?,
+        "float" => {
+            let (_, bits, special): (String, u32, bool) = spec.extract()?;
+            match bits {
+                32 => Cells::Float32(special, Vec::new()),
+                64 => Cells::Float64(special, Vec::new()),
+                _ => return Err(PyValueError::new_err(format!("no float has {bits} bits"))),
+            }
+        }
+        "boolean" => Cells::Boolean(Bitmap::default()),
+        "text" | "base64" | "unscaled" => {
+            let (_, texts): (String, Vec<String>) = spec.extract()?;
+            marks = texts.into_iter().map(String::into_bytes).collect();
+            match kind {
+                "text" => Cells::Text(Pieces::default()),
+                "base64" => Cells::Base64(Pieces::default()),
+                _ => Cells::Unscaled(Vec::new()),
+            }
+        }
+        "decimal" => {
+            let (_, precision, scale): (String, u32, u32) = spec.extract()?;
+            if precision > 38 || scale > precision {
+                return Err(PyValueError::new_err("a decimal has at most 38 digits"));
+            }
+            Cells::Decimal {
+                precision,
+                scale,
+                values: Vec::new(),
+            }
+        }
+        "letter" => Cells::Letter(Vec::new()),
+        "raw" => Cells::Raw(Pieces::default()),
+        "runs" => Cells::Runs(Runs::default()),
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "there is no column {kind:?}"
+            )));
+        }
+    };
+    Ok(Node::Column(Box::new(Column::new(cells, marks))))
+}
+
+fn integers(spec: &Bound<PyTuple>) -> PyResult<Cells> {
+    let (_, bits, divisor, low, high): (String, u32, i64, i64, i64) = spec.extract()?;
+    let range = Range { divisor, low, high };
+    if divisor < 1 || bits > 64 || low < i64::MIN >> (64 - bits) || high > i64::MAX >> (64 - bits) {
+        return Err(PyValueError::new_err("integers do not fit their bits"));
+    }
+    Ok(match bits {
+        8 => Cells::Int8(range, Vec::new()),
+        16 => Cells::Int16(range, Vec::new()),
+        32 => Cells::Int32(range, Vec::new()),
+        64 => Cells::Int64(range, Vec::new()),
+        _ => return Err(PyValueError::new_err(format!("no integer has {bits} bits"))),
+    })
+}

@@ -1,0 +1,157 @@
+//! JSON strings: where they end, and what they say.
+
+use crate::cursor::{Cursor, Fit, Misfit};
+
+/// What stands between the quotes.
+pub struct Quoted<'a> {
+    pub raw: &'a [u8],
+    pub escaped: bool,
+}
+
+/// Moves behind the string that begins here. The text is known to be UTF-8.
+#[inline(always)]
+pub fn quoted<'a>(cursor: &mut Cursor<'a>) -> Fit<Quoted<'a>> {
+    cursor.expect(b'"')?;
+    let start = cursor.at;
+    let mut escaped = false;
+    loop {
+        cursor.at += plain_length(cursor.rest());
+        match cursor.peek() {
+            b'"' => break,
+            b'\\' => {
+                escaped = true;
+                cursor.lend(escape)?;
+            }
+            _ => return Err(Misfit),
+        }
+    }
+    let raw = cursor.since(start);
+    cursor.at += 1;
+    Ok(Quoted { raw, escaped })
+}
+
+/// A string without escapes.
+#[inline(always)]
+pub fn unescaped<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
+    let found = quoted(cursor)?;
+    if found.escaped {
+        Err(Misfit)
+    } else {
+        Ok(found.raw)
+    }
+}
+
+/// How many bytes stand before the first quote, backslash or control character.
+#[inline(always)]
+fn plain_length(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(lane) = bytes.get(at..at + LANE) {
+        let found = special(lane);
+        if found < LANE {
+            return at + found;
+        }
+        at += LANE;
+    }
+    at + bytes[at..]
+        .iter()
+        .position(|&b| b == b'"' || b == b'\\' || b < 0x20)
+        .unwrap_or(bytes.len() - at)
+}
+
+#[cfg(target_arch = "x86_64")]
+const LANE: usize = 16;
+
+/// The place of the first special byte among sixteen, or more than fifteen.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn special(lane: &[u8]) -> usize {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
+        _mm_set1_epi8,
+    };
+    debug_assert_eq!(lane.len(), LANE);
+    // SAFETY: the lane has sixteen bytes, and every x86-64 processor has SSE2.
+    let mask = unsafe {
+        let bytes = _mm_loadu_si128(lane.as_ptr().cast::<__m128i>());
+        let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+        let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"' as i8));
+        let slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
+        _mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(quote, slash)))
+    };
+    mask.trailing_zeros() as usize
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+const LANE: usize = 8;
+
+/// The place of the first special byte among eight, or eight.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn special(lane: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = ONES << 7;
+    let word = u64::from_le_bytes(lane.try_into().unwrap_or([0; 8]));
+    let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
+    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+    let found = control | zero(word ^ ONES * b'"' as u64) | zero(word ^ ONES * b'\\' as u64);
+    found.trailing_zeros() as usize / 8
+}
+
+/// Moves behind an escape and says which character it stands for.
+fn escape(cursor: &mut Cursor) -> Fit<char> {
+    cursor.expect(b'\\')?;
+    let kind = cursor.peek();
+    cursor.at += 1;
+    Ok(match kind {
+        b'"' | b'\\' | b'/' => kind as char,
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => unicode(cursor)?,
+        _ => return Err(Misfit),
+    })
+}
+
+fn unicode(cursor: &mut Cursor) -> Fit<char> {
+    let first = four_digits(cursor)?;
+    if !(0xD800..0xE000).contains(&first) {
+        return char::from_u32(first).ok_or(Misfit);
+    }
+    cursor.word(b"\\u")?;
+    let second = four_digits(cursor)?;
+    if first >= 0xDC00 || !(0xDC00..0xE000).contains(&second) {
+        return Err(Misfit);
+    }
+    char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)).ok_or(Misfit)
+}
+
+fn four_digits(cursor: &mut Cursor) -> Fit<u32> {
+    let mut code = 0;
+    for _ in 0..4 {
+        let digit = (cursor.peek() as char).to_digit(16).ok_or(Misfit)?;
+        code = code << 4 | digit;
+        cursor.at += 1;
+    }
+    Ok(code)
+}
+
+/// Appends what a string says.
+pub fn append(found: &Quoted, data: &mut Vec<u8>) -> Fit<()> {
+    if !found.escaped {
+        data.extend_from_slice(found.raw);
+        return Ok(());
+    }
+    let mut cursor = Cursor::new(found.raw);
+    while cursor.at < found.raw.len() {
+        let plain = plain_length(cursor.rest());
+        data.extend_from_slice(&cursor.rest()[..plain]);
+        cursor.at += plain;
+        if cursor.at < found.raw.len() {
+            let mut utf8 = [0; 4];
+            data.extend_from_slice(escape(&mut cursor)?.encode_utf8(&mut utf8).as_bytes());
+        }
+    }
+    Ok(())
+}
