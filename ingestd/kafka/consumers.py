@@ -8,14 +8,17 @@ import json
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from ingestd.errors import ConfigError, SourceError
+from ingestd.kafka.native_reader import NativeReader, native_kafka
 from ingestd.kafka.properties import KafkaSource, consumer_properties
+from ingestd.kafka.python_reader import PythonReader
+from ingestd.kafka.records import Problem, Reader
 
 LOG = logging.getLogger(__name__)
 _KEPT_ERRORS = 8
@@ -33,40 +36,45 @@ _FAIL_AT_ONCE = frozenset(
 
 @dataclass(slots=True)
 class Lent:
-    """One consumer and what its client last said; `failure` is set when waiting is of no use."""
+    """One consumer and what its client last said."""
 
-    consumer: Consumer
-    errors: deque[KafkaError]
+    reader: Reader
+    errors: deque[Problem] = field(default_factory=lambda: deque(maxlen=_KEPT_ERRORS))
+
+    def listen(self) -> None:
+        """Take in what went wrong meanwhile."""
+        self.errors.extend(self.reader.problems())
 
     @property
-    def failure(self) -> KafkaError | None:
-        """An error that will not go away by itself."""
-        return next((one for one in self.errors if one.code() in _FAIL_AT_ONCE), None)
+    def failure(self) -> Problem | None:
+        """An error that will not go away by itself, so that waiting is of no use."""
+        return next((one for one in self.errors if one.code in _FAIL_AT_ONCE), None)
 
     def last_words(self) -> str:
         """The newest error as a clause for a message, empty when there was none."""
-        return f"; the client says: {self.errors[-1].str()}" if self.errors else ""
+        return f"; the client says: {self.errors[-1].text}" if self.errors else ""
 
 
-_idle: dict[tuple[int, str], list[Lent]] = {}
+_idle: dict[tuple[int, str, bool], list[Lent]] = {}
 
 
 @contextmanager
-def lend_consumer(source: KafkaSource) -> Iterator[Lent]:
+def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Lent]:
     """A consumer of the source's cluster without an assignment; kept for the next one.
 
     After an error it is closed instead, so that the next range starts from a clean one.
     """
-    key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True))
+    key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
     kept = _idle.setdefault(key, [])
-    lent = kept.pop() if kept else _connect(source, consumer_properties(source))
+    lent = kept.pop() if kept else Lent(_connect(source, headers))
+    lent.listen()
     lent.errors.clear()
     try:
         yield lent
     except BaseException:
-        lent.consumer.close()
+        lent.reader.close()
         raise
-    lent.consumer.unassign()
+    lent.reader.unassign()
     kept.append(lent)
 
 
@@ -74,16 +82,20 @@ def close_consumers() -> None:
     """Close the idle consumers of this process."""
     for key in [key for key in _idle if key[0] == os.getpid()]:
         for lent in _idle.pop(key):
-            lent.consumer.close()
+            lent.reader.close()
 
 
-def _connect(source: KafkaSource, properties: Mapping[str, str]) -> Lent:
-    errors: deque[KafkaError] = deque(maxlen=_KEPT_ERRORS)
+def _connect(source: KafkaSource, headers: bool) -> Reader:
+    properties = consumer_properties(source)
+    native = native_kafka()
     try:
-        consumer = Consumer({**properties, "error_cb": errors.append}, logger=LOG)
+        if native is None or headers:
+            return PythonReader(properties, headers=headers)
+        return NativeReader(*native, properties)
     except KafkaException as error:
         reason = error.args[0].str()
         raise ConfigError(f"sources.{source.name}.kafka: {reason}") from error
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
+        raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
+    except TypeError as error:
         raise SourceError(f"sources.{source.name}.kafka: {error}") from error
-    return Lent(consumer, errors)

@@ -10,15 +10,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.cimpl import Message
+import numpy as np
+from confluent_kafka import KafkaError
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.errors import OffsetLostError, SourceError
 from ingestd.kafka.columns import Columns
 from ingestd.kafka.consumers import Lent, lend_consumer
+from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.records import Event, Problem, Records
 
 _LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.02
@@ -53,11 +55,11 @@ def fetch(
     Raises OffsetLostError when the log does not have the range any more and the source's policy
     is to fail; SourceError when nothing came for `stall_seconds`.
     """
-    with lend_consumer(source) as lent:
+    with lend_consumer(source, headers=headers) as lent:
         reading = _Reading(source, wanted, lent, stall_seconds)
-        columns = Columns(wanted.topic, wanted.partition, headers)
-        for messages in reading.batches():
-            columns.add(messages)
+        columns = Columns(wanted.topic, wanted.partition)
+        for records in reading.batches():
+            columns.add(records)
             while columns.full(max_records, max_bytes):
                 yield columns.take(max_records, max_bytes)
                 reading.touch()
@@ -89,67 +91,51 @@ class _Reading:
         """Time spent by the caller between chunks is not the broker's."""
         self.deadline = time.monotonic() + self.stall_seconds
 
-    def batches(self) -> Iterator[list[Message]]:
-        """Lists of records of the range, none empty, in order."""
+    def batches(self) -> Iterator[Records]:
+        """Records of the range, never none, in order."""
         self._assign(self.position)
         while self.position < self.wanted.until:
             want = min(_POLL_RECORDS, self.wanted.until - self.position)
-            messages = self._consume(want)
-            if messages:
-                yield messages
+            records = self._consume(want)
+            if len(records):
+                yield records
 
-    def _consume(self, count: int) -> list[Message]:
+    def _consume(self, count: int) -> Records:
         try:
-            messages = self.lent.consumer.consume(count, _POLL_SECONDS)
-        except KafkaException as error:
+            records = self.lent.reader.read(count, _POLL_SECONDS)
+        except SourceError as error:
             raise SourceError(f"cannot read {self.where}: {error}") from error
-        if not messages:
-            self._check_stalled()
-            return messages
-        events: list[Message] = []
-        if any(map(Message.error, messages)):
-            events = [one for one in messages if one.error() is not None]
-            messages = [one for one in messages if one.error() is None]
-        if messages:
-            messages = self._within(messages)
+        if len(records):
+            # Before the events, which may move the position further.
+            self.position = int(records.offsets[-1]) + 1
             self.touch()
-        for event in events:
+        elif not records.events:
+            self._check_stalled()
+        for event in records.events:
             self._on_event(event)
-        return messages
+        return records.first(int(np.searchsorted(records.offsets, self.wanted.until)))
 
-    def _within(self, messages: list[Message]) -> list[Message]:
-        """Those before the end of the range; moves the position behind the last one."""
-        last = _offset(messages[-1])
-        self.position = last + 1
-        if last >= self.wanted.until:
-            messages = [one for one in messages if _offset(one) < self.wanted.until]
-        return messages
-
-    def _on_event(self, event: Message) -> None:
-        error = event.error()
-        if error is None:
-            return
-        if error.code() == KafkaError._PARTITION_EOF:
+    def _on_event(self, event: Event) -> None:
+        problem = event.problem
+        if problem.code == KafkaError._PARTITION_EOF:
             # Stands behind markers and aborted records too; later data gives another one.
-            self.position = max(self.position, _offset(event))
-        elif error.code() in _OUT_OF_RANGE:
-            self._on_lost(error)
+            self.position = max(self.position, event.offset)
+        elif problem.code in _OUT_OF_RANGE:
+            self._on_lost(problem)
         else:
-            self.lent.errors.append(error)
+            self.lent.errors.append(problem)
             self._check_stalled()
 
-    def _on_lost(self, error: KafkaError) -> None:
-        consumer, wanted = self.lent.consumer, self.wanted
-        place = TopicPartition(wanted.topic, wanted.partition)
-        try:
-            marks: tuple[int, int] | None = consumer.get_watermark_offsets(place, _ASK_SECONDS)
-        except KafkaException as problem:
-            raise SourceError(f"cannot ask for the offsets of {self.where}: {problem}") from problem
-        low, high = marks or (-1, -1)  # the client returns None when it waited too long
+    def _on_lost(self, problem: Problem) -> None:
+        wanted = self.wanted
+        place = {wanted.topic: (wanted.partition,)}
+        cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
+        low = cluster.beginning_offsets(place)[wanted.topic][wanted.partition]
+        high = cluster.end_offsets(place)[wanted.topic][wanted.partition]
         policy = self.source.on_offset_out_of_range
         what = (
             f"offsets {self.position} to {wanted.until} of {self.where} are not in the log any "
-            f"more, it has {low} to {high} ({error.str()})"
+            f"more, it has {low} to {high} ({problem.text})"
         )
         if policy == "fail":
             raise OffsetLostError(
@@ -164,17 +150,17 @@ class _Reading:
 
     def _assign(self, offset: int) -> None:
         self.position = offset
-        place = TopicPartition(self.wanted.topic, self.wanted.partition, offset)
         try:
-            self.lent.consumer.assign([place])
-        except KafkaException as error:
+            self.lent.reader.assign(self.wanted.topic, self.wanted.partition, offset)
+        except SourceError as error:
             raise SourceError(f"cannot read {self.where}: {error}") from error
 
     def _check_stalled(self) -> None:
+        self.lent.listen()
         failure = self.lent.failure
         if failure is not None:
-            raise SourceError(f"cannot read {self.where}: {failure.str()}")
-        if any(one.code() in _GONE for one in self.lent.errors):
+            raise SourceError(f"cannot read {self.where}: {failure.text}")
+        if any(one.code in _GONE for one in self.lent.errors):
             self._check_gone()
         if time.monotonic() > self.deadline:
             raise SourceError(
@@ -186,18 +172,9 @@ class _Reading:
     def _check_gone(self) -> None:
         """The client says "unknown" of a deleted topic, but also while brokers change roles."""
         self.lent.errors.clear()
-        try:
-            topics = self.lent.consumer.list_topics(timeout=_ASK_SECONDS).topics
-        except KafkaException as problem:
-            raise SourceError(f"cannot ask for the topic of {self.where}: {problem}") from problem
-        topic = topics.get(self.wanted.topic)
-        if topic is None or self.wanted.partition not in topic.partitions:
+        cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
+        if self.wanted.partition not in cluster.list_topic_partitions().get(self.wanted.topic, ()):
             raise OffsetLostError(
                 f"{self.where} exists no more, offsets {self.position} to {self.wanted.until} "
                 "were to be read: was the topic deleted? If so, take it out of the source"
             )
-
-
-def _offset(message: Message) -> int:
-    offset = message.offset()
-    return -1 if offset is None else offset

@@ -22,12 +22,13 @@ _OURS = {
 _BOOTSTRAP = "bootstrap.servers"
 
 # With the default back-off of 1000 ms a fetch that found its queue full sleeps for a second.
-# Larger fetches bring no more records a second, but more that lie behind the range in vain.
+# Larger fetches and queues bring no more records a second, but more that lie behind the range in
+# vain: with 16 MiB of queue a quarter of the client's work.
 _TUNED: Mapping[str, str] = {
     "fetch.queue.backoff.ms": "2",
     "fetch.wait.max.ms": "10",
     "fetch.message.max.bytes": str(2 << 20),
-    "queued.max.messages.kbytes": str(16 << 10),
+    "queued.max.messages.kbytes": str(4 << 10),
     "reconnect.backoff.max.ms": "2000",
     "log_level": "2",  # what matters comes as an error too
     "topic.metadata.propagation.max.ms": "5000",

@@ -11,7 +11,7 @@ A crash anywhere is repaired by the replay of the same batch: step 2 recognises 
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from pyspark import SparkContext
 
 from ingestd.errors import OffsetGapError, SchemaConflictError
 from ingestd.ingest.batch_summary import BatchListener, BatchSummary, TableCommit
-from ingestd.ingest.context import BatchContext
+from ingestd.ingest.context import BatchContext, Coverage
 from ingestd.ingest.counts import Counts
 from ingestd.ingest.lake import Lake
 from ingestd.ingest.outcome import RoundResult, merge_outcomes
@@ -47,8 +47,21 @@ class _Batch:
     started: float
     listener: BatchListener
     truncates: dict[str, int] = field(default_factory=dict)
+    found: set[str] = field(default_factory=set)
     seconds: dict[str, float] = field(default_factory=dict)
     commits: list[TableCommit] = field(default_factory=list)
+    by_topic: dict[tuple[str, str], list[OffsetRange]] = field(default_factory=dict)
+
+    def ranges_of(
+        self, topics: Iterable[tuple[str, str]], coverage: Coverage
+    ) -> tuple[OffsetRange, ...]:
+        """The ranges of these topics, and of those that the coverage names."""
+        if not self.by_topic:
+            for one in self.ranges:
+                self.by_topic.setdefault((one.source, one.topic), []).append(one)
+        known = {(source, topic) for source, by_topic in coverage.items() for topic in by_topic}
+        found = sorted(known.union(topics) & self.by_topic.keys())
+        return tuple(one for topic in found for one in self.by_topic[topic])
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -116,10 +129,8 @@ class MicroBatch:
     def _is_everywhere(self, one: OffsetRange) -> bool:
         """Whether every table that the topic ever fed holds the whole range."""
         verdicts = []
-        for name, table in self._lake.tables.items():
-            partitions = table.coverage.get(one.source, {}).get(one.topic)
-            if partitions is None:
-                continue
+        for name in self._lake.fed_by(one.source, one.topic):
+            partitions = self._lake.tables[name].coverage[one.source][one.topic]
             verdict = judge(one, partitions.get(one.partition))
             if isinstance(verdict, Gap):
                 self._on_gap(name, one, verdict)
@@ -139,7 +150,7 @@ class MicroBatch:
         """Run the stages until they discover nothing more."""
         slots = self._settings.limits.slots or self._spark.defaultParallelism
         for _ in range(_MAX_ROUNDS):
-            context = self._lake.context(slots, batch.truncates)
+            context = self._lake.context(slots, batch.truncates, batch.ranges, batch.found)
             with batch.phase("stages"):
                 outcomes = run_stages(self._spark, context, self._groups(batch.ranges))
             result = merge_outcomes(context, outcomes)
@@ -160,6 +171,7 @@ class MicroBatch:
     def _evolve(self, context: BatchContext, batch: _Batch, result: RoundResult) -> None:
         """Open, create and alter tables for what was discovered: one new schema a table."""
         batch.truncates.update(result.truncates)
+        batch.found.update(found.table for found in result.discoveries)
         new = [
             found
             for found in result.discoveries
@@ -206,17 +218,18 @@ class MicroBatch:
 
     def _step(self, name: str, batch: _Batch, result: RoundResult, topic_ids: TopicIds) -> Step:
         lasting = name in result.lasting_truncates
+        topics = result.topics.get(name, frozenset())
         return Step(
             job=self._settings.name,
             epoch=self._lake.epoch,
             batch=str(batch.batch_id),
-            ranges=tuple(batch.ranges),
-            topics=result.topics.get(name, frozenset()),
+            ranges=batch.ranges_of(topics, self._lake.tables[name].coverage),
+            topics=topics,
             topic_ids=topic_ids,
             rows={
-                RowKind(kind).name.lower(): count
-                for (table, kind), count in result.counts.rows.items()
-                if table == name
+                kind.name.lower(): result.counts.rows[name, kind]
+                for kind in RowKind
+                if (name, kind) in result.counts.rows
             },
             truncated=batch.truncates.get(name) if lasting else None,
             feeds=result.feeds.get(name, frozenset()),

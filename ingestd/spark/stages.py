@@ -1,11 +1,13 @@
 """The two stages of a micro-batch as Spark tasks: decode to blobs, shuffle blobs, write files.
 
-Blobs are opaque bytes to the JVM. A `FatalError` leaves a task as a value, so that the driver
-raises the very error and Spark does not try the hopeless task again; anything else raises, and
-Spark retries the task.
+Blobs are opaque bytes to the JVM, or only names of files where both stages share a machine. A
+`FatalError` leaves a task as a value, so that the driver raises the very error and Spark does not
+try the hopeless task again; anything else raises, and Spark retries the task.
 """
 
+import os
 import pickle
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -20,6 +22,8 @@ from ingestd.ingest.outcome import WriteOutcome
 from ingestd.ingest.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.failure import last_cause, raised_error
+from ingestd.spark.hand_over import collect, leave, shared_folder
+from ingestd.spark.spool import Spool
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
 
@@ -29,13 +33,15 @@ class DecodeTask:
     """Stage 1: fetches and decodes the ranges of its Spark partition into (slot, blob) pairs."""
 
     context: BatchContext
+    folder: str | None
 
     def __call__(
         self, task_index: int, ranges: Iterator[OffsetRange]
     ) -> Iterator[tuple[int, bytes]]:
         """Pairs for the shuffle; a fatal error becomes one pair that carries it."""
         try:
-            yield from decode_ranges(self.context, list(ranges), task_index=task_index)
+            pairs = decode_ranges(self.context, list(ranges), task_index=task_index)
+            yield from leave(pairs, self.folder)
         except FatalError as error:
             yield task_index % self.context.slots, _ERROR_MARK + pickle.dumps(error)
 
@@ -48,16 +54,16 @@ class WriteTask:
 
     def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
         """One outcome for all blobs of the task, or the fatal error met."""
-        blobs: list[bytes] = []
+        blobs = Spool(self.context.max_run_bytes)
         for _, blob in pairs:
             if blob.startswith(_ERROR_MARK):
                 yield pickle.loads(blob[len(_ERROR_MARK) :])  # noqa: S301  (our own stage 1 wrote it)
                 return
-            blobs.append(blob)
+            blobs.add(blob)
         if not blobs:
             return
         try:
-            yield write_slot(self.context, blobs)
+            yield write_slot(self.context, collect(blobs.blobs()))
         except FatalError as error:
             yield error
 
@@ -72,11 +78,12 @@ def run_stages(
     outlived Spark's tries is the error that the task raised, or a `RetryableError`.
     """
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
-    pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(context)))
-    if len(groups) > 1:
-        pairs = pairs.partitionBy(context.slots, _slot)
     try:
-        results = pairs.mapPartitions(WriteTask(context)).collect()
+        with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as folder:
+            pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(context, folder)))
+            if len(groups) > 1:
+                pairs = pairs.partitionBy(context.slots, _slot)
+            results = pairs.mapPartitions(WriteTask(context)).collect()
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
         raise raised_error(text) or RetryableError(f"a task failed: {last_cause(text)}") from error
@@ -86,6 +93,15 @@ def run_stages(
             raise result
         outcomes.append(result)
     return outcomes
+
+
+def _folder_parent(spark: SparkContext) -> str | None:
+    """Where tasks can leave files for each other: on this machine, if it runs all of them."""
+    conf = spark.getConf()
+    if conf.get("spark.master", "").split("[")[0] != "local":
+        return None
+    configured = conf.get("spark.local.dir", tempfile.gettempdir())
+    return os.environ.get("SPARK_LOCAL_DIRS", configured).split(",")[0]  # as Spark chooses
 
 
 def _slot(slot: int) -> int:

@@ -12,6 +12,7 @@ from ingestd.dev.broker import DevBroker
 from ingestd.errors import ConfigError, OffsetLostError, SourceError
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch
+from ingestd.kafka.native_reader import native_kafka
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
@@ -32,6 +33,16 @@ pytestmark = pytest.mark.integration
 def consumers() -> Iterator[None]:
     yield
     close_consumers()
+
+
+@pytest.fixture(params=["native", "python"], autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test reads by both readers; one that the other left idle is closed first."""
+    close_consumers()
+    if request.param == "python":
+        monkeypatch.setattr("ingestd.kafka.consumers.native_kafka", lambda: None)
+    elif native_kafka() is None:
+        pytest.skip("the native extension is not installed")
 
 
 def read(

@@ -1,0 +1,119 @@
+"""The reader by the native extension: the same client library, without an object for each record.
+
+The extension is given the addresses of the library's functions as the Python client has loaded
+them, so that there is one client library in the process, with everything it was built with.
+"""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Protocol, TypeAlias, cast
+
+import numpy as np
+from confluent_kafka import cimpl
+
+from ingestd.cdc.native_module import native_module
+from ingestd.errors import SourceError
+from ingestd.kafka.records import Event, Numbers, Problem, Records
+
+Buffer: TypeAlias = bytes | memoryview
+"""Or whatever else has the buffer protocol."""
+
+
+class _NativeRecords(Protocol):
+    offsets: Buffer
+    timestamps: Buffer
+    sizes: Buffer
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    events: Sequence[tuple[int, str, int]]
+
+
+class _NativeConsumer(Protocol):
+    def assign(self, topic: str, partition: int, offset: int) -> None: ...
+    def unassign(self) -> None: ...
+    def consume(self, count: int, milliseconds: int) -> _NativeRecords: ...
+    def errors(self) -> list[tuple[int, str]]: ...
+    def close(self) -> None: ...
+
+
+class NativeKafka(Protocol):
+    """The part of the extension that reads from Kafka."""
+
+    KAFKA_FUNCTIONS: Sequence[str]
+    """Names of the functions of the client library whose addresses it needs."""
+
+    def Consumer(  # noqa: N802 - a class of the extension
+        self, addresses: Mapping[str, int], properties: Mapping[str, str]
+    ) -> _NativeConsumer:
+        """A client; ValueError for properties that do not do."""
+        ...
+
+
+@cache
+def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
+    """The extension and the functions that it needs; None if one of them is not there."""
+    module = native_module()
+    if module is None or not hasattr(module, "KAFKA_FUNCTIONS"):
+        return None
+    kafka = cast("NativeKafka", module)
+    library = ctypes.CDLL(cimpl.__file__)  # symbols of what it is linked with are found, too
+    addresses: dict[str, int] = {}
+    for name in kafka.KAFKA_FUNCTIONS:
+        function = getattr(library, name, None)
+        address = None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+        if address is None:
+            return None
+        addresses[name] = address
+    return kafka, addresses
+
+
+class NativeReader:
+    """A `Reader`. ValueError for properties that do not do."""
+
+    def __init__(
+        self, kafka: NativeKafka, addresses: Mapping[str, int], properties: Mapping[str, str]
+    ) -> None:
+        self._consumer = kafka.Consumer(addresses, properties)
+
+    def assign(self, topic: str, partition: int, offset: int) -> None:
+        """Read this topic partition from the offset on, and nothing else."""
+        try:
+            self._consumer.assign(topic, partition, offset)
+        except RuntimeError as error:
+            raise SourceError(str(error)) from error
+
+    def unassign(self) -> None:
+        """Read nothing."""
+        try:
+            self._consumer.unassign()
+        except RuntimeError as error:
+            raise SourceError(str(error)) from error
+
+    def read(self, count: int, seconds: float) -> Records:
+        """At most `count` records, those that come within some time."""
+        try:
+            found = self._consumer.consume(count, round(seconds * 1000))
+        except RuntimeError as error:
+            raise SourceError(str(error)) from error
+        return Records(
+            offsets=_numbers(found.offsets),
+            timestamps=_numbers(found.timestamps),
+            sizes=_numbers(found.sizes),
+            keys=found.keys,
+            values=found.values,
+            headers=None,
+            events=[Event(Problem(code, text), offset) for code, text, offset in found.events],
+        )
+
+    def problems(self) -> list[Problem]:
+        """What went wrong with the client as a whole since the last call."""
+        return [Problem(code, text) for code, text in self._consumer.errors()]
+
+    def close(self) -> None:
+        """Let go of the brokers."""
+        self._consumer.close()
+
+
+def _numbers(buffer: Buffer) -> Numbers:
+    return np.frombuffer(buffer, np.int64)

@@ -1,0 +1,85 @@
+"""What a reader of one topic partition gives: records as columns, and what the client had to say.
+
+There are two readers, one by the native extension and one by the Python client. Both use the same
+client library and say the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+Header = tuple[str, bytes | None]
+
+
+class Problem(NamedTuple):
+    """An error of the client library: its code (as in `KafkaError`) and its text."""
+
+    code: int
+    text: str
+
+
+class Event(NamedTuple):
+    """What the client said in the place of a record; `offset` is where it stood then."""
+
+    problem: Problem
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records of one topic partition with rising offsets, as parallel columns.
+
+    `sizes` are bytes of key and value; `headers` is None when nobody asked for them.
+    """
+
+    offsets: Numbers
+    timestamps: Numbers
+    sizes: Numbers
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[list[Header] | None] | None
+    events: Sequence[Event] = ()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def first(self, count: int) -> "Records":
+        """The first `count` records, without the events."""
+        return self if count >= len(self) and not self.events else self._part(0, count)
+
+    def behind(self, count: int) -> "Records":
+        """The records behind the first `count`, without the events."""
+        return self._part(count, len(self))
+
+    def _part(self, start: int, stop: int) -> "Records":
+        return Records(
+            offsets=self.offsets[start:stop],
+            timestamps=self.timestamps[start:stop],
+            sizes=self.sizes[start:stop],
+            keys=self.keys[start:stop],
+            values=self.values[start:stop],
+            headers=None if self.headers is None else self.headers[start:stop],
+        )
+
+
+class Reader(Protocol):
+    """Reads one topic partition at a time; a SourceError says what the client refuses."""
+
+    def assign(self, topic: str, partition: int, offset: int) -> None:
+        """Read this topic partition from the offset on, and nothing else."""
+
+    def unassign(self) -> None:
+        """Read nothing."""
+
+    def read(self, count: int, seconds: float) -> Records:
+        """At most `count` records, those that come within some time."""
+
+    def problems(self) -> list[Problem]:
+        """What went wrong with the client as a whole since the last call."""
+
+    def close(self) -> None:
+        """Let go of the brokers."""

@@ -1,0 +1,84 @@
+"""Blobs on their way through files, or through the shuffle where there is no shared folder."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ingestd.errors import RetryableError
+from ingestd.ingest.blobs import Blob
+from ingestd.spark.hand_over import collect, leave, shared_folder
+
+LARGE = [bytes([n]) * (40_000 + n) for n in range(4)]
+PAIRS: list[tuple[int, Blob]] = [
+    (0, pa.py_buffer(LARGE[0])),
+    (1, pa.py_buffer(LARGE[1])),
+    (0, b"small"),
+    (0, pa.py_buffer(LARGE[2])),
+    (1, LARGE[3]),
+]
+
+
+def arrived(pairs: list[tuple[int, bytes]], slot: int) -> list[bytes]:
+    blobs = collect(blob for where, blob in pairs if where == slot)
+    return sorted(bytes(memoryview(blob)) for blob in blobs)
+
+
+def test_blobs_arrive_at_their_slots_through_files(tmp_path: Path) -> None:
+    pairs = list(leave(PAIRS, str(tmp_path)))
+    assert arrived(pairs, 0) == sorted([LARGE[0], b"small", LARGE[2]])
+    assert arrived(pairs, 1) == sorted([LARGE[1], LARGE[3]])
+
+
+def test_only_names_and_small_blobs_go_through_the_shuffle(tmp_path: Path) -> None:
+    pairs = list(leave(PAIRS, str(tmp_path)))
+    assert max(len(blob) for _, blob in pairs) < 1_000
+    assert len(list(tmp_path.iterdir())) == 2  # one file for each slot
+
+
+def test_without_a_folder_blobs_go_through_the_shuffle_themselves() -> None:
+    pairs = list(leave(PAIRS, None))
+    assert [(slot, bytes(memoryview(blob))) for slot, blob in PAIRS] == pairs
+    assert arrived(pairs, 1) == sorted([LARGE[1], LARGE[3]])
+
+
+def test_two_attempts_of_a_task_do_not_meet(tmp_path: Path) -> None:
+    abandoned = leave(PAIRS, str(tmp_path))
+    next(abandoned)
+    abandoned.close()  # type: ignore[attr-defined]  # a generator
+    pairs = list(leave(PAIRS, str(tmp_path)))
+    assert arrived(pairs, 1) == sorted([LARGE[1], LARGE[3]])
+
+
+def test_the_folder_goes_with_the_batch_whatever_happens_in_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), shared_folder(str(tmp_path)) as folder:
+        list(leave(PAIRS, folder))
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_parent_there_is_no_folder() -> None:
+    with shared_folder(None) as folder:
+        assert folder is None
+
+
+def test_mapped_blobs_outlive_the_folder(tmp_path: Path) -> None:
+    with shared_folder(str(tmp_path)) as folder:
+        blobs = list(collect(blob for _, blob in leave(PAIRS[:1], folder)))
+    assert [bytes(memoryview(blob)) for blob in blobs] == [LARGE[0]]
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+    with pytest.raises(RetryableError, match=r"gone.*spark\.local\.dir"), shared_folder(gone):
+        pass
+    with pytest.raises(RetryableError, match=r"gone.*spark\.local\.dir"):
+        list(leave(PAIRS, gone))
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    pairs = list(leave(PAIRS, str(tmp_path)))
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(RetryableError, match="was it cleaned"):
+        arrived(pairs, 0)
