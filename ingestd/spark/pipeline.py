@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
@@ -23,6 +24,7 @@ from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.recovery import TopicIdentity
 from ingestd.spark.session import build_session
+from ingestd.spark.warm_up import warm_up
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,8 +55,16 @@ class Pipeline:
         the errors of opening the tables and of asking the brokers.
         """
         settings = self._settings
+        with ThreadPoolExecutor(1, "session") as pool:
+            session = pool.submit(build_session, f"ingestd-{settings.name}", settings.spark)
+            self._prepare(session, until_latest=until_latest)
+
+    def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:
+        """Open the tables and ask the brokers while the session starts, then start the query."""
+        settings = self._settings
         io = file_io_for(settings.warehouse)
-        lake = Lake(settings, load_catalog(settings.metastore, settings.warehouse), io, _now_ms)
+        catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+        lake = Lake(settings, catalog, io, _now_ms)
         lake.open()
         topics = TopicIdentity(settings.sources)
         topics.check(lake)
@@ -64,7 +74,8 @@ class Pipeline:
             "checkpoint_chosen",
             extra={"ctx": {"path": generation.path, "reason": generation.reason}},
         )
-        session = build_session(f"ingestd-{settings.name}", settings.spark)
+        session = starting.result()
+        warm_up(session.sparkContext)
         batch = MicroBatch(
             session.sparkContext,
             settings,

@@ -10,7 +10,10 @@ import os
 # Read by numpy and by Arrow's allocator when they are imported; otherwise both start threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
+# Chunk follows chunk: memory given back at once is faulted in again, page by page.
+os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
 
+import ctypes
 import gc
 import importlib
 import importlib.util
@@ -18,7 +21,7 @@ import pkgutil
 import socket
 import sys
 import zipimport
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 _ARCHIVES = (".zip", ".jar", ".egg")
 _PRELOADED = (
@@ -40,6 +43,9 @@ _PACKAGES = (
     "ingestd.paimon",
     "ingestd.ingest",
 )
+_GARBAGE_OBJECTS = 1_000_000
+_MALLOC_TRIM_THRESHOLD, _MALLOC_TOP_PAD, _MALLOC_MMAP_THRESHOLD = -1, -2, -3  # of malloc.h
+_KEPT_BYTES = 256 << 20
 _STAGES = "ingestd.spark.stages"
 _TASKS = "pyspark.worker"
 
@@ -47,12 +53,17 @@ _TASKS = "pyspark.worker"
 def main() -> None:
     """Prepare this process and serve forks until Spark closes the pipe."""
     forget_archives()
-    if sys.argv[1:] == [_TASKS]:  # Spark has daemons for planning too, which need none of it
+    tasks = sys.argv[1:] == [_TASKS]  # Spark has daemons for planning too, which need none of it
+    if tasks:
         preload()
     daemon = importlib.import_module("pyspark.daemon")
     daemon.__dict__["worker"] = _quiet(daemon.__dict__["worker"])
     gc.collect()
     gc.freeze()  # a worker collects garbage after each task: not over these
+    if tasks:
+        # In a task it would look at every waiting record, time and again, to find nothing.
+        gc.set_threshold(_GARBAGE_OBJECTS)
+        keep_memory()
     daemon.manager()
 
 
@@ -72,10 +83,19 @@ def forget_archives() -> None:
         del sys.path_importer_cache[entry]
 
 
-def preload() -> None:
-    """Import everything that a task may need."""
-    for name in (*_PRELOADED, *_modules(), _STAGES):
+def preload(more: Sequence[str] = ()) -> None:
+    """Import everything that a task may need, and `more`."""
+    for name in (*_PRELOADED, *_modules(), _STAGES, *more):
         importlib.import_module(name)
+
+
+def keep_memory() -> None:
+    """Have the C library keep up to 256 MiB of freed memory for the next chunk (glibc only)."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MALLOC_TRIM_THRESHOLD, _KEPT_BYTES)
+        mallopt(_MALLOC_TOP_PAD, 16 << 20)
+        mallopt(_MALLOC_MMAP_THRESHOLD, 32 << 20)
 
 
 def _modules() -> Iterator[str]:

@@ -1,55 +1,35 @@
-"""The Spark session of a pipeline: local by default, quiet, and without anything to download."""
+"""The Spark session of this process, in a JVM of our own or of PySpark's launcher."""
 
+import logging
 import os
 import subprocess
-import sys
-import sysconfig
+import threading
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import ingestd
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, RetryableError
+from ingestd.spark.early_start import keep, take_early
+from ingestd.spark.jvm import Gateway, Jvm, start_jvm
+from ingestd.spark.settings import prepare_environment, session_settings
 
-_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-_SOURCES_OPTION = "ingestd\\.sources"
-_DEFAULTS: Mapping[str, str] = {
-    "spark.master": "local[*,4]",  # a task whose worker died is tried again
-    "spark.driver.memory": "1g",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.adaptive.enabled": "false",  # one plan for every batch
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.numRecentProgressUpdates": "4",
-    # The defaults start a chmod and several readlink processes for every file of a checkpoint.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.sql.redaction.options.regex": f"(?i)url|{_SOURCES_OPTION}",
-    "spark.python.daemon.module": "ingestd.spark.python_daemon",
-    "spark.python.worker.reuse": "true",
-    # Over TCP each task waits 40 ms for a delayed acknowledgement.
-    "spark.python.unix.domain.socket.enabled": "true",
-}
-_LOOPBACK: Mapping[str, str] = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
-# The JVM plans and schedules only: its second compiler costs more than it gives back.
-_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-_JVM_OPTIONS = "spark.driver.extraJavaOptions"
-_PYTHON = "spark.pyspark.python"
-_WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+_LOG = logging.getLogger(__name__)
 _NOISE = "WARNING: Using incubator modules:"
+_GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
+_GATEWAY_SECRET = "PYSPARK_GATEWAY_SECRET"  # noqa: S105  (the name of a variable)
+# Objects of the JVM that take long to come into being and need no session.
+_HEAVY = (
+    "org.apache.spark.sql.internal.SQLConf$",
+    "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$",
+    "org.apache.spark.sql.execution.SparkOptimizer",
+    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
+)
+_starting = threading.Lock()
 
 
 def build_session(app_name: str, extra: Mapping[str, str]) -> SparkSession:
@@ -59,27 +39,23 @@ def build_session(app_name: str, extra: Mapping[str, str]) -> SparkSession:
     Raises ConfigError when Java is missing or Spark does not start.
     """
     settings = {**session_settings(extra), "spark.app.name": app_name}
-    if SparkSession.getActiveSession() is None:
-        _prepare_environment(settings)
-        _start_context(settings)
-    builder = SparkSession.builder.appName(app_name)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
-    """All settings of a session with the user's `extra` ones."""
-    settings = {**_DEFAULTS, _WORKER_PATH: _worker_path(), **extra}
-    if _is_local(settings):
-        settings = {**settings, **_LOOPBACK, **extra}
-    log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-    settings[_JVM_OPTIONS] = " ".join(filter(None, [log, *_JVM_FLAGS, extra.get(_JVM_OPTIONS)]))
-    return settings
+    with _starting:
+        if SparkContext._active_spark_context is None:
+            prepare_environment(settings)
+            _start_context(settings)
+        builder = SparkSession.builder.appName(app_name)
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+    _skip_packaged_sources(session)
+    return session
 
 
 def _start_context(settings: Mapping[str, str]) -> None:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    jvm = take_early(settings) or start_jvm(settings)
+    if jvm is not None and _start_in(jvm, conf):
+        return
     errors = _quiet_errors()
     try:
         gateway = launch_gateway(  # type: ignore[no-untyped-call]  # untyped in PySpark
@@ -93,6 +69,59 @@ def _start_context(settings: Mapping[str, str]) -> None:
     finally:
         if errors is not None:
             os.close(errors)
+
+
+def _start_in(jvm: Jvm, conf: SparkConf) -> bool:
+    """Make a context in a JVM that was started; False when it ended instead of answering."""
+    try:
+        address = jvm.gateway()
+    except RetryableError as error:
+        _LOG.warning("jvm_started_again", extra={"ctx": {"error": error.message}})
+        jvm.kill()
+        return False
+    keep(jvm)
+    if jvm.python is not None:
+        os.environ["PYSPARK_PYTHON"] = jvm.python  # where a context takes it from
+    gateway = _connected(address)
+    ahead = threading.Thread(target=_prepare_classes, args=(gateway,), name="classes", daemon=True)
+    ahead.start()
+    SparkContext(conf=conf, gateway=gateway)
+    return True
+
+
+def _connected(address: Gateway) -> Any:  # noqa: ANN401  (py4j has no types)
+    """PySpark's connection; it takes the address of a JVM from the environment alone."""
+    os.environ[_GATEWAY_PORT] = str(address.port)
+    os.environ[_GATEWAY_SECRET] = address.secret
+    try:
+        return launch_gateway()  # type: ignore[no-untyped-call]  # untyped in PySpark
+    finally:
+        del os.environ[_GATEWAY_PORT], os.environ[_GATEWAY_SECRET]
+
+
+def _prepare_classes(gateway: Any) -> None:  # noqa: ANN401  (py4j has no types)
+    """Let another core of the JVM do early what the session would do after the context."""
+    for name in _HEAVY:
+        try:
+            gateway.jvm.java.lang.Class.forName(name)
+        except Py4JError:
+            return
+
+
+def _skip_packaged_sources(session: SparkSession) -> None:
+    """Keep Spark from starting a Python process to look for data sources in installed packages.
+
+    It would do so at the first registration. A Spark that does not know the setting looks.
+    """
+    jvm: Any = session._jvm
+    package = jvm.org.apache.spark.sql.execution.datasources
+    try:
+        manager = getattr(getattr(package, "DataSourceManager$"), "MODULE$")
+        if manager.dataSourceBuilders().isEmpty():
+            none = jvm.scala.Option.apply(jvm.PythonUtils.toScalaMap({}))
+            getattr(manager, "dataSourceBuilders_$eq")(none)
+    except (Py4JError, TypeError) as error:
+        _LOG.debug("packaged_sources_not_skipped", extra={"ctx": {"error": str(error)}})
 
 
 def _quiet_errors() -> int | None:
@@ -115,27 +144,3 @@ def _quiet_errors() -> int | None:
     finally:
         os.close(reading)
     return writing
-
-
-def _prepare_environment(settings: Mapping[str, str]) -> None:
-    """PySpark takes the worker's Python and the JVM's address from the environment alone."""
-    if _is_local(settings):
-        os.environ["PYSPARK_PYTHON"] = settings.get(_PYTHON, sys.executable)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    elif _PYTHON in settings:
-        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
-    else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-
-
-def _worker_path() -> str:
-    """Where workers find this package when it is not installed for their Python."""
-    parent = str(Path(ingestd.__file__).resolve().parent.parent)
-    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    found = [] if parent in installed else [parent]
-    return os.pathsep.join([*found, *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-def _is_local(settings: Mapping[str, str]) -> bool:
-    return settings["spark.master"].split("[")[0] == "local"

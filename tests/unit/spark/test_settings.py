@@ -1,26 +1,10 @@
-"""Settings of the session and what the worker daemon does to its process."""
+"""Settings of the session: defaults, what a local master adds, and the user's last word."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import ingestd
-from ingestd.spark.session import session_settings
-
-PROBE = """
-import os, sys, importlib, zipimport
-sys.path.append("/some/archive.zip")
-from ingestd.spark import python_daemon
-python_daemon.forget_archives()
-python_daemon.preload()
-importlib.invalidate_caches()
-loaded = {"numpy", "pyarrow.parquet", "fastavro", "confluent_kafka", "ingestd.spark.stages",
-          "ingestd.kafka.fetch", "ingestd.cdc.debezium_json", "ingestd.paimon.format.parquet"}
-assert loaded <= sys.modules.keys(), loaded - sys.modules.keys()
-assert not [entry for entry in sys.path if entry.endswith(".zip")]
-print(len(os.listdir("/proc/self/task")))
-"""
+from ingestd.spark.settings import session_settings
 
 
 def test_a_local_session_binds_to_loopback_and_the_user_has_the_last_word() -> None:
@@ -46,11 +30,3 @@ def test_the_user_s_jvm_options_come_after_ours() -> None:
 def test_workers_find_a_package_that_is_not_installed() -> None:
     path = session_settings({})["spark.executorEnv.PYTHONPATH"].split(os.pathsep)
     assert str(Path(ingestd.__file__).parent.parent) in path
-
-
-def test_the_daemon_preloads_the_stages_without_starting_a_thread() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "1"

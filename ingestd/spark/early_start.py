@@ -1,0 +1,67 @@
+"""The JVM that is on its way before anybody asks for a session.
+
+The command line begins it first thing; the session takes it when everything else is imported. A JVM
+that was begun with other settings than the session turns out to need is ended and not used.
+"""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from ingestd.spark.jvm import Jvm, jvm_command, own_archive, start_jvm
+from ingestd.spark.settings import session_settings
+
+_lock = threading.Lock()
+_early: list[Jvm] = []
+_kept: list[Jvm] = []
+
+
+def start_early(extra: Mapping[str, str]) -> None:
+    """Begin the JVM of a session with these settings of the user's; does not wait, never fails."""
+    settings = session_settings(extra)
+    with _lock:
+        if not _early and not _kept:
+            jvm = start_jvm(settings)
+            if jvm is not None:
+                _early.append(jvm)
+
+
+def take_early(settings: Mapping[str, str]) -> Jvm | None:
+    """The JVM that was begun, if it fits a session with all these settings."""
+    with _lock:
+        jvm = _early.pop() if _early else None
+    if jvm is not None and jvm.command != jvm_command(settings):
+        jvm.kill()
+        return None
+    return jvm
+
+
+def keep(jvm: Jvm) -> None:
+    """Hold on to the JVM of the session: it ends when nobody does."""
+    with _lock:
+        _kept.append(jvm)
+
+
+def archive_wanted() -> Path | None:
+    """The archive of classes that the session's JVM would have used; None without such a JVM."""
+    with _lock:
+        return own_archive() if _kept else None
+
+
+def end_unused() -> None:
+    """End a JVM that no session took."""
+    with _lock:
+        early = _early[:]
+        _early.clear()
+    for jvm in early:
+        jvm.kill()
+
+
+def end_all() -> None:
+    """End every JVM that was begun here, the session's by itself; returns when they have."""
+    end_unused()
+    with _lock:
+        kept = _kept[:]
+        _kept.clear()
+    for jvm in kept:
+        jvm.close()

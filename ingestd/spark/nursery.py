@@ -1,0 +1,135 @@
+"""The one process that all of Spark's Python processes are forked from, on a local master.
+
+Spark starts a Python process for each kind of work: one to make the source, one to plan batches,
+one to plan reads, one for tasks. Each would import the same packages again, one after the other,
+while the first batch waits. Instead their command (`worker.sh`) hands its streams and its arguments
+to this process, which has imported everything while the JVM started, and a fork goes on from there.
+"""
+
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from ingestd.spark import python_daemon
+from ingestd.spark.worker_shim import TAKEN
+
+_PLANNING = (
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.streaming.python_streaming_source_runner",
+    "ingestd.spark.offset_source",
+)
+_DAEMONS = ("pyspark.daemon", "ingestd.spark.python_daemon")
+_SERVED = ("pyspark.", "ingestd.")
+_STREAMS = 3
+_PIECE = 1 << 16
+
+
+def main() -> None:
+    """Serve the listening socket whose number is the only argument until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with socket.socket(fileno=int(sys.argv[1])) as door:
+        python_daemon.forget_archives()
+        python_daemon.preload(_PLANNING)
+        gc.collect()
+        gc.freeze()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while _asked(door):
+            _serve(door)
+
+
+def _asked(door: socket.socket) -> bool:
+    """Wait for a visitor; False when the driver has gone."""
+    poll = select.poll()
+    poll.register(door, select.POLLIN)
+    poll.register(0, select.POLLIN)
+    while True:
+        ready = [place for place, _ in poll.poll()]
+        if 0 in ready:
+            return False
+        if ready:
+            return True
+
+
+def _serve(door: socket.socket) -> None:
+    visitor, _ = door.accept()
+    with visitor:
+        try:
+            request, streams = receive(visitor)
+        except (OSError, ValueError):
+            return  # it went away
+        if os.fork() == 0:
+            door.close()
+            visitor.send(TAKEN)
+            visitor.set_inheritable(True)  # open as long as the process lives, whatever it becomes
+            _become(request, streams)
+        for stream in streams:
+            os.close(stream)
+
+
+def receive(visitor: socket.socket) -> tuple[Mapping[str, object], Sequence[int]]:
+    """A request and the three standard streams that came with it; ValueError when it is cut off."""
+    head, streams, _, _ = socket.recv_fds(visitor, 4, _STREAMS)
+    size = int.from_bytes(head, "big")
+    body = b""
+    while len(body) < size:
+        piece = visitor.recv(min(_PIECE, size - len(body)))
+        if not piece:
+            break
+        body += piece
+    if len(streams) != _STREAMS or len(head) != 4 or len(body) != size:
+        for stream in streams:
+            os.close(stream)
+        raise ValueError("a request was cut off")
+    return json.loads(body), streams
+
+
+def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
+    """Go on as the Python process that Spark asked for; its visitor ends when this process does."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    arguments = [str(one) for one in request["arguments"]]  # type: ignore[attr-defined]  # a list
+    environment = dict(request["environment"])  # type: ignore[call-overload]  # of texts
+    if arguments[:1] != ["-m"] or not arguments[1].startswith(_SERVED):
+        os.execve(sys.executable, [sys.executable, *arguments], environment)  # noqa: S606
+    os.environ.clear()
+    os.environ.update(environment)
+    extend_path(environment.get("PYTHONPATH", ""))
+    sys.argv[:] = arguments[1:]
+    code = 1
+    try:
+        if arguments[1] in _DAEMONS:
+            python_daemon.main()
+        else:
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001  (nobody above could tell of it)
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def extend_path(path: str) -> None:
+    """Find what the process that was asked for would find in folders of its own."""
+    for entry in path.split(os.pathsep):
+        if entry and entry not in sys.path and Path(entry).is_dir():
+            sys.path.append(entry)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""What Spark starts instead of Python: asks the nursery for a fork and stays as long as that lives.
+
+Runs without any package, not even this one: only what Python itself brings is imported.
+"""
+
+import json
+import os
+import socket
+import sys
+
+SOCKET = "INGESTD_NURSERY"
+PYTHON = "INGESTD_PYTHON"
+TAKEN = b"+"
+
+
+def main() -> None:
+    """Hand over streams and arguments; become an ordinary Python if nobody takes them."""
+    with socket.socket(socket.AF_UNIX) as nursery:
+        if not taken(nursery, sys.argv[1:]):
+            os.execv(os.environ[PYTHON], [os.environ[PYTHON], *sys.argv[1:]])  # noqa: S606
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nothing, stream)  # so that Spark sees the other process close them
+        while nursery.recv(1):
+            pass
+
+
+def taken(nursery: socket.socket, arguments: list[str]) -> bool:
+    """Whether a fork of the nursery has the request and the streams and says so."""
+    try:
+        nursery.connect(os.environ[SOCKET])
+        hand_over(nursery, arguments)
+        return nursery.recv(1) == TAKEN
+    except (OSError, KeyError):
+        return False
+
+
+def hand_over(nursery: socket.socket, arguments: list[str]) -> None:
+    """Send the request and, with its first bytes, the standard streams."""
+    document = {"arguments": arguments, "environment": dict(os.environ)}
+    body = json.dumps(document).encode()
+    socket.send_fds(nursery, [len(body).to_bytes(4, "big")], [0, 1, 2])
+    nursery.sendall(body)
+
+
+if __name__ == "__main__":
+    main()

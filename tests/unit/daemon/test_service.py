@@ -1,0 +1,53 @@
+"""The daemon from its file: settings reach it, mistakes do not start it."""
+
+from pathlib import Path
+
+import pytest
+
+from ingestd.daemon import service
+from ingestd.daemon.supervisor import DaemonSettings
+from ingestd.errors import ConfigError
+from ingestd.ingest.pipeline_settings import PipelineSettings
+
+TEXT = """
+pipeline: {name: shop}
+warehouse: {path: lake}
+sources:
+  shop: {kafka: {bootstrap.servers: "127.0.0.1:1"}, topics: [a], format: debezium-json}
+http: {listen: "127.0.0.1:0"}
+restart: {max-attempts: 3}
+"""
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    calls: list[str] = []
+    monkeypatch.setattr(service, "end_unused", lambda: calls.append("ended"))
+    monkeypatch.setattr(service, "configure_logging", lambda *_, **__: None)
+    return calls
+
+
+def test_it_is_supervised_as_the_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: list[str]
+) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(TEXT)
+    seen: list[tuple[str, DaemonSettings]] = []
+
+    def supervise(settings: PipelineSettings, daemon: DaemonSettings) -> int:
+        seen.append((settings.name, daemon))
+        return 5
+
+    monkeypatch.setattr(service, "supervise", supervise)
+    assert service.serve(file, until_latest=True) == 5
+    [(name, daemon)] = seen
+    assert (name, daemon.restarts.max_attempts, daemon.until_latest) == ("shop", 3, True)
+    assert ended == ["ended"]
+
+
+def test_a_mistake_ends_the_jvm_that_was_begun(tmp_path: Path, ended: list[str]) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text("pipelin: {}")
+    with pytest.raises(ConfigError):
+        service.serve(file, until_latest=False)
+    assert ended == ["ended"]

@@ -1,0 +1,122 @@
+"""The nursery: a process asked for by the shim is a fork that goes on with the shim's streams."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ingestd.spark import nursery_start
+from ingestd.spark.nursery import extend_path, receive
+from ingestd.spark.nursery_start import Nursery, start_nursery
+
+PROBE = """
+import os, sys
+print(os.getppid(), "pyarrow.parquet" in sys.modules, os.environ["MARK"], sys.argv[1:])
+"""
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    found = start_nursery()
+    assert found is not None
+    yield found
+    found.close()
+
+
+def ask(
+    nursery: Nursery, *arguments: str, stdin: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
+    variables: Mapping[str, str] = nursery.variables
+    return subprocess.run(
+        [variables["PYSPARK_PYTHON"], *arguments],
+        input=stdin,
+        env={**os.environ, **variables, **more},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_daemon_of_spark_s_is_a_fork_that_ends_with_its_standard_input(nursery: Nursery) -> None:
+    asked = subprocess.Popen(
+        [nursery.variables["PYSPARK_PYTHON"], "-m", "pyspark.daemon", "pyspark.worker"],
+        env={**os.environ, **nursery.variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert asked.stdin is not None
+    assert asked.stdout is not None
+    port = int.from_bytes(asked.stdout.read(4), "big")
+    with socket.create_connection(("127.0.0.1", port)) as worker:
+        pid = int.from_bytes(worker.recv(4), "big")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert b"ingestd.spark.nursery" in command
+    asked.stdin.close()
+    assert asked.stdout.read() == b""
+    assert asked.wait(60) == 0
+    asked.stdout.close()
+
+
+def test_a_nursery_that_cannot_start_costs_nothing_but_time(tmp_path: Path) -> None:
+    (tmp_path / "probe_of_path.py").write_text(PROBE)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "door"))
+        door.listen()
+        shim = Path(nursery_start.__file__).with_name("worker.sh")
+        asked = subprocess.Popen(
+            [shim, "-m", "probe_of_path"],
+            env={
+                **os.environ,
+                "INGESTD_NURSERY": str(tmp_path / "door"),
+                "INGESTD_PYTHON": sys.executable,
+                "PYTHONPATH": str(tmp_path),
+                "MARK": "after all",
+            },
+            stdout=subprocess.PIPE,
+        )
+        door.accept()[0].close()
+    output, _ = asked.communicate(timeout=60)
+    assert b"False after all" in output
+
+
+def test_other_modules_get_a_python_of_their_own(nursery: Nursery, tmp_path: Path) -> None:
+    (tmp_path / "probe_of_path.py").write_text(PROBE)
+    done = ask(nursery, "-m", "probe_of_path", "one", MARK="here", PYTHONPATH=str(tmp_path))
+    assert "False here ['one']" in done.stdout, done.stderr
+
+
+def test_without_a_nursery_the_shim_becomes_python(nursery: Nursery, tmp_path: Path) -> None:
+    (tmp_path / "probe_of_path.py").write_text(PROBE)
+    done = ask(
+        nursery,
+        "-m",
+        "probe_of_path",
+        MARK="alone",
+        PYTHONPATH=str(tmp_path),
+        INGESTD_NURSERY=str(tmp_path / "nobody"),
+    )
+    assert f"{os.getpid()} False alone" in done.stdout, done.stderr
+
+
+def test_a_request_that_is_cut_off_leaves_no_streams_open() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        socket.send_fds(ours, [(100).to_bytes(4, "big")], [0, 1, 2])
+        ours.sendall(b"{")
+        ours.shutdown(socket.SHUT_WR)
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(ValueError, match="cut off"):
+            receive(theirs)
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_folders_of_the_path_are_found_and_archives_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", ["first"])
+    extend_path(os.pathsep.join([str(tmp_path), "/some/archive.zip", "", str(tmp_path)]))
+    assert sys.path == ["first", str(tmp_path)]
