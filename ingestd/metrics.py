@@ -61,7 +61,8 @@ RECORDS = Counter(
 )
 SKIPPED_ROWS = Counter(
     "ingestd_skipped_rows",
-    "Rows left out: covered (in the table already), truncated, repeated, excluded by routing.",
+    "Rows left out: covered (in the table already), truncated, repeated, ignored by table options, "
+    "excluded by routing.",
     ["table", "reason"],
 )
 DEAD_LETTERS = Counter(

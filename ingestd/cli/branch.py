@@ -4,11 +4,15 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, group, tell
+from ingestd.cli.groups import DryRun, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_json, print_table
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.branches import create_branch, drop_branch, fast_forward
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.tags import create_tag
 from ingestd.paimon.table.time_travel import branch_names, on_branch, tagged_snapshot
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="BRANCH", help="The branch.")]
@@ -26,15 +30,17 @@ def create(
     warehouse: Warehouse,
     table: TableName,
     name: _Name,
-    tag: Annotated[
-        str | None, typer.Option("--tag", help="Begin with what a tag keeps; without it, empty.")
-    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Begin with what a tag keeps.")] = None,
+    snapshot: SnapshotId = None,
+    latest: Annotated[
+        bool, typer.Option("--latest", help="Begin with the newest snapshot.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a branch at a tag, or an empty one with the schemas of the table.
+    """Begin a branch at a tag or a snapshot, or an empty one with the schemas of the table.
 
-    To branch off a snapshot, tag it first: the tag keeps the files that both share.
+    A snapshot gets a tag with the name of the branch, which keeps the files that both share.
 
     **Examples**
 
@@ -42,8 +48,15 @@ def create(
 
     ingestd read /lake 'shop.orders$branch_fix'
     """
+    if (tag is not None) + (snapshot is not None) + latest > 1:
+        raise ConfigError("--tag, --snapshot and --latest each say where to begin: give one")
     found = open_table(warehouse, table)
     at = None if tag is None else tagged_snapshot(found, tag).id
+    if snapshot is not None or latest:
+        start = _snapshot(found, snapshot)
+        at, tag = start.id, name
+        if not dry_run:
+            create_tag(found, name, start, now_ms=now_ms())
     if not dry_run:
         create_branch(found, name, tag)
     document = {"table": table, "branch": name, "tag": tag, "snapshot": at}
@@ -104,3 +117,12 @@ def forward(
     text = f"{table}: forwarded to branch '{name}'; {len(gone)} snapshots were given up."
     document = {"table": table, "branch": name, "snapshots_given_up": gone}
     tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+def _snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
+    if snapshot_id is not None:
+        return read_snapshot(table.io, table.paths, snapshot_id)
+    newest = latest_snapshot(table.io, table.paths)
+    if newest is None:
+        raise ConfigError(f"table {table.name} has no snapshot to begin with")
+    return newest

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
 EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "40000"))
 KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "6"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
-WORKER = "ingestd.spark.python_daemon"
+WORKER = "ingestd.spark.nursery"
 
 
 @pytest.mark.timeout(3000)
@@ -45,7 +45,7 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
             _await_progress(daemon)
             time.sleep(dice.random() * 2.5)
             if number % 2:
-                daemon.kill_one(WORKER)
+                assert daemon.kill_one(WORKER) is not None
                 time.sleep(dice.random() * 2.0)
             daemon.kill()
     ledger.produce(broker, KILLS * piece)

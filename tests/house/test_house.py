@@ -39,6 +39,7 @@ HIDDEN = {
     ".hypothesis",
     ".import_linter_cache",
     "build",
+    "target",
     "dist",
     "demo",
 }

@@ -63,7 +63,7 @@ class Daemon:
         return None
 
     def family(self) -> dict[int, str]:
-        """Command lines of all processes of the daemon's group, youngest first."""
+        """Command lines of all processes of the daemon's session, youngest first."""
         found: dict[int, str] = {}
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -71,7 +71,7 @@ class Daemon:
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except (OSError, UnicodeDecodeError):
                 continue
-            if int(fields[2]) == self.process.pid and fields[0] != "Z":
+            if int(fields[3]) == self.process.pid and fields[0] != "Z":
                 found[int(folder.name)] = command
         return dict(sorted(found.items(), reverse=True))
 

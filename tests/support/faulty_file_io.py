@@ -96,6 +96,10 @@ class FaultyFileIO:
         with self._call("delete_tree", path):
             self.inner.delete_tree(path)
 
+    def rename_directory(self, source: str, target: str) -> None:
+        with self._call("rename_directory", source):
+            self.inner.rename_directory(source, target)
+
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         with self._call("open_output", path), self.inner.open_output(path) as stream:

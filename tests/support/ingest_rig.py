@@ -20,6 +20,7 @@ from ingestd.cdc.base import (
     SourceTable,
     Truncate,
 )
+from ingestd.ingest.blobs import as_bytes
 from ingestd.ingest.context import (
     BatchContext,
     RoutingConfig,
@@ -38,7 +39,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import from_arrow_type, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema
-from ingestd.paimon.spec.schema_change import apply_changes
+from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.table.commit import commit
 from ingestd.paimon.table.commit_message import ManifestCommittable
 from ingestd.paimon.table.file_store_table import FileStoreTable
@@ -233,7 +234,7 @@ class Rig:
         for index, one in enumerate(ranges):
             pairs = decode_ranges(context, [one], task_index=index, fetch=self.fetch)
             for slot, blob in pairs:
-                slots.setdefault(slot, []).append(blob)
+                slots.setdefault(slot, []).append(as_bytes(blob))
         outcomes = [write_slot(context, blobs) for blobs in slots.values()]
         return merge_outcomes(context, outcomes)
 

@@ -1,6 +1,7 @@
 """What a catalog is: names of databases and tables, and how a name becomes a table.
 
-One metastore is one module with a function `open_catalog(warehouse)`, named in `METASTORES`.
+One metastore is one module with a function `open_catalog(warehouse, options)`, named in
+`METASTORES`. Options have the names that Paimon gives them.
 """
 
 import difflib
@@ -13,7 +14,11 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
-METASTORES: Mapping[str, str] = {"filesystem": "ingestd.paimon.catalog.filesystem"}
+METASTORES: Mapping[str, str] = {
+    "filesystem": "ingestd.paimon.catalog.filesystem",
+    "rest": "ingestd.paimon.catalog.rest",
+}
+CASE_SENSITIVE = "case-sensitive"
 
 _NAME_BYTES = 250
 _SEPARATORS = frozenset("/\\:")
@@ -25,6 +30,10 @@ class TableNotFoundError(ConfigError):
 
 class TableExistsError(ConfigError):
     """A table that was to be created is there already."""
+
+
+class DatabaseNotEmptyError(ConfigError):
+    """A database that was to be dropped still has tables."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,8 +68,19 @@ class Catalog(Protocol):
         """Names of all databases, sorted."""
         ...
 
-    def create_database(self, name: str) -> None:
-        """Create a database; one that exists is fine."""
+    def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Create a database; one that exists is fine, and keeps its properties."""
+        ...
+
+    def database_properties(self, name: str) -> Mapping[str, str]:
+        """Properties of a database; TableNotFoundError if there is no such."""
+        ...
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """Delete a database, with `cascade` its tables, too.
+
+        TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        """
         ...
 
     def list_tables(self, database: str) -> list[str]:
@@ -95,18 +115,40 @@ class Catalog(Protocol):
         """Delete a table with all its files; TableNotFoundError if it isn't there."""
         ...
 
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Give a table another name; its writers must be stopped.
+
+        TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        """
+        ...
+
 
 class _Metastore(Protocol):
-    def open_catalog(self, warehouse: str) -> Catalog: ...
+    def open_catalog(self, warehouse: str, options: Mapping[str, str]) -> Catalog: ...
 
 
-def load_catalog(metastore: str, warehouse: str) -> Catalog:
-    """The catalog of a warehouse; ConfigError for an unknown metastore."""
+def load_catalog(
+    metastore: str, warehouse: str, options: Mapping[str, str] | None = None
+) -> Catalog:
+    """The catalog of a warehouse; ConfigError for an unknown metastore or option."""
     module = METASTORES.get(metastore)
     if module is None:
         known = ", ".join(sorted(METASTORES))
         raise ConfigError(f"metastore '{metastore}' is not known; there is: {known}")
-    return cast("_Metastore", importlib.import_module(module)).open_catalog(warehouse)
+    return cast("_Metastore", importlib.import_module(module)).open_catalog(
+        warehouse, options or {}
+    )
+
+
+def check_case(names: Iterable[str], *, case_sensitive: bool) -> None:
+    """ConfigError if a catalog that is not case-sensitive is given a name with a capital."""
+    if case_sensitive:
+        return
+    for name in names:
+        if name != name.lower():
+            raise ConfigError(
+                f"name '{name}' has capitals, and the catalog option '{CASE_SENSITIVE}' is false"
+            )
 
 
 def check_database_name(name: str) -> None:

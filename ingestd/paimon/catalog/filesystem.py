@@ -4,24 +4,35 @@ Specification: Catalog. A table exists when, and only when, it has a schema file
 are published like snapshots, so that of several processes one wins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ingestd.errors import (
     CommitConflictError,
     ConfigError,
     StorageError,
+    UnsupportedError,
 )
 from ingestd.paimon.catalog.base import (
+    CASE_SENSITIVE,
+    DatabaseNotEmptyError,
     Identifier,
     TableExistsError,
     TableNotFoundError,
+    check_case,
     check_database_name,
     nearest_name_hint,
 )
 from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for
+from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.paths import TablePaths
-from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes
+from ingestd.paimon.spec.schema import (
+    AddColumn,
+    RenameColumn,
+    SchemaChange,
+    TableSchema,
+    apply_changes,
+)
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.schema_manager import latest_schema, publish_schema, schema_ids
 from ingestd.paimon.table.snapshot_manager import snapshot_ids
@@ -30,36 +41,71 @@ _SUFFIX = ".db"
 _ALTER_TRIES = 20
 
 
-def open_catalog(warehouse: str) -> "FilesystemCatalog":
-    """The catalog of a warehouse directory, which need not exist yet."""
-    return FilesystemCatalog(absolute_path(warehouse), file_io_for(warehouse))
+def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatalog":
+    """The catalog of a warehouse directory, which need not exist yet.
+
+    Its one option is `case-sensitive` (true); ConfigError for any other.
+    """
+    unknown = sorted(set(options) - {CASE_SENSITIVE})
+    if unknown:
+        raise ConfigError(f"the filesystem catalog has no option {', '.join(unknown)}")
+    case_sensitive = bool_option(options, CASE_SENSITIVE, True)
+    return FilesystemCatalog(absolute_path(warehouse), file_io_for(warehouse), case_sensitive)
 
 
 @dataclass(frozen=True)
 class FilesystemCatalog:
-    """A catalog without a server; `warehouse` is an absolute path."""
+    """A catalog without a server; `warehouse` is an absolute path.
+
+    With `case_sensitive` false new names must not have capitals, so that engines which fold names
+    find all of them.
+    """
 
     warehouse: str
     io: FileIO
+    case_sensitive: bool = True
 
     def list_databases(self) -> list[str]:
         """Names of all databases, sorted."""
         names = self.io.list_names(self.warehouse)
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n[0] != ".")
 
-    def create_database(self, name: str) -> None:
-        """Create a database; one that exists is fine."""
+    def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Create a database; one that exists is fine. ConfigError for any property."""
         check_database_name(name)
+        check_case([name], case_sensitive=self.case_sensitive)
+        if properties:
+            raise ConfigError(
+                f"database '{name}': the filesystem catalog keeps no properties of databases "
+                f"({', '.join(sorted(properties))}), and a database lies where its name says"
+            )
         self.io.make_directory(self._database_path(name))
+
+    def database_properties(self, name: str) -> Mapping[str, str]:
+        """None ever; TableNotFoundError if there is no such database."""
+        self._check_database(name)
+        return {}
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """Delete a database, with `cascade` its tables, too.
+
+        TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        """
+        tables = self.list_tables(name)
+        if tables and not cascade:
+            raise DatabaseNotEmptyError(
+                f"database '{name}' still has tables: {', '.join(tables[:10])}; drop them first"
+            )
+        for table in tables:
+            self.drop_table(Identifier(name, table))
+        self.io.delete_tree(self._database_path(name))
 
     def list_tables(self, database: str) -> list[str]:
         """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
-        check_database_name(database)
         path = self._database_path(database)
         names = self.io.list_names(path)
-        if not names and not self.io.exists(path):
-            hint = nearest_name_hint(database, self.list_databases())
-            raise TableNotFoundError(f"no database '{database}' in {self.warehouse}{hint}")
+        if not names:
+            self._check_database(database)
         return [name for name in names if schema_ids(self.io, TablePaths(f"{path}/{name}"))]
 
     def table_exists(self, identifier: Identifier) -> bool:
@@ -85,6 +131,13 @@ class FilesystemCatalog:
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
+        if "path" in schema.options:
+            raise ConfigError(
+                f"table '{identifier}': option 'path' is refused: a table of the filesystem "
+                "catalog lies where its name says"
+            )
+        new_names = (identifier.database, identifier.table, *(f.name for f in schema.fields))
+        check_case(new_names, case_sensitive=self.case_sensitive)
         path = self._table_path(identifier)
         if not schema_ids(self.io, TablePaths(path)):
             self._refuse_leftovers(identifier, path)
@@ -105,6 +158,7 @@ class FilesystemCatalog:
         table = self.get_table(identifier)
         if not changes:
             return table
+        check_case(_new_columns(changes), case_sensitive=self.case_sensitive)
         for _ in range(_ALTER_TRIES):
             schema = apply_changes(table.schema, changes, now_ms)
             if self._publish(table.paths, schema):
@@ -121,10 +175,34 @@ class FilesystemCatalog:
         never show up in a new table of the same name.
         """
         table = self.get_table(identifier)
+        if "data-file.external-paths" in table.schema.options:
+            raise UnsupportedError(
+                f"table '{identifier}' has files elsewhere (option 'data-file.external-paths'), "
+                "which would stay behind; drop it with the engine that wrote them"
+            )
         names = self.io.list_names(table.path)
         for name in sorted(names, key=lambda name: (name != "snapshot", name == "schema")):
             self.io.delete_tree(f"{table.path}/{name}")
         self.io.delete_tree(table.path)
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Give a table another name; its writers must be stopped.
+
+        TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        """
+        table = self.get_table(source)
+        check_case([target.database, target.table], case_sensitive=self.case_sensitive)
+        path = self._table_path(target)
+        if self.io.exists(path):
+            raise TableExistsError(f"table '{target}' exists already in {self.warehouse}")
+        self._check_database(target.database)
+        self.io.rename_directory(table.path, path)
+
+    def _check_database(self, name: str) -> None:
+        check_database_name(name)
+        if not self.io.exists(self._database_path(name)):
+            hint = nearest_name_hint(name, self.list_databases())
+            raise TableNotFoundError(f"no database '{name}' in {self.warehouse}{hint}")
 
     def _database_path(self, database: str) -> str:
         return f"{self.warehouse}/{database}{_SUFFIX}"
@@ -147,3 +225,10 @@ class FilesystemCatalog:
                 f"table '{identifier}' has no schema but {path}/snapshot holds snapshots of an "
                 "older table; move that directory away first"
             )
+
+
+def _new_columns(changes: Sequence[SchemaChange]) -> list[str]:
+    """Names of columns that the changes bring."""
+    added = [change.name for change in changes if isinstance(change, AddColumn)]
+    names = [name if isinstance(name, str) else name[-1] for name in added]
+    return names + [change.new_name for change in changes if isinstance(change, RenameColumn)]

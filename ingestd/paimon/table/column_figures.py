@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array, column_values
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -102,11 +103,16 @@ class ColumnFigures:
         low, high = column_values(pa.chunked_array([pa.array(ends, distinct.type)]))
         return self._text(low), self._text(high)
 
-    def _text(self, value: object) -> str:
+    def _text(self, value: object) -> str | None:
         if isinstance(value, float) and self._root == "DOUBLE":
             return java_double(value)
         legacy = self._root not in TIMESTAMP_ROOTS
-        return java_text(self._field.name, self._field.type, value, legacy=legacy)
+        try:
+            text = java_text(self._field.name, self._field.type, value, legacy=legacy)
+        except UnsupportedError:
+            return None
+        # Java reads years 1 to 9999; a text that it cannot read would block every commit of it.
+        return None if self._root in TIMESTAMP_ROOTS and text.startswith("0000-") else text
 
     def _lengths(self) -> tuple[int | None, int | None]:
         if self._root in _SIZED:

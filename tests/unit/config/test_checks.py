@@ -39,6 +39,19 @@ def fault(folder: Path, text: str) -> str:
             "{path: /lake, catalog: {metastore: hive}}",
             "unknown metastore; there is: filesystem",
         ),
+        ("{path: /lake}", "{path: /lake, catalog: {metastore: rest}}", "uri: is needed"),
+        ("{path: /lake}", "{path: /lake, catalog: {uri: 'http://h'}}", "for the metastore 'rest'"),
+        ("{path: /lake}", "{path: /lake, catalog: {auth-file: f}}", "for the metastore 'rest'"),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {metastore: rest, uri: h, token: a-token, auth-file: f}}",
+            "goes without 'token'",
+        ),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {metastore: rest, uri: h, case-sensitive: false}}",
+            "for the metastore 'filesystem'",
+        ),
         ('"localhost:9092"', '"a:1", isolation.level: read_uncommitted', "isolation.level"),
     ],
 )

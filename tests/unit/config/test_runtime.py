@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from ingestd.config.effective import effective_settings
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.ingest.pipeline_settings import PipelineSettings
@@ -90,3 +91,28 @@ def test_absolute_paths_and_file_uris_stay(tmp_path: Path) -> None:
     found = settings(tmp_path, text)
     assert found.warehouse == "/lake"
     assert found.checkpoint == "/state/shop"
+
+
+def test_the_catalog_gets_its_options_under_the_names_of_paimon(tmp_path: Path) -> None:
+    assert settings(tmp_path).catalog_options == {"case-sensitive": "true"}
+    catalog = "{metastore: rest, uri: 'https://h', warehouse: w, auth-file: token}"
+    text = FILE.replace("{path: lake,", f"{{path: lake, catalog: {catalog},")
+    found = settings(tmp_path, text)
+    assert found.catalog_options == {
+        "uri": "https://h",
+        "warehouse": "w",
+        "token-file": str(tmp_path / "token"),
+    }
+    assert found.warehouse == str(tmp_path / "lake")
+
+
+def test_the_token_of_the_catalog_is_nowhere_to_be_seen(tmp_path: Path) -> None:
+    catalog = "{metastore: rest, uri: h, token: very-secret-token}"
+    text = FILE.replace("{path: lake,", f"{{path: lake, catalog: {catalog},")
+    path = tmp_path / "f.yaml"
+    path.write_text(text, encoding="utf-8")
+    loaded = load_config(path, {})
+    found = pipeline_settings(loaded)
+    assert found.catalog_options["token"] == "very-secret-token"
+    assert "very-secret-token" not in repr(found) + repr(loaded.config)
+    assert all("very-secret-token" not in one.value for one in effective_settings(loaded))

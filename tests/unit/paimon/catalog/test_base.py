@@ -50,8 +50,13 @@ def test_an_unknown_metastore_is_refused_with_those_that_exist() -> None:
 
 
 @pytest.mark.parametrize("metastore", sorted(METASTORES))
-def test_every_registered_metastore_opens(metastore: str, tmp_path: object) -> None:
-    assert load_catalog(metastore, str(tmp_path)).list_databases() == []
+def test_every_registered_metastore_refuses_options_that_it_does_not_know(metastore: str) -> None:
+    with pytest.raises(ConfigError, match="no option lock"):
+        load_catalog(metastore, "/w", {"lock": "zookeeper"})
+
+
+def test_a_catalog_of_directories_needs_no_options(tmp_path: object) -> None:
+    assert load_catalog("filesystem", str(tmp_path)).list_databases() == []
 
 
 @pytest.mark.parametrize(

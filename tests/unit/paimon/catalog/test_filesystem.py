@@ -9,9 +9,11 @@ from ingestd.errors import (
     ConfigError,
     SchemaConflictError,
     StorageError,
+    UnsupportedError,
 )
 from ingestd.paimon.catalog.base import (
     Catalog,
+    DatabaseNotEmptyError,
     Identifier,
     TableExistsError,
     TableNotFoundError,
@@ -20,7 +22,7 @@ from ingestd.paimon.catalog.base import (
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, SetOption, TableSchema, new_schema
+from ingestd.paimon.spec.schema import AddColumn, RenameColumn, SetOption, TableSchema, new_schema
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.metadata_tables import NOW_MS, append, live_names, message
 
@@ -199,3 +201,77 @@ def test_a_table_dropped_half_is_still_a_table_and_has_no_snapshots() -> None:
     assert live_names(table) == []
     catalog.drop_table(ORDERS)
     assert not catalog.table_exists(ORDERS)
+
+
+def test_a_database_keeps_no_properties_and_no_location(catalog: Catalog) -> None:
+    for name in ("location", "owner"):
+        with pytest.raises(ConfigError, match=name):
+            catalog.create_database("shop", {name: "/elsewhere"})
+    assert catalog.list_databases() == []
+    catalog.create_database("shop")
+    assert catalog.database_properties("shop") == {}
+    with pytest.raises(TableNotFoundError, match="did you mean 'shop'"):
+        catalog.database_properties("shopp")
+
+
+def test_a_database_goes_only_when_it_is_empty_or_told_so(catalog: Catalog) -> None:
+    catalog.create_table(ORDERS, schema())
+    with pytest.raises(DatabaseNotEmptyError, match="orders"):
+        catalog.drop_database("shop")
+    assert catalog.list_tables("shop") == ["orders"]
+    catalog.drop_database("shop", cascade=True)
+    assert catalog.list_databases() == []
+    with pytest.raises(TableNotFoundError):
+        catalog.drop_database("shop")
+
+
+def test_a_renamed_table_is_the_same_under_another_name(catalog: Catalog) -> None:
+    table = catalog.create_table(ORDERS, schema())
+    append(table, "user", 1, message("a"))
+    before = live_names(table)
+    catalog.create_database("archive")
+    target = Identifier("archive", "old_orders")
+    catalog.rename_table(ORDERS, target)
+    assert not catalog.table_exists(ORDERS)
+    assert live_names(catalog.get_table(target)) == before
+    assert catalog.list_tables("archive") == ["old_orders"]
+
+
+def test_a_rename_needs_a_table_a_database_and_a_free_name(catalog: Catalog) -> None:
+    catalog.create_table(ORDERS, schema())
+    other = Identifier("shop", "other")
+    catalog.create_table(other, schema())
+    with pytest.raises(TableExistsError):
+        catalog.rename_table(ORDERS, other)
+    with pytest.raises(TableNotFoundError, match="no table 'gone'"):
+        catalog.rename_table(Identifier("shop", "gone"), Identifier("shop", "new"))
+    with pytest.raises(TableNotFoundError, match="no database 'none'"):
+        catalog.rename_table(ORDERS, Identifier("none", "orders"))
+    assert catalog.list_tables("shop") == ["orders", "other"]
+
+
+def test_a_table_lies_where_its_name_says(catalog: Catalog) -> None:
+    with pytest.raises(ConfigError, match="'path'"):
+        catalog.create_table(ORDERS, schema(path="/elsewhere"))
+
+
+def test_a_table_with_files_elsewhere_is_not_dropped(catalog: Catalog) -> None:
+    catalog.create_table(ORDERS, schema(**{"data-file.external-paths": "file:/elsewhere"}))
+    with pytest.raises(UnsupportedError, match="external-paths"):
+        catalog.drop_table(ORDERS)
+    assert catalog.table_exists(ORDERS)
+
+
+def test_capitals_are_refused_where_engines_fold_names(tmp_path: Path) -> None:
+    folding = load_catalog("filesystem", str(tmp_path), {"case-sensitive": "false"})
+    with pytest.raises(ConfigError, match="'Shop' has capitals"):
+        folding.create_database("Shop")
+    with pytest.raises(ConfigError, match="'Orders' has capitals"):
+        folding.create_table(Identifier("shop", "Orders"), schema())
+    folding.create_table(ORDERS, schema())
+    for change in (column("New"), RenameColumn("v", "V")):
+        with pytest.raises(ConfigError, match="capitals"):
+            folding.alter_table(ORDERS, [change], NOW_MS)
+    with pytest.raises(ConfigError, match="'Upper' has capitals"):
+        folding.rename_table(ORDERS, Identifier("shop", "Upper"))
+    assert load_catalog("filesystem", str(tmp_path)).get_table(ORDERS).schema.id == 0

@@ -185,3 +185,22 @@ def test_a_relative_warehouse_is_made_absolute(
     monkeypatch.chdir(tmp_path)
     assert absolute_path("w/") == f"{tmp_path}/w"
     assert absolute_path("file:///w/x/") == "/w/x"
+
+
+def test_a_renamed_directory_keeps_all_it_holds(place: tuple[FileIO, str]) -> None:
+    io, root = place
+    io.write_new(f"{root}/a/b/c", b"content")
+    io.rename_directory(f"{root}/a", f"{root}/x/y")
+    assert io.read_bytes(f"{root}/x/y/b/c") == b"content"
+    assert not io.exists(f"{root}/a")
+
+
+def test_a_rename_never_replaces(place: tuple[FileIO, str]) -> None:
+    io, root = place
+    io.write_new(f"{root}/a/f", b"a")
+    io.write_new(f"{root}/b/f", b"b")
+    with pytest.raises(StorageError, match="/a"):
+        io.rename_directory(f"{root}/a", f"{root}/b")
+    assert (io.read_bytes(f"{root}/a/f"), io.read_bytes(f"{root}/b/f")) == (b"a", b"b")
+    with pytest.raises(StorageError):
+        io.rename_directory(f"{root}/none", f"{root}/c")

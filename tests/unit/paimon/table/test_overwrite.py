@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.snapshot import CommitKind
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from ingestd.paimon.table.commit import CommitResult
 from ingestd.paimon.table.commit_message import ManifestCommittable
 from ingestd.paimon.table.file_store_table import FileStoreTable
@@ -17,7 +17,7 @@ from ingestd.paimon.table.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.table_state import TableState, load_state
 from ingestd.paimon.table.verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put, rows_table, write
-from tests.support.state import stored_rows
+from tests.support.stored_rows import stored_rows
 
 COLUMNS = [("id", "INT"), ("dt", "STRING"), ("hr", "INT"), ("v", "STRING")]
 
@@ -44,10 +44,14 @@ def filled(**options: str) -> FileStoreTable:
     return table
 
 
-def replaced(table: FileStoreTable, rows: list[dict[str, Any]], partition: Any = None) -> CommitResult:
+def replaced(
+    table: FileStoreTable, rows: list[dict[str, Any]], partition: Any = None
+) -> CommitResult:
     state = load_state(table)
     part = rows_table(table.schema, rows, state.max_sequence_number + 1)
-    committable = ManifestCommittable(100, tuple(write(table, TableState(None), part)))
+    committable = ManifestCommittable(
+        BATCH_COMMIT_IDENTIFIER, tuple(write(table, TableState(None), part))
+    )
     return overwrite(table, "user", committable, partition, state=state, now_ms=NOW_MS)
 
 

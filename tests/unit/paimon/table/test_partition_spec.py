@@ -41,4 +41,9 @@ def test_whole_specs_become_partitions_and_others_a_test(table: FileStoreTable) 
     assert whole == frozenset({serialize_row(table.partition_types, [1, 3])})
     some = partition_filter(table, [{"hr": 3, "dt": 1}, {"hr": None}])
     assert isinstance(some, AnyPartitionOf)
-    assert [some(values) for values in ((1, 3), (2, None), (2, 3), (1, 0))] == [True, True, False, False]
+    assert [some(values) for values in ((1, 3), (2, None), (2, 3), (1, 0))] == [
+        True,
+        True,
+        False,
+        False,
+    ]

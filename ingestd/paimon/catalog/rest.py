@@ -1,0 +1,271 @@
+"""The catalog that is a server: tables by name over HTTP, their files on storage as ever.
+
+Specification: REST catalog. Snapshots become visible through the server, which decides who came
+first; everything else of a table is written and read as files.
+"""
+
+import urllib.parse
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ingestd.errors import ConfigError, SchemaConflictError, StorageError, UnsupportedError
+from ingestd.paimon.catalog.base import (
+    CASE_SENSITIVE,
+    DatabaseNotEmptyError,
+    Identifier,
+    TableExistsError,
+    TableNotFoundError,
+    check_database_name,
+    nearest_name_hint,
+)
+from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE, TOKEN_PROVIDER, bearer_token
+from ingestd.paimon.catalog.rest_http import Answer, NothingThereError, RestClient, base_uri
+from ingestd.paimon.catalog.rest_messages import (
+    change_document,
+    commit_document,
+    schema_document,
+    schema_of,
+)
+from ingestd.paimon.io.file_io import absolute_path, file_io_for
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.snapshot_commit import PartitionChange
+
+_OPTIONS = frozenset({"uri", "warehouse", TOKEN, TOKEN_FILE, TOKEN_PROVIDER})
+_HEADER = "header."
+
+
+def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
+    """The catalog of a server, asked for its configuration.
+
+    Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, as the
+    server calls it (without it `warehouse`). ConfigError for any other, UnsupportedError if the
+    server hands out tokens for storage.
+    """
+    known = {name for name in options if name in _OPTIONS or name.startswith(_HEADER)}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise ConfigError(f"the REST catalog has no option {', '.join(unknown)}")
+    if not options.get("uri"):
+        raise ConfigError("the REST catalog needs the option 'uri': where its server is")
+    client = RestClient(base_uri(options["uri"]), bearer_token(options), _headers(options))
+    name = options.get("warehouse", warehouse)
+    answer = client.get("/v1/config", {"warehouse": name})
+    if answer.missing is not None:
+        raise ConfigError(f"catalog {client.uri} has no warehouse '{name}': {answer.message}")
+    merged = {
+        **(answer.document.get("defaults") or {}),
+        **options,
+        **(answer.document.get("overrides") or {}),
+    }
+    if str(merged.get("data-token.enabled", "false")).lower() == "true":
+        raise UnsupportedError(
+            f"catalog {client.uri} wants 'data-token.enabled': tokens for storage are not supported"
+        )
+    if str(merged.get(CASE_SENSITIVE, "true")).lower() == "false":
+        raise UnsupportedError(f"catalog {client.uri} wants '{CASE_SENSITIVE}' = 'false'")
+    settled = RestClient(client.uri, client.token, _headers(merged))
+    return RestCatalog(settled, name, str(merged.get("prefix") or ""))
+
+
+@dataclass(frozen=True)
+class RestCatalog:
+    """A catalog with a server; `prefix` comes from the server and is part of all paths."""
+
+    client: RestClient
+    warehouse: str
+    prefix: str = ""
+
+    def list_databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+        return sorted(self.client.pages(self._at("databases"), "databases"))
+
+    def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Create a database; one that exists is fine, and keeps its properties."""
+        check_database_name(name)
+        document = {"name": name, "options": dict(properties or {})}
+        answer = self.client.post(self._at("databases"), document)
+        if answer.missing is not None:
+            raise ConfigError(f"database '{name}' cannot be created: {answer.message}")
+
+    def database_properties(self, name: str) -> Mapping[str, str]:
+        """Properties of a database; TableNotFoundError if there is no such."""
+        answer = self.client.get(self._database(name))
+        if answer.missing is not None:
+            raise self._no_database(name)
+        return {str(k): str(v) for k, v in (answer.document.get("options") or {}).items()}
+
+    def alter_database(
+        self, name: str, updates: Mapping[str, str], removals: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties of a database; TableNotFoundError if there is no such."""
+        document = {"removals": list(removals), "updates": dict(updates)}
+        if self.client.post(self._database(name), document).missing is not None:
+            raise self._no_database(name)
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """Delete a database, with `cascade` its tables, too.
+
+        TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        """
+        tables = self.list_tables(name)
+        if tables and not cascade:
+            raise DatabaseNotEmptyError(
+                f"database '{name}' still has tables: {', '.join(tables[:10])}; drop them first"
+            )
+        if self.client.delete(self._database(name)).missing is not None:
+            raise self._no_database(name)
+
+    def list_tables(self, database: str) -> list[str]:
+        """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
+        check_database_name(database)
+        try:
+            return sorted(self.client.pages(f"{self._database(database)}/tables", "tables"))
+        except NothingThereError as error:
+            raise self._no_database(database) from error
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Whether the table is there."""
+        return self.client.get(self._table(identifier)).missing is None
+
+    def get_table(self, identifier: Identifier) -> FileStoreTable:
+        """The table as of its newest schema; TableNotFoundError with the nearest name."""
+        answer = self.client.get(self._table(identifier))
+        if answer.missing is not None:
+            hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
+            message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
+            raise TableNotFoundError(message)
+        return self._opened(identifier, answer)
+
+    def create_table(
+        self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
+    ) -> FileStoreTable:
+        """Create a table, and its database if need be; the server decides who came first.
+
+        One that exists is TableExistsError, or the answer with `ignore_if_exists`.
+        """
+        if schema.id != 0:
+            raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
+        path = f"{self._database(identifier.database)}/tables"
+        document = {"identifier": _name(identifier), "schema": schema_document(schema)}
+        answer = self.client.post(path, document)
+        if answer.missing is not None:
+            self.create_database(identifier.database)
+            answer = self.client.post(path, document)
+        if answer.missing is not None:
+            raise TableNotFoundError(f"table '{identifier}': {answer.message}")
+        if answer.exists and not ignore_if_exists:
+            raise TableExistsError(f"table '{identifier}' exists already in {self.warehouse}")
+        return self.get_table(identifier)
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
+    ) -> FileStoreTable:
+        """Have the server publish one new schema with the changes.
+
+        SchemaConflictError if the table cannot take them; no changes make no schema.
+        """
+        table = self.get_table(identifier)
+        if not changes:
+            return table
+        apply_changes(table.schema, changes, now_ms)
+        document = {"changes": [change_document(change) for change in changes]}
+        answer = self.client.post(self._table(identifier), document)
+        if answer.missing is not None or answer.exists:
+            raise SchemaConflictError(f"table '{identifier}': {answer.message}")
+        return self.get_table(identifier)
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Have the server delete a table; TableNotFoundError if it isn't there."""
+        answer = self.client.delete(self._table(identifier))
+        if answer.missing is not None:
+            raise TableNotFoundError(f"no table '{identifier}' in {self.warehouse}")
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Give a table another name; its writers must be stopped.
+
+        TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        """
+        document = {"source": _name(source), "destination": _name(target)}
+        try:
+            answer = self.client.post(self._at("tables", "rename"), document)
+        except StorageError:
+            if self.table_exists(source) or not self.table_exists(target):
+                raise
+            return
+        if answer.missing is not None:
+            raise TableNotFoundError(f"table '{source}' cannot be renamed: {answer.message}")
+        if answer.exists:
+            raise TableExistsError(f"table '{target}' exists already in {self.warehouse}")
+
+    def commit_snapshot(
+        self, identifier: Identifier, branch: str, table_id: str, snapshot: Snapshot,
+        changes: Iterable[PartitionChange],
+    ) -> bool:  # fmt: skip
+        """Have the server make a snapshot visible; False if its id is another commit's.
+
+        StorageError if no answer came; TableNotFoundError if the table was dropped meanwhile.
+        """
+        suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
+        path = f"{self._table(identifier)}{_quoted(suffix)}/commit"
+        answer = self.client.post(path, commit_document(table_id, snapshot, changes))
+        if answer.missing is not None:
+            raise TableNotFoundError(f"table '{identifier}' was dropped: {answer.message}")
+        return bool(answer.document.get("success", False))
+
+    def _opened(self, identifier: Identifier, answer: Answer) -> FileStoreTable:
+        source = f"table {identifier} of catalog {self.client.uri}"
+        path = answer.document.get("path")
+        if not path:
+            raise UnsupportedError(f"{source} has no path: the server keeps its files to itself")
+        io = file_io_for(str(path))
+        table_id = str(answer.document.get("id") or "")
+        return FileStoreTable(
+            absolute_path(str(path)),
+            schema_of(answer.document, source),
+            io,
+            str(identifier),
+            snapshot_commit=ServerCommit(self, identifier, table_id),
+        )
+
+    def _no_database(self, name: str) -> TableNotFoundError:
+        hint = nearest_name_hint(name, self.list_databases())
+        return TableNotFoundError(f"no database '{name}' in {self.warehouse}{hint}")
+
+    def _at(self, *parts: str) -> str:
+        return "/".join(["/v1", *map(_quoted, filter(None, [self.prefix, *parts]))])
+
+    def _database(self, name: str) -> str:
+        return self._at("databases", name)
+
+    def _table(self, identifier: Identifier) -> str:
+        return self._at("databases", identifier.database, "tables", identifier.table)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCommit:
+    """`SnapshotCommit` by the server of a catalog; `table_id` tells a table from its successor."""
+
+    catalog: RestCatalog
+    identifier: Identifier
+    table_id: str
+
+    def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
+        """Make a snapshot visible; False if its id is another commit's."""
+        return self.catalog.commit_snapshot(
+            self.identifier, branch, self.table_id, snapshot, changes
+        )
+
+
+def _headers(options: Mapping[str, str]) -> dict[str, str]:
+    return {k.removeprefix(_HEADER): v for k, v in options.items() if k.startswith(_HEADER)}
+
+
+def _name(identifier: Identifier) -> dict[str, str]:
+    return {"database": identifier.database, "object": identifier.table}
+
+
+def _quoted(text: str) -> str:
+    return urllib.parse.quote_plus(text, safe="")

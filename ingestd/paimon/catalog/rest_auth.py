@@ -1,0 +1,74 @@
+"""Who we are to a REST catalog: a bearer token, given or kept in a file that others renew.
+
+Specification: REST catalog (authentication). Other providers are refused by name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.log import add_secrets
+
+TOKEN = "token"  # noqa: S105  (the name of an option)
+TOKEN_FILE = "token-file"  # noqa: S105  (the name of an option)
+TOKEN_PROVIDER = "token.provider"  # noqa: S105  (the name of an option)
+_BEARER = "bear"
+
+
+@dataclass(slots=True)
+class BearerToken:
+    """The token of each request; empty for a server that asks for none.
+
+    A file is read again when it has changed, and when the server refuses what it held.
+    """
+
+    path: Path | None = None
+    _token: str = field(default="", repr=False)
+    _read_at: int = -1
+
+    def headers(self) -> dict[str, str]:
+        """What to send; ConfigError if the file cannot be read."""
+        if self.path is not None:
+            self._read(self.path)
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def renew(self) -> bool:
+        """After a refusal: whether there is another token now."""
+        if self.path is None:
+            return False
+        before, self._read_at = self._token, -1
+        self._read(self.path)
+        return self._token != before
+
+    def _read(self, path: Path) -> None:
+        try:
+            changed_at = path.stat().st_mtime_ns
+            if changed_at != self._read_at:
+                self._token = path.read_text(encoding="utf-8").strip()
+                self._read_at = changed_at
+        except OSError as error:
+            raise ConfigError(f"token file {path} cannot be read: {error.strerror}") from error
+        if not self._token:
+            raise ConfigError(f"token file {path} is empty")
+        add_secrets([self._token])
+
+
+def bearer_token(options: Mapping[str, str]) -> BearerToken:
+    """The token that the options of a catalog speak of.
+
+    ConfigError for a token and a file at once, UnsupportedError for another provider than `bear`.
+    """
+    provider = options.get(TOKEN_PROVIDER, _BEARER)
+    if provider != _BEARER:
+        raise UnsupportedError(
+            f"catalog option '{TOKEN_PROVIDER}' = '{provider}' is not supported; use '{_BEARER}'"
+        )
+    token, path = options.get(TOKEN), options.get(TOKEN_FILE)
+    if token and path:
+        raise ConfigError(f"catalog options '{TOKEN}' and '{TOKEN_FILE}': give one of them")
+    if TOKEN_PROVIDER in options and not (token or path):
+        raise ConfigError(f"catalog option '{TOKEN_PROVIDER}' needs '{TOKEN}' or '{TOKEN_FILE}'")
+    if token:
+        add_secrets([token])
+    return BearerToken(Path(path) if path else None, token or "")

@@ -1,0 +1,219 @@
+"""Requests to a REST catalog and their answers: JSON over HTTP, with retries where they are safe.
+
+Specification: REST catalog. One connection a request: a catalog is asked a few times a minute,
+and a connection that was idle could break after a request was sent, which leaves its outcome
+open. Redirects are not followed, for they would carry the token elsewhere.
+"""
+
+import json
+import logging
+import random
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ingestd.errors import ConfigError, IngestdError, StorageError, UnsupportedError
+from ingestd.paimon.catalog.rest_auth import BearerToken
+
+_LOG = logging.getLogger(__name__)
+_BUSY = (429, 503)
+_TAKEN_IN = (404, 409)
+_UNAUTHORIZED = 401
+_LONGEST_WAIT = 60.0
+_MOST_ERROR_BYTES = 65_536
+
+Method = Literal["GET", "POST", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that its caller has to judge: success, 404 (not there) or 409 (there already)."""
+
+    status: int
+    document: Mapping[str, Any]
+
+    @property
+    def missing(self) -> str | None:
+        """What is not there (`TABLE`, `DATABASE`, ...), "" if the server does not say."""
+        return str(self.document.get("resourceType") or "") if self.status == 404 else None
+
+    @property
+    def exists(self) -> bool:
+        """Whether what was to be made is there already."""
+        return self.status == 409
+
+    @property
+    def message(self) -> str:
+        """What the server has to say."""
+        return str(self.document.get("message") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class RestClient:
+    """Requests to one server.
+
+    Answers other than success, 404 and 409 are errors: ConfigError for a request that the server
+    will not take (400, 401, 403), UnsupportedError for what it does not have (501), StorageError
+    for all that may pass, also when no answer came. A busy server (429, 503) is asked again; so
+    is one that did not answer, unless the request may have changed something.
+    """
+
+    uri: str
+    token: BearerToken
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    retries: int = 5
+    timeout_seconds: float = 60.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
+        """Ask for something."""
+        suffix = f"?{urllib.parse.urlencode(query)}" if query else ""
+        return self._request("GET", path + suffix, None)
+
+    def post(self, path: str, document: Mapping[str, Any]) -> Answer:
+        """Ask for a change."""
+        return self._request("POST", path, json.dumps(document).encode())
+
+    def delete(self, path: str) -> Answer:
+        """Ask for a removal; what is gone at a second try was removed by the first."""
+        return self._request("DELETE", path, None)
+
+    def pages(self, path: str, member: str) -> Iterator[str]:
+        """All names of a listing, page by page; NothingThereError if there is nothing to list."""
+        query: dict[str, str] = {}
+        while True:
+            answer = self.get(path, query)
+            if answer.missing is not None:
+                raise NothingThereError(f"{self.uri}{path}: {answer.message or 'not found'}")
+            yield from answer.document.get(member) or ()
+            token = answer.document.get("nextPageToken")
+            if not token or query.get("pageToken") == token:
+                return
+            query = {"pageToken": str(token)}
+
+    def _request(self, method: Method, path: str, body: bytes | None) -> Answer:
+        unanswered = False
+        for attempt in range(self.retries + 1):
+            last = attempt == self.retries
+            try:
+                status, document, retry_after = self._send(method, path, body)
+            except StorageError as error:
+                if last or not (method != "POST" or isinstance(error, _NotSentError)):
+                    raise
+                unanswered = True
+                self._wait(attempt, None, method, path, error.message)
+                continue
+            if status in _BUSY and not last:
+                self._wait(attempt, retry_after, method, path, f"status {status}")
+                continue
+            if status == _UNAUTHORIZED and not last and self.token.renew():
+                continue
+            if status == 404 and method == "DELETE" and unanswered:
+                return Answer(200, {})
+            if status < 300 or status in _TAKEN_IN:
+                return Answer(status, document)
+            raise self._refusal(status, document, method, path)
+        raise StorageError(f"{method} {self.uri}{path}: no answer")
+
+    def _send(
+        self, method: Method, path: str, body: bytes | None
+    ) -> tuple[int, Mapping[str, Any], str | None]:
+        """Status, document and `Retry-After` of one try."""
+        headers = {"Accept": "application/json", **self.headers, **self.token.headers()}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(  # noqa: S310  (checked to be http or https)
+            self.uri + path, data=body, headers=headers, method=method
+        )
+        try:
+            with _OPENER.open(request, timeout=self.timeout_seconds) as reply:
+                return reply.status, _document(reply.read(), f"{method} {path}"), None
+        except urllib.error.HTTPError as error:
+            with error:
+                data = error.read(_MOST_ERROR_BYTES)
+            return error.code, _error_document(data), error.headers.get("Retry-After")
+        except (OSError, EOFError) as error:
+            raise _no_answer(error, f"{method} {self.uri}{path}") from error
+
+    def _wait(
+        self, attempt: int, retry_after: str | None, method: str, path: str, why: str
+    ) -> None:
+        seconds = float(2**attempt) * (1 + random.uniform(0, 0.1))  # noqa: S311  (no secret)
+        if retry_after is not None and retry_after.strip().isdigit():
+            seconds = float(retry_after)
+        _LOG.warning("catalog_retry", extra={"ctx": {"request": f"{method} {path}", "why": why}})
+        self.sleep(min(seconds, _LONGEST_WAIT))
+
+    def _refusal(
+        self, status: int, document: Mapping[str, Any], method: str, path: str
+    ) -> IngestdError:
+        said = document.get("message") or "it gives no reason"
+        message = f"catalog {self.uri} answers {status} to {method} {path}: {said}"
+        if status == _UNAUTHORIZED:
+            return ConfigError(f"{message}; check the catalog's token")
+        if status in (400, 403):
+            return ConfigError(message)
+        if status in (405, 406, 501):
+            return UnsupportedError(message)
+        if 300 <= status < 400:
+            return ConfigError(f"{message}; redirects are not followed, write the final address")
+        return StorageError(message)
+
+
+class NothingThereError(ConfigError):
+    """What was to be listed does not exist."""
+
+
+class _NotSentError(StorageError):
+    """A request that never reached the server, so that it may be sent again."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves redirects to the caller as the answers that they are."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401  (as the base has it)
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+def base_uri(text: str) -> str:
+    """The address of a server without a slash at the end; ConfigError if it is none."""
+    uri = text.strip()
+    if "://" not in uri:
+        uri = f"http://{uri}"
+    parts = urllib.parse.urlsplit(uri)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise ConfigError("catalog option 'uri' is no address; write https://host:port")
+    return uri.rstrip("/")
+
+
+def _no_answer(error: Exception, request: str) -> StorageError:
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    # Resolving and connecting fail inside URLError; so do broken writes, which may have arrived.
+    unsent = isinstance(reason, ConnectionRefusedError) or type(reason).__name__ == "gaierror"
+    kind = _NotSentError if unsent else StorageError
+    return kind(f"{request}: no answer ({reason}); whether it took effect is not known")
+
+
+def _document(data: bytes, request: str) -> Mapping[str, Any]:
+    if not data.strip():
+        return {}
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        raise StorageError(f"{request}: the answer is no JSON") from error
+    return document if isinstance(document, dict) else {}
+
+
+def _error_document(data: bytes) -> Mapping[str, Any]:
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,160 @@
+"""What goes over the wire to a REST catalog: schemas, schema changes, commits as JSON.
+
+Specification: REST catalog. Pure: values in, documents out, and the other way round.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from ingestd.paimon.spec.data_types import encode_field, encode_type, max_field_id, parse_field
+from ingestd.paimon.spec.schema import TableSchema, parse_schema
+from ingestd.paimon.spec.schema_change import (
+    AddColumn,
+    ColumnPath,
+    DropColumn,
+    DropPrimaryKey,
+    Move,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+    UpdateComment,
+)
+from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
+from ingestd.paimon.spec.table_schema import SCHEMA_VERSION
+from ingestd.paimon.table.snapshot_commit import PartitionChange
+
+_Document = dict[str, Any]
+_SERVER_OPTIONS = frozenset({"path"})
+"""Options that servers add to a schema to say what the answer says elsewhere."""
+
+
+def schema_document(schema: TableSchema) -> _Document:
+    """The schema of a table that is to be created."""
+    return {
+        "fields": [encode_field(field) for field in schema.fields],
+        "partitionKeys": list(schema.partition_keys),
+        "primaryKeys": list(schema.primary_keys),
+        "options": dict(schema.options),
+        "comment": schema.comment,
+    }
+
+
+def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
+    """The schema in a server's answer; FormatError names `source` if it is none.
+
+    Which field ids were in use once is known to the server alone, so the schema is not to be
+    altered here.
+    """
+    told = answer.get("schema") or {}
+    fields = told.get("fields") or []
+    options = {k: v for k, v in (told.get("options") or {}).items() if k not in _SERVER_OPTIONS}
+    document = {
+        "version": SCHEMA_VERSION,
+        "id": answer.get("schemaId"),
+        "fields": fields,
+        "highestFieldId": max_field_id(tuple(map(parse_field, fields))) if fields else -1,
+        "partitionKeys": told.get("partitionKeys") or [],
+        "primaryKeys": told.get("primaryKeys") or [],
+        "options": options,
+        "comment": told.get("comment"),
+        "timeMillis": answer.get("updatedAt") or 0,
+    }
+    return parse_schema(json.dumps(document).encode(), source)
+
+
+def commit_document(
+    table_id: str, snapshot: Snapshot, changes: Iterable[PartitionChange]
+) -> _Document:
+    """The request that commits a snapshot."""
+    return {
+        "tableId": table_id,
+        "snapshot": json.loads(encode_snapshot(snapshot)),
+        "statistics": [
+            {
+                "spec": dict(change.spec),
+                "recordCount": change.record_count,
+                "fileSizeInBytes": change.file_size,
+                "fileCount": change.file_count,
+                "lastFileCreationTime": change.last_file_creation_ms,
+                "totalBuckets": change.total_buckets,
+            }
+            for change in changes
+        ],
+    }
+
+
+def change_document(change: SchemaChange) -> _Document:
+    """One schema change."""
+    action, write = _CHANGES[type(change)]
+    return {"action": action, **cast("Callable[[SchemaChange], _Document]", write)(change)}
+
+
+def _path(name: ColumnPath) -> list[str]:
+    return [name] if isinstance(name, str) else list(name)
+
+
+def _move(name: ColumnPath, move: Move | None) -> _Document | None:
+    if move is None:
+        return None
+    return {
+        "fieldName": _path(name)[-1],
+        "referenceFieldName": move.reference,
+        "type": move.place.value.upper(),
+    }
+
+
+def _add_column(change: AddColumn) -> _Document:
+    return {
+        "fieldNames": _path(change.name),
+        "dataType": encode_type(change.type),
+        "comment": change.comment,
+        "move": _move(change.name, change.move),
+    }
+
+
+def _column_type(change: UpdateColumnType) -> _Document:
+    return {
+        "fieldNames": _path(change.name),
+        "newDataType": encode_type(change.type),
+        "keepNullability": change.keep_nullability,
+    }
+
+
+def _of_column(member: str, attribute: str) -> Callable[[Any], _Document]:
+    """A change of one property of a column."""
+    return lambda change: {
+        "fieldNames": _path(change.name),
+        member: getattr(change, attribute),
+    }
+
+
+_CHANGES: Mapping[type, tuple[str, Callable[..., _Document]]] = {
+    AddColumn: ("addColumn", _add_column),
+    UpdateColumnType: ("updateColumnType", _column_type),
+    RenameColumn: ("renameColumn", _of_column("newName", "new_name")),
+    DropColumn: ("dropColumn", lambda change: {"fieldNames": _path(change.name)}),
+    UpdateColumnNullability: (
+        "updateColumnNullability",
+        _of_column("newNullability", "nullable"),
+    ),
+    UpdateColumnComment: ("updateColumnComment", _of_column("newComment", "comment")),
+    UpdateColumnDefaultValue: (
+        "updateColumnDefaultValue",
+        _of_column("newDefaultValue", "default_value"),
+    ),
+    UpdateColumnPosition: (
+        "updateColumnPosition",
+        lambda change: {"move": _move(change.name, change.move)},
+    ),
+    SetOption: ("setOption", lambda change: {"key": change.key, "value": change.value}),
+    RemoveOption: ("removeOption", lambda change: {"key": change.key}),
+    UpdateComment: ("updateComment", lambda change: {"comment": change.comment}),
+    DropPrimaryKey: ("dropPrimaryKey", lambda _: {}),
+}

@@ -1,0 +1,96 @@
+"""A real HTTP server on a free port of this machine that answers by script, for one test.
+
+    with ScriptedServer([(503, {}), (200, {"databases": []})]) as server: ...
+
+Each entry is a status and a document, or a function of the request, or None: hang up.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as the server got it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    document: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer with headers."""
+
+    status: int
+    document: Any = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Step = Reply | None | Callable[[Asked], Reply]
+
+
+class ScriptedServer:
+    """Answers in order; beyond its script with 500."""
+
+    def __init__(self, script: Iterable[Step]) -> None:
+        self.script = list(script)
+        self.asked: list[Asked] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def _answer(self) -> None:
+                server.answer(self)
+
+            do_GET = do_POST = do_DELETE = _answer  # noqa: N815  (names of the base class)
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing: tests are quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    @property
+    def uri(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Take the next step of the script."""
+        data = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        document = json.loads(data) if data else None
+        asked = Asked(handler.command, handler.path, headers, document)
+        self.asked.append(asked)
+        step = self.script.pop(0) if self.script else Reply(500, {"message": "end of script"})
+        reply = step(asked) if callable(step) else step
+        if reply is None:
+            handler.close_connection = True
+            return
+        body = reply.document
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        handler.send_response(reply.status)
+        for name, value in {**reply.headers, "Content-Length": str(len(raw))}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(raw)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

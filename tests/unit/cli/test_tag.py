@@ -1,0 +1,64 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.paimon.spec.schema import SetOption
+from tests.support.command_line import run_command
+from tests.support.native_tables import alter, native_table, open_native, put
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    table = native_table(tmp_path, [("id", "INT")], keys=["id"])
+    for number in range(2):
+        put(table, [{"id": number}])
+    return tmp_path
+
+
+def shown(capsys: Capture, *arguments: object) -> Any:
+    done = run_command(capsys, *arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def tags(warehouse: Path, capsys: Capture) -> dict[str, Any]:
+    return {one["tag"]: one for one in shown(capsys, "tag", "list", warehouse, "db.t")}
+
+
+def test_a_tag_is_made_listed_moved_and_deleted(warehouse: Path, capsys: Capture) -> None:
+    made = shown(capsys, "tag", "create", warehouse, "db.t", "a", "--snapshot", "1")
+    assert (made["snapshot"], made["time_retained_ms"]) == (1, None)
+    assert tags(warehouse, capsys)["a"]["snapshot"] == 1
+    assert run_command(capsys, "tag", "create", warehouse, "db.t", "a").code == 2
+    assert shown(capsys, "tag", "create", warehouse, "db.t", "a", "--replace")["snapshot"] == 2
+    done = run_command(capsys, "tag", "delete", warehouse, "db.t", "a")
+    assert "tag 'a' of snapshot 2 deleted" in done.out
+    assert tags(warehouse, capsys) == {}
+
+
+def test_a_dry_run_changes_nothing(warehouse: Path, capsys: Capture) -> None:
+    assert shown(capsys, "tag", "create", warehouse, "db.t", "a", "--dry-run")["dry_run"]
+    assert tags(warehouse, capsys) == {}
+    run_command(capsys, "tag", "create", warehouse, "db.t", "a", "--time-retained", "1 ms")
+    for command in (["delete", warehouse, "db.t", "a"], ["expire", warehouse, "db.t"]):
+        assert shown(capsys, "tag", *command, "--dry-run")["dry_run"]
+    assert list(tags(warehouse, capsys)) == ["a"]
+
+
+def test_tags_live_as_long_as_they_or_the_table_say(warehouse: Path, capsys: Capture) -> None:
+    alter(open_native(warehouse), SetOption("tag.default-time-retained", "1 ms"))
+    shown(capsys, "tag", "create", warehouse, "db.t", "short")
+    shown(capsys, "tag", "create", warehouse, "db.t", "long", "--time-retained", "2 h")
+    assert tags(warehouse, capsys)["long"]["retained"] == "PT2H"
+    assert shown(capsys, "tag", "expire", warehouse, "db.t")["tags"] == ["short"]
+    assert list(tags(warehouse, capsys)) == ["long"]
+
+
+def test_an_empty_table_cannot_be_tagged(tmp_path: Path, capsys: Capture) -> None:
+    native_table(tmp_path, [("id", "INT")])
+    assert "no snapshot yet" in run_command(capsys, "tag", "create", tmp_path, "db.t", "a").err
+    assert "no tags" in run_command(capsys, "tag", "list", tmp_path, "db.t").out
