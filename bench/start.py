@@ -49,7 +49,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One micro-batch: what `batch_finished` says it took, and from produce to snapshot; seconds."""
+    """One micro-batch: seconds that it took by its log, and from produce to snapshot."""
 
     seconds: float
     fresh: float
@@ -57,7 +57,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Small batches in a warm daemon; `cpu` is per batch and includes all that goes on meanwhile."""
+    """Small batches in a warm daemon; `cpu` is per batch, with all that goes on meanwhile."""
 
     records: int
     cpu: float
@@ -255,7 +255,8 @@ def report(starts: Sequence[Start], fixed: Sequence[Fixed], idle: float | None) 
         for mark in MARKS:
             at = [one.marks[mark] for one in starts if mark in one.marks]
             yield f"  {mark:<26}  {statistics.median(at):8.2f} s"
-        yield f"  first batch took          {statistics.median(o.first_batch for o in starts):10.2f} s"
+        first = statistics.median(one.first_batch for one in starts)
+        yield f"  first batch took          {first:10.2f} s"
     for one in fixed:
         (p50, p99), (fresh50, fresh99) = one.latencies, one.freshness
         yield (
