@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -14,6 +15,12 @@ from ingestd.dev.broker import DevBroker  # noqa: E402
 from tests.support.kafka_broker import running_broker  # noqa: E402
 from tests.support.oracle import Oracle  # noqa: E402
 from tests.support.pypaimon import Pypaimon  # noqa: E402
+
+# Machines that run the tests are shared and slow: no test says anything about time.
+settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -128,21 +128,20 @@ def odd_object(draw: st.DrawFn, pairs: list[tuple[str, str]]) -> str:
 
 
 @st.composite
-def messages(draw: st.DrawFn, names: list[str], *, keyed: bool, odd: bool) -> tuple[str, str]:
+def messages(draw: st.DrawFn, names: list[str], *, odd: bool) -> tuple[str, str]:
     """Payloads of a value and of its key."""
     row = draw(rows(names))
     before = dict(row) if draw(st.booleans()) else draw(rows(names))
     op = draw(st.sampled_from("cruuud"))
     if not draw(st.integers(0, 4)):
         # A field that did not come is no oddity of its own.
-        row.pop(draw(st.sampled_from(names)))
+        defaulted = [name for name in names if "default" in COLUMNS[name]]
+        row.pop(draw(st.sampled_from(defaulted or names)))
     images = {"before": joined([*before.items()]), "after": joined([*row.items()])}
     if op == "d":
         images["after"] = "null"
     elif op != "u" or not draw(st.integers(0, 3)):
         images["before"] = "null"
-    elif keyed and draw(st.booleans()):
-        images["before"] = images["after"]
     source = [*NAMES, ("snapshot", draw(st.sampled_from(SNAPSHOTS))), *draw(POSITIONS)]
     key = [(name, row.get(name, before[name])) for name in ("id", "part") if name in names]
     event = [*images.items(), ("source", joined(source)), ("op", f'"{op}"'), ("ts_ms", "12")]
@@ -203,7 +202,7 @@ def streams(draw: st.DrawFn) -> dict[str, Any]:
         keys: list[bytes | None] = []
         for _ in range(draw(st.integers(1, 6))):
             odd = number > 0 and draw(st.integers(0, 3)) == 0
-            value, key = (part.encode() for part in draw(messages(names, keyed=keyed, odd=odd)))
+            value, key = (part.encode() for part in draw(messages(names, odd=odd)))
             values.append(value if bare else wrapped(value, fields))
             keys.append(None if not keyed else key if bare else wrapped_key(key, key_fields))
             if number and draw(st.integers(0, 15)) == 0:
