@@ -86,6 +86,16 @@ class _Messages:
             raise _OddError(f"{column.name} has a default")
         return to_cells(found, form_of(column), len(self.offsets))
 
+    def mention(self, column: PlanColumn) -> bool:
+        """Whether any row has the column, or a default of it."""
+        seen = any(self.values[image, column.name].seen for image in self.row_images)
+        return seen or column.default is not UNSET
+
+    @property
+    def row_images(self) -> tuple[str, ...]:
+        """The images that hold whole rows."""
+        return (BEFORE, AFTER) if self.keys is None else (AFTER,)
+
     def key_cells(self, column: PlanColumn) -> Cells:
         """A column of the message keys."""
         if self.keys is None:
@@ -142,11 +152,27 @@ def _rows(plan: RowPlan, messages: _Messages) -> _Rows:
     cells = {
         column.name: messages.cells(AFTER, column)
         for column in plan.columns
-        if column.reader is not None and (has_deletes or messages.values[AFTER, column.name].seen)
+        if column.reader is not None
     }
     for column in _key_columns(plan):
         cells[column.name] = _key(column, messages, deletes if has_deletes else None)
-    return _with_moves(plan, messages, _Rows(cells, kinds, None))
+    return _without_absent_columns(
+        plan, messages, _with_moves(plan, messages, _Rows(cells, kinds, None))
+    )
+
+
+def _without_absent_columns(plan: RowPlan, messages: _Messages, rows: _Rows) -> _Rows:
+    """A DELETE has all columns; without one, those that no row has are left out."""
+    if (rows.kinds == RowKind.DELETE).any():
+        return rows
+    absent = {
+        column.name
+        for column in plan.columns
+        if column.name in rows.cells
+        and column.name not in plan.key_names
+        and not messages.mention(column)
+    }
+    return replace(rows, cells={n: one for n, one in rows.cells.items() if n not in absent})
 
 
 def _key_columns(plan: RowPlan) -> list[PlanColumn]:
@@ -222,9 +248,9 @@ def _keyless_rows(plan: RowPlan, messages: _Messages, kinds: npt.NDArray[np.int8
     for column in plan.columns:
         if column.reader is None:
             continue
-        seen = [messages.values[image, column.name].seen for image, _ in images]
-        if not any(seen):
+        if not messages.mention(column):
             continue
+        seen = [messages.values[image, column.name].seen for image, _ in images]
         if seen != [count for _, count in images]:
             raise _OddError(f"some rows lack {column.name}")
         after = messages.cells(AFTER, column)

@@ -6,11 +6,15 @@ in a folder that lives as long as the batch, and stage 2 maps the file. A file b
 attempt of a task: what a failed attempt left is named by nobody.
 """
 
+import fcntl
 import json
+import os
+import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +24,8 @@ import pyarrow as pa
 from ingestd.errors import RetryableError
 from ingestd.ingest.blobs import Blob, as_bytes
 
+_PREFIX = "ingestd-blobs-"
+_NEW_SECONDS = 60.0
 _MARK = b"ingestd-file\0"
 _SMALLEST = 16 << 10  # below it a blob is as cheap as the name of its file
 
@@ -28,19 +34,44 @@ _SMALLEST = 16 << 10  # below it a blob is as cheap as the name of its file
 def shared_folder(parent: str | None) -> Iterator[str | None]:
     """A folder below `parent` for the blobs of one batch, gone after the block.
 
+    What drivers left there that were killed goes first: a living one holds a lock on its folder.
     None without a parent. RetryableError if it cannot be made.
     """
     if parent is None:
         yield None
         return
     try:
-        folder = tempfile.TemporaryDirectory(
-            prefix="ingestd-blobs-", dir=parent, ignore_cleanup_errors=True
-        )
+        _sweep(Path(parent))
+        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True)
+        lock = os.open(folder.name, os.O_RDONLY)
     except OSError as error:
         raise _unusable(parent, error) from error
-    with folder as path:
-        yield path
+    try:
+        with folder as path:
+            with suppress(OSError):  # where nobody can lock, nobody sweeps either
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            yield path
+    finally:
+        os.close(lock)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove folders that nobody has locked, but for new ones, whose lock may be about to come."""
+    newest = time.time() - _NEW_SECONDS
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            if folder.stat().st_mtime > newest:
+                continue
+            lock = os.open(folder, os.O_RDONLY)
+        except OSError:
+            continue  # its owner was quicker, or it is another user's
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # in use
+        finally:
+            os.close(lock)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.kafka.ranges import (
@@ -70,6 +70,7 @@ def test_a_cut_gives_no_topic_less_than_an_even_share(
             assert taken[topic, one] >= min(whole[topic, one], got // len(busy))
 
 
+@settings(deadline=None)
 @given(BACKLOGS, st.integers(1, 50))
 def test_batch_after_batch_reaches_the_end(backlog: dict[str, dict[int, int]], limit: int) -> None:
     start, end = begin_and_end(backlog)

@@ -1,5 +1,6 @@
 """Blobs on their way through files, or through the shuffle where there is no shared folder."""
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,6 +56,21 @@ def test_the_folder_goes_with_the_batch_whatever_happens_in_it(tmp_path: Path) -
         list(leave(PAIRS, folder))
         raise KeyError
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_driver_left_goes_and_what_is_in_use_stays(tmp_path: Path) -> None:
+    left, new = tmp_path / "ingestd-blobs-left", tmp_path / "ingestd-blobs-new"
+    for folder in (left, new):
+        folder.mkdir()
+        (folder / "blob").touch()
+    with shared_folder(str(tmp_path)) as busy:
+        assert busy is not None
+        for old in (left, Path(busy)):
+            os.utime(old, (0, 0))
+        with shared_folder(str(tmp_path)):
+            assert Path(busy).is_dir()
+            assert new.is_dir()
+            assert not left.exists()
 
 
 def test_without_a_parent_there_is_no_folder() -> None:
