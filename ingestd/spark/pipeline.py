@@ -56,7 +56,7 @@ class Pipeline:
         """
         settings = self._settings
         with ThreadPoolExecutor(1, "session") as pool:
-            session = pool.submit(build_session, f"ingestd-{settings.name}", settings.spark)
+            session = pool.submit(build_session, settings.name, settings.spark)
             self._prepare(session, until_latest=until_latest)
 
     def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:

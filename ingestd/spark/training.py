@@ -81,7 +81,7 @@ def make_archive() -> Path | None:
         return file
     made = record_into(file)
     os.environ[FOLDER] = OFF
-    session = build_session("ingestd-training", {JVM_OPTIONS: " ".join(recording_flags(made))})
+    session = build_session("training", {JVM_OPTIONS: " ".join(recording_flags(made))})
     with tempfile.TemporaryDirectory() as folder:
         _stream(session, folder)
     session.stop()
