@@ -60,6 +60,7 @@ FIRST = keyed(event("c", ROW), event("u", ROW, before=ROW), event("r", {"id": 1,
         keyed(event("c", {"id": 1, "v": 'quotes " and \\ and \n and \u0000'})),
         keyed(event("c", {"id": 1, "v": "ümläut 😀"}).replace("😀".encode(), b"\\ud83d\\ude00")),
         keyed(event("c", {"id": 1})),
+        keyed(event("u", {"id": 2}, before=ROW), ids=[2]),
         keyed(event("c", {"id": 1, "v": None}, lsn=None, file="bin.000003", pos=7, row=1)),
         keyed(event("c", ROW, snapshot="first"), event("c", ROW, snapshot=True, x=[{}, [1.5e3]])),
         keyed(event("c", ROW).replace(b": ", b" :\t").replace(b", ", b"\r\n,")),
@@ -114,6 +115,17 @@ def test_wrappers_are_taken_off_natively(in_python: list[int]) -> None:
     assert in_python == []
     other = chunk([wrapped(event("c", ROW), FIELDS[:1])] * 2, usual.keys)
     same([usual, other])
+
+
+def test_a_default_stands_for_a_value_that_did_not_come() -> None:
+    columns = [*FIELDS, field("d", "string", default="as ever")]
+    rows = [{**ROW, "d": "x"}, ROW]
+    chunks = [
+        chunk([wrapped(event("c", row), columns)], [wrapped_key(key(id=1), FIELDS[:1])])
+        for row in rows
+    ]
+    [_, facts] = same(chunks)
+    assert facts["batches"][0]["columns"]["d"] == ["'as ever'"]
 
 
 def test_tables_without_a_key_delete_the_row_before(in_python: list[int]) -> None:
