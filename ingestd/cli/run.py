@@ -2,17 +2,15 @@
 
 import importlib
 import os
-import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ingestd.config.peek import Peek, peek
+from ingestd.config.peek import peek_spark
 from ingestd.spark.early_start import start_early
 
 _SERVICE = "ingestd.daemon.service"
-_SESSION = "ingestd.spark.session"
 
 
 def run(
@@ -35,14 +33,8 @@ def run(
 
     INGESTD__HTTP__LISTEN=0.0.0.0:8080 ingestd run -c shop.yaml
     """
-    seen = peek(config, os.environ)
-    if seen is not None:
-        start_early(seen.spark)
-        threading.Thread(target=_build_session, args=(seen,), name="ahead", daemon=True).start()
+    spark = peek_spark(config, os.environ)
+    if spark is not None:
+        start_early(spark)
     service = importlib.import_module(_SERVICE)  # takes as long as the JVM, beside it
     raise typer.Exit(service.serve(config, until_latest=until_latest))
-
-
-def _build_session(seen: Peek) -> None:
-    """Begin with the session while the rest is imported; whatever goes wrong is told later."""
-    importlib.import_module(_SESSION).build_ahead(seen.pipeline, seen.spark)

@@ -5,38 +5,26 @@ the environment, mistakes. The configuration itself is loaded and checked afterw
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-_OVERRIDES = ("INGESTD__SPARK", "INGESTD__PIPELINE__NAME")
-_NAME = "ingestd"
+_SECTION = "spark"
+_OVERRIDE = "INGESTD__SPARK"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True, slots=True)
-class Peek:
-    """What a configuration will most likely say: the pipeline's name and the section `spark`."""
-
-    pipeline: str
-    spark: Mapping[str, str]
-
-
-def peek(path: Path, environ: Mapping[str, str]) -> Peek | None:
-    """What is plain to see; None when only loading can tell."""
-    if any(name.upper().startswith(_OVERRIDES) for name in environ):
+def peek_spark(path: Path, environ: Mapping[str, str]) -> dict[str, str] | None:
+    """The section `spark` as it will most likely be; None when only loading can tell."""
+    if any(name.upper().startswith(_OVERRIDE) for name in environ):
         return None
     try:
         document = yaml.load(path.read_bytes(), Loader=_LOADER)  # noqa: S506  (a safe one)
     except (OSError, yaml.YAMLError):
         return None
-    if not isinstance(document, dict):
+    section = document.get(_SECTION, {}) if isinstance(document, dict) else None
+    if not isinstance(section, dict):
         return None
-    pipeline, spark = document.get("pipeline", {}), document.get("spark", {})
-    if not isinstance(pipeline, dict) or not isinstance(spark, dict):
+    if not all(isinstance(value, str) and "${" not in value for value in section.values()):
         return None
-    name = pipeline.get("name", _NAME)
-    if not all(isinstance(text, str) and "${" not in text for text in (name, *spark.values())):
-        return None
-    return Peek(name, {str(key): text for key, text in spark.items()})
+    return {str(name): value for name, value in section.items()}

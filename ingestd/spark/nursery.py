@@ -11,6 +11,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -45,6 +46,7 @@ def main() -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while _asked(door):
             _serve(door)
+        shutil.rmtree(Path(door.getsockname()).parent, ignore_errors=True)  # made for it alone
 
 
 def _asked(door: socket.socket) -> bool:

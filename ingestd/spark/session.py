@@ -9,13 +9,13 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ingestd.errors import ConfigError, IngestdError, RetryableError
+from ingestd.errors import ConfigError, RetryableError
 from ingestd.spark.early_start import keep, take_early
-from ingestd.spark.jvm import Gateway, Jvm, jvm_command, start_jvm
+from ingestd.spark.jvm import Gateway, Jvm, start_jvm
 from ingestd.spark.settings import prepare_environment, session_settings
 
 _LOG = logging.getLogger(__name__)
@@ -30,49 +30,25 @@ _HEAVY = (
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
 )
 _starting = threading.Lock()
-_ahead: list[Mapping[str, str]] = []
 
 
 def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
-    """Start the session, or get the one of this process; `extra` are Spark's own settings, on top.
+    """Start the session, or get this process's one; `extra` are Spark's own settings, on top.
 
     A local master binds to the loopback interface only and runs its workers with this Python.
     Raises ConfigError when Java is missing or Spark does not start.
     """
     settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
     with _starting:
-        _drop_other_session(settings)
-        return _session(settings)
-
-
-def build_ahead(pipeline: str, extra: Mapping[str, str]) -> None:
-    """Build the session that will most likely be wanted; `build_session` finds it, or its error."""
-    settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
-    with _starting:
-        if SparkContext._active_spark_context is None and jvm_command(settings) is not None:
-            _ahead.append(settings)
-            try:
-                _session(settings)
-            except (IngestdError, Py4JError, PySparkException, OSError) as error:
-                _LOG.debug("session_ahead_failed", extra={"ctx": {"error": str(error)}})
-
-
-def _session(settings: Mapping[str, str]) -> SparkSession:
-    if SparkContext._active_spark_context is None:
-        prepare_environment(settings)
-        _start_context(settings)
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+        if SparkContext._active_spark_context is None:
+            prepare_environment(settings)
+            _start_context(settings)
+        builder = SparkSession.builder
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
     _skip_packaged_sources(session)
     return session
-
-
-def _drop_other_session(settings: Mapping[str, str]) -> None:
-    """Stop the session that was built ahead if another one is wanted after all."""
-    if _ahead and _ahead.pop() != settings and SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
 
 
 def _start_context(settings: Mapping[str, str]) -> None:

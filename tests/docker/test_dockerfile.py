@@ -19,6 +19,9 @@ HADOLINT = Path(__file__).with_name("hadolint.lock")
 STAGES = parse((ROOT / "Dockerfile").read_text())
 FINAL = STAGES[-1]
 
+# Its stages make two environments and compile.
+pytestmark = pytest.mark.timeout(2400)
+
 
 @pytest.fixture(scope="module")
 def built() -> Iterator[Path]:

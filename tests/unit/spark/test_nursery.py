@@ -102,6 +102,18 @@ def test_without_a_nursery_the_shim_becomes_python(nursery: Nursery, tmp_path: P
     assert f"{os.getpid()} False alone" in done.stdout, done.stderr
 
 
+def test_the_nursery_removes_its_door_when_the_driver_has_gone() -> None:
+    found = start_nursery()
+    assert found is not None
+    folder = Path(found.variables["INGESTD_NURSERY"]).parent
+    stdin = found._process.stdin
+    assert stdin is not None
+    assert folder.exists()
+    stdin.close()  # as the end of the driver does, whatever ended it
+    assert found._process.wait(60) == 0
+    assert not folder.exists()
+
+
 def test_a_request_that_is_cut_off_leaves_no_streams_open() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
