@@ -21,6 +21,8 @@ _FAST_ZSTD_LEVEL = 1
 """Above it the library is asked for size rather than speed; it knows no levels."""
 _TICKS = {"us": 1000, "ns": 1_000_000}
 """Per millisecond."""
+_NANOS = {"ms": 10**6, "us": 10**3, "ns": 1}
+"""In one unit of each."""
 _OUT_OF_RANGE = "out of range for nanosecond"
 
 
@@ -84,7 +86,7 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
 def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
     for name, column in zip(table.column_names, table.columns, strict=True):
         for chunk in column.chunks:
-            _refuse_early(chunk, name)
+            _refuse_unsafe(chunk, name)
     schema = pa.schema([_stored_field(field) for field in table.schema])
     open_writer: Any = orc.ORCWriter
     writer = open_writer(
@@ -97,13 +99,16 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
         writer.write(table.cast(schema))
 
 
-def _refuse_early(column: Array, name: str) -> None:
-    """Refuse timestamps before 1970 with digits below the millisecond, which the library breaks.
+def _refuse_unsafe(column: Array, name: str) -> None:
+    """Refuse timestamps that could not be read again.
 
-    It writes a negative fraction of the second, on which Java stops.
+    Of those before 1970 with digits below the millisecond the library writes a negative fraction
+    of the second, on which Java stops; and it reads none that has no form in nanoseconds.
     """
     array: Any = column
     kind: Any = column.type
+    if pa.types.is_timestamp(kind):
+        _refuse_far(array, name)
     if pa.types.is_timestamp(kind) and kind.unit in _TICKS:
         numbers = array.drop_null().view(pa.int64()).to_numpy()
         if ((numbers < 0) & (numbers % _TICKS[kind.unit] != 0)).any():
@@ -114,10 +119,21 @@ def _refuse_early(column: Array, name: str) -> None:
     elif pa.types.is_struct(kind) or pa.types.is_list(kind):
         children = array.flatten() if pa.types.is_struct(kind) else [array.flatten()]
         for child in children:
-            _refuse_early(child, name)
+            _refuse_unsafe(child, name)
     elif pa.types.is_map(kind):
-        _refuse_early(array.keys, name)
-        _refuse_early(array.items, name)
+        _refuse_unsafe(array.keys, name)
+        _refuse_unsafe(array.items, name)
+
+
+def _refuse_far(column: Array, name: str) -> None:
+    array: Any = column
+    numbers = array.drop_null().view(pa.int64()).to_numpy()
+    furthest = (2**63 - 1) // _NANOS[array.type.unit]
+    if ((numbers > furthest) | (numbers < -furthest)).any():
+        raise UnsupportedError(
+            f"column {name}: timestamps before 1677 and after 2262 are not supported in ORC; set "
+            "'file.format' to 'parquet'"
+        )
 
 
 def _compression(options: CoreOptions) -> str:

@@ -117,3 +117,14 @@ def test_damaged_file_is_a_format_error_that_names_it(cut: int) -> None:
     io.write_new(broken, io.read_bytes(PATH)[:cut])
     with pytest.raises(FormatError, match=broken):
         read_file(io, broken, None)
+
+
+@pytest.mark.parametrize(
+    ("unit", "value"), [("ms", 253_402_300_800_000), ("us", -11_676_096_000_000_000)]
+)
+def test_timestamps_that_could_not_be_read_again_are_not_written(unit: str, value: int) -> None:
+    io = MemoryFileIO()
+    options = _table(io, [("a", "INT")]).options
+    far = pa.table({"a": pa.array([value], pa.timestamp(unit))})  # type: ignore[call-overload]
+    with pytest.raises(UnsupportedError, match="column a: timestamps before 1677 and after 2262"):
+        write_file(io, PATH, far, options)
