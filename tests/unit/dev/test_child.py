@@ -27,7 +27,20 @@ def test_exit_code_and_output_of_the_program_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("program")
 def test_leaving_the_block_ends_the_program_and_its_children(tmp_path: Path) -> None:
-    with Child(["sleep 600 & echo $! > pid; wait"], tmp_path / "log") as process:
+    noted = tmp_path / "pid"
+    with Child([f"sleep 600 & echo $! > {noted}; wait"], tmp_path / "log") as process:
         assert process.exit_code is None
+        while not (noted.exists() and noted.read_text().strip()):
+            time.sleep(0.01)
     assert process.exit_code is not None
     assert process.exit_code < 0
+    while is_alive(noted.read_text().strip()):
+        time.sleep(0.01)
+
+
+def is_alive(pid: str) -> bool:
+    """Whether the process runs; one that only waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
