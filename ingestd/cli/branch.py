@@ -4,14 +4,12 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
-from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.branches import create_branch, drop_branch, fast_forward
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.tags import create_tag
 from ingestd.paimon.table.time_travel import branch_names, on_branch, tagged_snapshot
 
@@ -53,7 +51,7 @@ def create(
     found = open_table(warehouse, table)
     at = None if tag is None else tagged_snapshot(found, tag).id
     if snapshot is not None or latest:
-        start = _snapshot(found, snapshot)
+        start = chosen_snapshot(found, snapshot)
         at, tag = start.id, name
         if not dry_run:
             create_tag(found, name, start, now_ms=now_ms())
@@ -117,12 +115,3 @@ def forward(
     text = f"{table}: forwarded to branch '{name}'; {len(gone)} snapshots were given up."
     document = {"table": table, "branch": name, "snapshots_given_up": gone}
     tell(text, document, as_json=as_json, dry_run=dry_run)
-
-
-def _snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
-    if snapshot_id is not None:
-        return read_snapshot(table.io, table.paths, snapshot_id)
-    newest = latest_snapshot(table.io, table.paths)
-    if newest is None:
-        raise ConfigError(f"table {table.name} has no snapshot to begin with")
-    return newest

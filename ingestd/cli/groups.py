@@ -7,6 +7,10 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.output import print_json
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
 
 DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
@@ -31,6 +35,16 @@ def group(name: str, about: str, *examples: str) -> typer.Typer:
 def now_ms() -> int:
     """This moment, in milliseconds of the epoch."""
     return int(time.time() * _MILLIS)
+
+
+def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
+    """The snapshot of an id, without one the newest; ConfigError if the table has none yet."""
+    if snapshot_id is not None:
+        return read_snapshot(table.io, table.paths, snapshot_id)
+    newest = latest_snapshot(table.io, table.paths)
+    if newest is None:
+        raise ConfigError(f"table {table.name} has no snapshot yet")
+    return newest
 
 
 def tell(text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool) -> None:

@@ -4,14 +4,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
-from ingestd.errors import ConfigError
 from ingestd.paimon.spec.option_values import millis_option
-from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.system_history import tag_rows
 from ingestd.paimon.table.tags import create_tag, delete_tag, expired_tags
 from ingestd.paimon.table.time_travel import tagged_snapshot
@@ -53,7 +50,7 @@ def create(
     ingestd tag create /lake shop.orders release --snapshot 7 --time-retained "30 d"
     """
     found = open_table(warehouse, table)
-    at = _snapshot(found, snapshot)
+    at = chosen_snapshot(found, snapshot)
     retained = _retained(found, time_retained)
     if not dry_run:
         create_tag(found, name, at, retained_ms=retained, now_ms=now_ms(), must_exist=replace)
@@ -105,15 +102,6 @@ def expire(
         delete_tag(found, name)
     text = f"{table}: {len(over)} tags expired: {', '.join(over) or '-'}."
     tell(text, {"table": table, "tags": over}, as_json=as_json, dry_run=dry_run)
-
-
-def _snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
-    if snapshot_id is not None:
-        return read_snapshot(table.io, table.paths, snapshot_id)
-    newest = latest_snapshot(table.io, table.paths)
-    if newest is None:
-        raise ConfigError(f"table {table.name} has no snapshot yet")
-    return newest
 
 
 def _retained(table: FileStoreTable, given: str | None) -> int | None:

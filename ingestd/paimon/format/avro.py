@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.format.avro_types import Codec, arrow_codec, record_codec
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import avro_blocks
 from ingestd.paimon.spec.arrow import Array, array_of, column_values
-from ingestd.paimon.spec.file_options import COMPRESSIONS
+from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _ROWS_PER_BLOCK = 1024
@@ -57,10 +57,9 @@ def _encoded(table: pa.Table, options: CoreOptions) -> bytes:
     blocks = [
         (len(rows), avro_blocks.encode_records(schema, rows)) for rows in _records(table, codec)
     ]
-    return avro_blocks.encode_blocks(
-        json.dumps(codec.type, ensure_ascii=False), blocks, _compression(options),
-        options.zstd_level,
-    )  # fmt: skip
+    compression = library_compression("avro", options.file_compression)
+    document = json.dumps(codec.type, ensure_ascii=False)
+    return avro_blocks.encode_blocks(document, blocks, compression, options.zstd_level)
 
 
 def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:
@@ -70,16 +69,6 @@ def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:
         cells = [column_values(column) for column in part.columns]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
         yield rows if codec.convert is None else list(map(codec.convert, rows))
-
-
-def _compression(options: CoreOptions) -> str:
-    known = COMPRESSIONS["avro"]
-    if options.file_compression not in known:
-        raise UnsupportedError(
-            f"'file.compression' = '{options.file_compression}' is not supported for Avro; "
-            f"use one of {sorted(known)}"
-        )
-    return known[options.file_compression]
 
 
 def _decoded(data: bytes, columns: Sequence[str] | None) -> pa.Table:

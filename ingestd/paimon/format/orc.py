@@ -13,7 +13,7 @@ import pyarrow.orc as orc
 from ingestd.errors import FormatError, StorageError, UnsupportedError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
-from ingestd.paimon.spec.file_options import COMPRESSIONS
+from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _ATTRIBUTE = b"paimon.id"
@@ -92,7 +92,7 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
     writer = open_writer(
         sink,
         file_version="0.12",
-        compression=_compression(options),
+        compression=library_compression("orc", options.file_compression),
         compression_strategy="speed" if options.zstd_level <= _FAST_ZSTD_LEVEL else "compression",
     )
     with writer:
@@ -134,16 +134,6 @@ def _refuse_far(column: Array, name: str) -> None:
             f"column {name}: timestamps before 1677 and after 2262 are not supported in ORC; set "
             "'file.format' to 'parquet'"
         )
-
-
-def _compression(options: CoreOptions) -> str:
-    known = COMPRESSIONS["orc"]
-    if options.file_compression not in known:
-        raise UnsupportedError(
-            f"'file.compression' = '{options.file_compression}' is not supported for ORC; "
-            f"use one of {sorted(known)}"
-        )
-    return known[options.file_compression]
 
 
 def _stored_field(field: ArrowField) -> ArrowField:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
 from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowRange, wanted_groups
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.spec.file_options import COMPRESSIONS
+from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _ROW_GROUP_ROWS = 1 << 20
@@ -92,7 +92,7 @@ def _read_part(
 
 
 def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
-    compression = _compression(options)
+    compression = library_compression("parquet", options.file_compression)
     open_writer: Any = pq.ParquetWriter
     writer = open_writer(
         sink,
@@ -108,16 +108,6 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
     )
     with writer:
         writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
-
-
-def _compression(options: CoreOptions) -> str:
-    known = COMPRESSIONS["parquet"]
-    if options.file_compression not in known:
-        raise UnsupportedError(
-            f"'file.compression' = '{options.file_compression}' is not supported for Parquet; "
-            f"use one of {sorted(known)}"
-        )
-    return known[options.file_compression]
 
 
 def _dictionary_columns(table: pa.Table) -> list[str]:

@@ -25,11 +25,23 @@ COMPRESSIONS: Mapping[str, Mapping[str, str]] = {
              "null": "null", "bzip2": "bzip2", "xz": "xz"},
 }  # fmt: skip
 """File format -> compression as table options name it -> as the library names it."""
+_TITLES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
 DEFAULT_STATS_MODE = "truncate(16)"
 
 _STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9]\d*\)")
 _AVRO_TIMESTAMP_PRECISION = 6
 _AVRO_TIME_PRECISION = 3
+
+
+def library_compression(file_format: str, compression: str) -> str:
+    """What the library of a file format calls a compression; UnsupportedError if it has none."""
+    known = COMPRESSIONS[file_format]
+    if compression not in known:
+        raise UnsupportedError(
+            f"'file.compression' = '{compression}' is not supported for {_TITLES[file_format]}; "
+            f"use one of {sorted(known)}"
+        )
+    return known[compression]
 
 
 @dataclass(frozen=True, slots=True)
