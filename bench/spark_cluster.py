@@ -16,7 +16,7 @@ from typing import Self
 import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
-_WAIT_SECONDS = 60
+_WAIT_SECONDS = 180
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 
@@ -54,6 +54,8 @@ class SparkCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            error.add_note(self.log())
         self.stop()
 
     def stop(self) -> None:

@@ -20,7 +20,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 EVENTS = 30_000
 RECORD_BYTES = 200  # at the least
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+EXECUTORS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    # No task before both executors are there: the first one alone could finish a run this short.
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "180s",
+}
 
 
 @contextmanager
