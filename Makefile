@@ -73,12 +73,16 @@ compat: setup ## Java Paimon and pypaimon judge our tables, and we read theirs
 integration: setup ## a real broker, a real Spark, the Dockerfile's steps
 	$(PYTEST) tests/integration tests/docker
 
+.PHONY: chart
+chart: setup ## helm, Kubernetes' schemas and promtool judge the chart
+	$(PYTEST) tests/chart
+
 .PHONY: chaos
 chaos: setup ## processes are killed
 	$(PYTEST) tests/chaos
 
 .PHONY: test
-test: check unit property compat integration chaos ## everything, quickest first
+test: check unit property chart compat integration chaos ## everything, quickest first
 
 .PHONY: demo
 demo: setup ## a broker, a workload, the daemon and the result, on this machine

@@ -1,7 +1,8 @@
 """Writes the generated parts of the documentation: `python -m docs.generate [--check]`.
 
 Module tables come from docstrings, configuration.md from the configuration's model, metrics.md
-from the collectors. With --check nothing is written and stale pages are named, exit status 1.
+from the collectors, the chart's README from its values. With --check nothing is written and stale
+pages are named, exit status 1.
 """
 
 import ast
@@ -9,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+from docs.chart_page import chart_page
 from docs.configuration_page import configuration_page
 from docs.metrics_page import metrics_page
 
@@ -70,6 +72,7 @@ def pages() -> dict[Path, str]:
         DOCS / "modules.md": modules_page(),
         DOCS / "configuration.md": configuration_page(),
         DOCS / "metrics.md": metrics_page(),
+        ROOT / "helm" / "ingestd" / "README.md": chart_page(ROOT / "helm" / "ingestd"),
     }
 
 

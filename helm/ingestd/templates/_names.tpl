@@ -1,0 +1,84 @@
+{{/* Names, labels and references that several objects share. */}}
+{{- define "ingestd.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "ingestd.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains (include "ingestd.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "ingestd.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "ingestd.selector" -}}
+app.kubernetes.io/name: {{ include "ingestd.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* Selects the daemon's pod, and no pod of a job. */}}
+{{- define "ingestd.daemon" -}}
+{{ include "ingestd.selector" . }}
+app.kubernetes.io/component: daemon
+{{- end }}
+
+{{- define "ingestd.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "ingestd.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Metadata of an object: (list root suffix labels annotations). */}}
+{{- define "ingestd.metadata" -}}
+{{- $root := index . 0 -}}
+name: {{ include "ingestd.fullname" $root }}{{ index . 1 }}
+namespace: {{ $root.Release.Namespace }}
+labels:
+  {{- include "ingestd.labels" $root | nindent 2 }}
+  {{- with index . 2 }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (index . 3) $root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "ingestd.image" -}}
+{{- with .Values.image -}}
+{{- $repository := ternary .repository (printf "%s/%s" .registry .repository) (empty .registry) -}}
+{{- if .digest -}}
+{{ $repository }}@{{ .digest }}
+{{- else -}}
+{{ $repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "ingestd.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "ingestd.fullname" .) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end }}
+
+{{- define "ingestd.configMap" -}}
+{{ default (include "ingestd.fullname" .) .Values.existingConfigMap }}
+{{- end }}
+
+{{- define "ingestd.claim" -}}
+{{ default (include "ingestd.fullname" .) .Values.persistence.existingClaim }}
+{{- end }}
+
+{{/* Port of the pages, from http.listen. */}}
+{{- define "ingestd.port" -}}
+{{- $listen := dig "http" "listen" "0.0.0.0:8080" .Values.config -}}
+{{- regexFind "[0-9]+$" $listen -}}
+{{- end }}

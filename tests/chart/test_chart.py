@@ -1,0 +1,226 @@
+"""The Helm chart, judged by helm itself, by Kubernetes' schemas and by its own promises."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from docs.chart_page import values
+from tests.support.chart import CHART, VALUE_SETS, complaints, helm, objects, only, rendered
+
+KUBERNETES = ("1.27", "1.30", "1.34", "1.37")
+SMALLEST = CHART / "ci" / "smallest-values.yaml"
+REFUSED = {
+    "replicas=2": "replicas",
+    "image.pullPolicy=Sometimes": "image.pullPolicy",
+    "image.repository=": "image.repository",
+    "image.digest=sha256:12": "image.digest",
+    "image.name=x": "name",
+    "config.http.listen=8080": "config.http.listen",
+    "config.http.listen=0.0.0.0:0": "config.http.listen",
+    "config.sources=none": "config.sources",
+    "config.warehouse=/lake": "config.warehouse",
+    "existingSecret=No_Such": "existingSecret",
+    "existingConfigMap=a b": "existingConfigMap",
+    "extraEnv[0].value=x": "extraEnv.0",
+    "extraVolumeMounts[0].name=x": "extraVolumeMounts.0",
+    "command=run": "command",
+    "args=run": "args",
+    "persistence.size=much": "persistence.size",
+    "persistence.mountPath=lake": "persistence.mountPath",
+    "persistence.accessModes[0]=ReadOnlyMany": "persistence.accessModes.0",
+    "persistence.enabled=maybe": "persistence.enabled",
+    "persistence.class=fast": "class",
+    "scratchSize=big": "scratchSize",
+    "resources.requests.memory=lots": "resources.requests.memory",
+    "resources.memory=1Gi": "memory",
+    "terminationGracePeriodSeconds=0": "terminationGracePeriodSeconds",
+    "probes.ready.periodSeconds=1": "ready",
+    "service.type=ExternalName": "service.type",
+    "service.port=70000": "service.port",
+    "serviceMonitor.interval=often": "serviceMonitor.interval",
+    "prometheusRule.thresholds.deadLetterRatio=2": "prometheusRule.thresholds.deadLetterRatio",
+    "prometheusRule.thresholds.lag=1": "lag",
+    "jobs.Compact.schedule=@daily": "Compact",
+    "jobs.verify.schedule=@daily": "args",
+    "networkPolicy.from.app=x": "networkPolicy.from",
+    "rbac.create=yes please": "rbac.create",
+}
+
+
+def of(name: str) -> tuple[str, Path]:
+    return "--values", CHART / "ci" / f"{name}-values.yaml"
+
+
+def pod_specs(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    specs = []
+    for one in found:
+        if one["kind"] == "Pod":
+            specs.append(one["spec"])
+        elif one["kind"] == "StatefulSet":
+            specs.append(one["spec"]["template"]["spec"])
+        elif one["kind"] == "CronJob":
+            specs.append(one["spec"]["jobTemplate"]["spec"]["template"]["spec"])
+    return specs
+
+
+@pytest.mark.parametrize("values_file", VALUE_SETS, ids=lambda path: path.stem)
+def test_lint_has_nothing_to_say(values_file: Path) -> None:
+    done = helm("lint", "--strict", "--quiet", CHART, "--values", values_file)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("values_file", VALUE_SETS, ids=lambda path: path.stem)
+def test_objects_are_valid_on_every_kubernetes(values_file: Path) -> None:
+    text = rendered("--values", values_file)
+    for version in KUBERNETES:
+        bad = [one for one in complaints(text, version) if "monitoring.coreos.com" not in one]
+        assert bad == [], version
+    assert rendered("--values", values_file) == text
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_a_wrong_value_is_refused_by_its_path(wrong: str) -> None:
+    done = helm("template", "shop", CHART, *of("smallest"), "--set", wrong)
+    assert done.returncode != 0
+    assert REFUSED[wrong] in done.stderr
+
+
+@pytest.mark.parametrize("values_file", VALUE_SETS, ids=lambda path: path.stem)
+def test_pods_pass_the_restricted_standard(values_file: Path) -> None:
+    ours = [
+        (spec, container)
+        for spec in pod_specs(objects("--values", values_file))
+        for container in [*spec.get("initContainers", []), *spec["containers"]]
+        if "ingestd" in container["image"]
+    ]
+    assert ours
+    for spec, container in ours:
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        security = container["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert "hostPath" not in json.dumps(spec["volumes"])
+
+
+def test_every_value_has_a_comment_and_a_schema() -> None:
+    text = (CHART / "values.yaml").read_text()
+    assert len(text.splitlines()) <= 250
+    documented = {value.path for value in values(text)}
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    def leaves(document: dict[str, Any], path: str = "") -> list[str]:
+        found = []
+        for name, value in document.items():
+            here = f"{path}{name}"
+            if here in documented and not any(one.startswith(here + ".") for one in documented):
+                continue
+            found += leaves(value, here + ".") if isinstance(value, dict) and value else [here]
+        return [one for one in found if one not in documented]
+
+    assert leaves(yaml.safe_load(text)) == []
+    assert set(yaml.safe_load(text)) | {"global"} == set(schema["properties"])
+
+
+def test_each_template_makes_one_kind_of_object() -> None:
+    for template in CHART.glob("templates/*.yaml"):
+        text = template.read_text()
+        assert text.count("\nkind: ") + text.startswith("kind: ") <= 1, template.name
+
+
+def test_the_daemon_is_one_pod_that_leaves_before_its_successor_comes() -> None:
+    daemon = only(objects(*of("smallest")), "StatefulSet")
+    assert daemon["spec"]["replicas"] == 1
+    assert daemon["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+    assert daemon["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 60
+
+
+def test_a_changed_configuration_starts_the_pod_again_and_changes_nothing_immutable() -> None:
+    before = only(objects(*of("smallest")), "StatefulSet")["spec"]
+    change = ("--set", "config.logging.level=DEBUG", "--set", "commonLabels.team=lake")
+    after = only(objects(*of("smallest"), *change), "StatefulSet")["spec"]
+    key = "checksum/config"
+    annotations = [one["template"]["metadata"]["annotations"][key] for one in (before, after)]
+    assert annotations[0] != annotations[1]
+    for field in ("selector", "serviceName"):
+        assert before[field] == after[field]
+
+
+def test_the_configuration_arrives_as_it_was_given() -> None:
+    found = objects(*of("existing-secret"))
+    given = yaml.safe_load((CHART / "ci" / "existing-secret-values.yaml").read_text())["config"]
+    mounted = yaml.safe_load(only(found, "ConfigMap")["data"]["ingestd.yaml"])
+    assert mounted["sources"] == given["sources"]
+    assert mounted["http"] == {"listen": "0.0.0.0:8080"}
+    spec = only(found, "StatefulSet")["spec"]["template"]["spec"]
+    assert {"name": "secrets", "secret": {"secretName": "kafka", "defaultMode": 0o440}} in spec[
+        "volumes"
+    ]
+    mounts = {one["name"]: one["mountPath"] for one in spec["containers"][0]["volumeMounts"]}
+    assert mounts == {
+        "config": "/etc/ingestd",
+        "secrets": "/run/secrets/ingestd",
+        "scratch": "/tmp",
+        "lake": "/lake",
+    }
+
+
+def test_objects_that_are_there_already_are_used() -> None:
+    found = objects(*of("existing-config"))
+    assert not [one for one in found if one["kind"] in {"ConfigMap", "PersistentVolumeClaim"}]
+    volumes = only(found, "StatefulSet")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "config", "configMap": {"name": "pipeline"}} in volumes
+    assert {"name": "lake", "persistentVolumeClaim": {"claimName": "lake"}} in volumes
+
+
+def test_the_port_follows_the_configuration() -> None:
+    found = objects(*of("smallest"), "--set", "config.http.listen=0.0.0.0:9100")
+    container = only(found, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
+    assert container["ports"] == [{"name": "http", "containerPort": 9100}]
+    assert only(found, "Service", "shop-ingestd")["spec"]["ports"][0]["targetPort"] == "http"
+
+
+def test_services_and_budgets_select_the_daemon_and_no_job() -> None:
+    found = objects(*of("jobs"))
+    daemon = only(found, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    selector = only(found, "Service", "shop-ingestd")["spec"]["selector"]
+    assert selector.items() <= daemon.items()
+    for job in (one for one in found if one["kind"] == "CronJob"):
+        labels = job["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
+        assert not selector.items() <= labels.items()
+        assert job["spec"]["concurrencyPolicy"] == "Forbid"
+
+
+def test_a_monitor_selects_one_service() -> None:
+    found = objects(*of("monitoring"))
+    wanted = only(found, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
+    services = [one["metadata"] for one in found if one["kind"] == "Service"]
+    selected = [one["name"] for one in services if wanted.items() <= one["labels"].items()]
+    assert selected == ["shop-ingestd"]
+    assert only(found, "ServiceMonitor")["metadata"]["labels"]["release"] == "prometheus"
+
+
+def test_executors_get_a_role_and_a_token_only_where_asked() -> None:
+    without = objects(*of("smallest"))
+    assert not [one for one in without if one["kind"] in {"Role", "RoleBinding"}]
+    assert all(spec["automountServiceAccountToken"] is False for spec in pod_specs(without))
+    found = objects(*of("executors"))
+    account = only(found, "RoleBinding")["subjects"][0]["name"]
+    spec = only(found, "StatefulSet")["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == account
+    assert spec["automountServiceAccountToken"] is True
+
+
+def test_an_image_is_named_by_its_digest_where_there_is_one() -> None:
+    spec = only(objects(*of("registry-digest")), "StatefulSet")["spec"]["template"]["spec"]
+    image = spec["containers"][0]["image"]
+    assert image == f"registry.example.org:5000/data/ingestd@sha256:{'a' * 64}"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_further_objects_are_templates() -> None:
+    assert only(objects(*of("extended")), "ConfigMap", "shop-more")["data"] == {"a": "b"}

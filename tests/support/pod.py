@@ -1,0 +1,71 @@
+"""The pod of a rendered chart as processes of this machine: its files, its command, its probes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.chart import only
+from tests.support.daemon import Daemon
+from tests.support.dockerfile import ROOT, parse
+
+
+class Pod:
+    """The daemon's container of a set of objects, with `root` in the place of its root."""
+
+    def __init__(self, found: list[dict[str, Any]], root: Path) -> None:
+        spec = only(found, "StatefulSet")["spec"]["template"]["spec"]
+        self.container = spec["containers"][0]
+        self._root = root
+        mounts = {one["name"]: one["mountPath"] for one in self.container["volumeMounts"]}
+        for volume in spec["volumes"]:
+            folder = self.path(mounts[volume["name"]])
+            folder.mkdir(parents=True, exist_ok=True)
+            if "configMap" in volume:
+                for name, text in only(found, "ConfigMap", volume["configMap"]["name"])[
+                    "data"
+                ].items():
+                    (folder / name).write_text(text)
+
+    def path(self, inside: str) -> Path:
+        """Where a path of the container is on this machine."""
+        return self._root / inside.lstrip("/")
+
+    @property
+    def port(self) -> int:
+        """The port that the probes ask."""
+        port: int = self.container["ports"][0]["containerPort"]
+        return port
+
+    def start(self) -> Daemon:
+        """Run the image's entry point with its arguments, or those of the manifest."""
+        final = parse((ROOT / "Dockerfile").read_text())[-1]
+        image = [json.loads(final.values(one)[0]) for one in ("ENTRYPOINT", "CMD")]
+        command: list[str] = self.container.get("command") or image[0]
+        given: list[str] = [*command[1:], *(self.container.get("args") or image[1])]
+        arguments = [str(self.path(one)) if one.startswith("/etc") else one for one in given]
+        assert command[0] == "/opt/ingestd/bin/ingestd"
+        log = self._root / "pod.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [str(Path(sys.executable).parent / "ingestd"), *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd=self.path("/tmp"),
+            )
+        return Daemon(process, log, self.port)
+
+    def probe(self, daemon: Daemon, name: str) -> int:
+        """Status of what the manifest's probe asks for."""
+        return daemon.get(self.container[f"{name}Probe"]["httpGet"]["path"])[0]
+
+    def configuration(self) -> dict[str, Any]:
+        """What the pod reads."""
+        document: dict[str, Any] = yaml.safe_load(
+            self.path("/etc/ingestd/ingestd.yaml").read_text()
+        )
+        return document
