@@ -77,12 +77,16 @@ integration: setup ## a real broker, a real Spark, the Dockerfile's steps
 chart: setup ## helm, Kubernetes' schemas and promtool judge the chart
 	$(PYTEST) tests/chart
 
+.PHONY: page
+page: setup ## the daemon's page in a real browser, if there is one
+	$(PYTEST) tests/page
+
 .PHONY: chaos
 chaos: setup ## processes are killed
 	$(PYTEST) tests/chaos
 
 .PHONY: test
-test: check unit property chart compat integration chaos ## everything, quickest first
+test: check unit property chart page compat integration chaos ## everything, quickest first
 
 .PHONY: demo
 demo: setup ## a broker, a workload, the daemon and the result, on this machine

@@ -40,7 +40,8 @@ class BatchLog:
         _LOG.debug("batch_started", extra={"ctx": {"offsets": sum(one.rows for one in ranges)}})
 
     def phase(self, name: str, seconds: float) -> None:
-        """Told again in the summary, where it is counted."""
+        """Shown while the batch runs; told again in the summary, where it is counted."""
+        self._status.phase(name, seconds)
         _LOG.debug("phase", extra={"ctx": {"phase": name, "seconds": round(seconds, 3)}})
 
     def batch_finished(self, summary: BatchSummary) -> None:

@@ -4,7 +4,6 @@ A fixed number of connections is served at a time, each with a time limit, so th
 clients cost the stream nothing.
 """
 
-import html
 import json
 import logging
 import socket
@@ -17,12 +16,14 @@ from typing import Any, ClassVar, NamedTuple
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from ingestd.daemon.status import Status
+from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
 _MAX_CONNECTIONS = 16
 _REQUEST_SECONDS = 5.0
 _TEXT = "text/plain; charset=utf-8"
+_POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'"
 _PAGES: Mapping[str, str] = {
     "/metrics": "Prometheus metrics",
     "/livez": "200 while the daemon's loop is alive",
@@ -51,7 +52,10 @@ def page(path: str, status: Status) -> Answer:
         body = json.dumps(status.document(), indent=2).encode() + b"\n"
         return Answer(HTTPStatus.OK, "application/json", body)
     if path == "/":
-        return Answer(HTTPStatus.OK, "text/html; charset=utf-8", _index(status.document()))
+        body = status_page(status.document(), _PAGES)
+        return Answer(HTTPStatus.OK, "text/html; charset=utf-8", body)
+    if path in ASSETS:
+        return Answer(HTTPStatus.OK, ASSETS[path], asset(path))
     names = ", ".join(["/", *_PAGES])
     return Answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is: {names}\n".encode())
 
@@ -137,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("Cache-Control", "no-store")
-        self.send_header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+        self.send_header("Content-Security-Policy", _POLICY)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         if with_body:
@@ -147,26 +151,3 @@ class _Handler(BaseHTTPRequestHandler):
 def _probe(good: bool, yes: str, no: str) -> Answer:
     code = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
     return Answer(code, _TEXT, f"{yes if good else no}\n".encode())
-
-
-def _index(status: Mapping[str, Any]) -> bytes:
-    """A page for people: what the pipeline does, its tables, and where to look on."""
-    name, state = html.escape(status["pipeline"]), html.escape(status["state"])
-    links = "".join(
-        f'<li><a href="{path}">{path}</a> {html.escape(text)}</li>' for path, text in _PAGES.items()
-    )
-    rows = "".join(
-        f"<tr><td>{html.escape(table)}</td><td>{one['snapshot_id']}</td>"
-        f"<td>{html.escape(one['committed_at'])}</td></tr>"
-        for table, one in status["tables"].items()
-    )
-    error = status["last_error"]
-    newest = f"<p>Last error: {html.escape(error['message'])}</p>" if error else ""
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>'
-        "<style>body{font-family:sans-serif;margin:2em}td,th{padding:.2em 1em .2em 0;"
-        "text-align:left}</style>"
-        f"<h1>{name}: {state}</h1><p>since {html.escape(status['since'])}, restarts: "
-        f"{status['restarts']}</p>{newest}<ul>{links}</ul>"
-        f"<table><tr><th>table</th><th>snapshot</th><th>committed</th></tr>{rows}</table></html>\n"
-    ).encode()

@@ -76,4 +76,5 @@ class LagMonitor:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self.ask_all()
+            self._status.sample()
             self._stopping.wait(_INTERVAL_SECONDS)

@@ -38,6 +38,7 @@ def serve(config: Path, *, until_latest: bool) -> int:
                 restart.max_attempts, restart.window, restart.initial_backoff, restart.max_backoff
             ),
             until_latest=until_latest,
+            batch_timeout=restart.batch_timeout,
         )
         code = supervise(settings, daemon)
     finally:

@@ -2,12 +2,14 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from ingestd import metrics
+from ingestd.daemon.recent import Failure, Recent, total_lag
 from ingestd.errors import IngestdError
 from ingestd.ingest.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
@@ -15,26 +17,30 @@ from ingestd.log import redact
 
 STUCK_SECONDS = 300.0
 """The loop ticks every second; the start of Spark is the longest that it may be silent."""
+BATCH_SECONDS = 1800.0
+"""A batch may take this long unless it is told otherwise."""
 
 Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """The newest error of the query."""
-
-    kind: str
-    message: str
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
 class TableStatus:
-    """The newest commit to a table."""
+    """The newest commit to a table; rows and files written since the daemon started."""
 
     snapshot_id: int | None
     result: str
     at: float
+    rows: int
+    files: int
+
+
+@dataclass(slots=True)
+class RunningBatch:
+    """The batch under way: when it began (by `ticks`), and seconds of the phases it is past."""
+
+    batch_id: int
+    begun: float
+    phases: dict[str, float] = field(default_factory=dict)
 
 
 class Status:
@@ -47,21 +53,26 @@ class Status:
         sources: Iterable[str],
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
+        *,
+        batch_timeout: float = BATCH_SECONDS,
     ) -> None:
         self._pipeline = pipeline
         self._version = version
         self._clock = clock
         self._ticks = ticks
+        self._batch_timeout = batch_timeout
         self._lock = threading.Lock()
         self._state = "starting"
         self._since = clock()
         self._beat = ticks()
         self._restarts = 0
-        self._failure: Failure | None = None
-        self._running_batch: int | None = None
+        self._recent = Recent()
+        self._running: RunningBatch | None = None
         self._finished_batch: int | None = None
         self._batch_done = False
         self._tables: dict[str, TableStatus] = {}
+        self._rows: Counter[str] = Counter()
+        self._files: Counter[str] = Counter()
         self._positions: dict[Place, int] = {}
         self._ends: dict[Place, int] = {}
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
@@ -73,7 +84,7 @@ class Status:
         with self._lock:
             self._state, self._since, self._beat = state, self._clock(), self._ticks()
             if state == "starting":
-                self._batch_done, self._running_batch = False, None
+                self._batch_done, self._running = False, None
         metrics.record_state(state)
 
     def beat(self) -> None:
@@ -85,7 +96,8 @@ class Status:
         """The query failed."""
         now = self._clock()
         with self._lock:
-            self._failure = Failure(type(error).__name__, redact(error.message), now)
+            failure = Failure(type(error).__name__, redact(error.message), now)
+            self._recent.failures.append(failure)
         metrics.record_failure(now)
 
     def restarting(self, error: IngestdError) -> None:
@@ -97,21 +109,44 @@ class Status:
     def batch_started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
         """A batch begins: what it starts from is in the tables."""
         with self._lock:
-            self._running_batch = batch_id
+            self._running = RunningBatch(batch_id, self._ticks())
             for one in ranges:
                 self._positions.setdefault((one.source, one.topic, one.partition), one.start)
+
+    def phase(self, name: str, seconds: float) -> None:
+        """A phase of the batch under way is over."""
+        with self._lock:
+            if self._running is not None:
+                phases = self._running.phases
+                phases[name] = phases.get(name, 0.0) + seconds
 
     def batch_finished(self, summary: BatchSummary) -> None:
         """A batch has landed."""
         now = self._clock()
         with self._lock:
-            self._running_batch, self._finished_batch = None, summary.batch_id
+            self._running, self._finished_batch = None, summary.batch_id
             self._batch_done = True
-            for commit in summary.commits:
-                self._tables[commit.table] = TableStatus(commit.snapshot_id, commit.status, now)
+            self._recent.finished(summary, now)
+            self._count_tables(summary, now)
             for source, topics in summary.until.items():
                 self._positions.update(_places(source, topics))
         self._publish_offsets()
+
+    def _count_tables(self, summary: BatchSummary, now: float) -> None:
+        for (table, _), rows in summary.counts.rows.items():
+            self._rows[table] += rows
+        self._files.update(summary.counts.files)
+        for commit in summary.commits:
+            name = commit.table
+            self._tables[name] = TableStatus(
+                commit.snapshot_id, commit.status, now, self._rows[name], self._files[name]
+            )
+
+    def sample(self) -> None:
+        """Remember rate and lag as they are now."""
+        with self._lock:
+            lag = total_lag({name: self._source(name) for name in self._reachable})
+            self._recent.sample(self._clock(), lag)
 
     def source_answered(self, source: str, ends: TopicOffsets) -> None:
         """The brokers of a source told where its topic partitions end."""
@@ -137,9 +172,12 @@ class Status:
 
     @property
     def is_live(self) -> bool:
-        """False only if the loop has been silent for too long."""
+        """False only if the loop has been silent, or one batch has run, for too long."""
         with self._lock:
-            return self._ticks() - self._beat < STUCK_SECONDS
+            now = self._ticks()
+            running = self._running
+            hung = running is not None and now - running.begun > self._batch_timeout
+            return now - self._beat < STUCK_SECONDS and not hung
 
     @property
     def is_ready(self) -> bool:
@@ -152,7 +190,8 @@ class Status:
         """Everything, for /status."""
         live, ready = self.is_live, self.is_ready
         with self._lock:
-            failure = self._failure
+            failure = self._recent.failures[-1] if self._recent.failures else None
+            running = self._running
             return {
                 "pipeline": self._pipeline,
                 "version": self._version,
@@ -163,16 +202,24 @@ class Status:
                 "restarts": self._restarts,
                 "last_error": failure
                 and {"type": failure.kind, "message": failure.message, "at": _time(failure.at)},
-                "batch": {"running": self._running_batch, "finished": self._finished_batch},
+                "batch": {
+                    "running": running and running.batch_id,
+                    "seconds": running and round(self._ticks() - running.begun, 3),
+                    "phases": running and dict(running.phases),
+                    "finished": self._finished_batch,
+                },
                 "tables": {
                     name: {
                         "snapshot_id": one.snapshot_id,
                         "result": one.result,
                         "committed_at": _time(one.at),
+                        "rows": one.rows,
+                        "files": one.files,
                     }
                     for name, one in sorted(self._tables.items())
                 },
                 "sources": {name: self._source(name) for name in sorted(self._reachable)},
+                "recent": self._recent.document(),
             }
 
     def _source(self, name: str) -> dict[str, Any]:

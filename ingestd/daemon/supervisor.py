@@ -20,7 +20,7 @@ from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.lag import LagMonitor
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
-from ingestd.daemon.status import Status
+from ingestd.daemon.status import BATCH_SECONDS, Status
 from ingestd.errors import IngestdError, RetryableError
 from ingestd.ingest.batch_summary import BatchListener
 from ingestd.ingest.pipeline_settings import PipelineSettings
@@ -50,12 +50,16 @@ MakeRun = Callable[[PipelineSettings, BatchListener], Run]
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
-    """What the daemon needs beside the pipeline: its address, its patience, its version."""
+    """What the daemon needs beside the pipeline: its address, its patience, its version.
+
+    A batch that takes more than `batch_timeout` seconds makes the daemon no longer live.
+    """
 
     listen: str
     version: str
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
     until_latest: bool = False
+    batch_timeout: float = BATCH_SECONDS
 
 
 class Supervisor:
@@ -160,7 +164,8 @@ def supervise(
     context = {"version": daemon.version, "warehouse": settings.warehouse, "pid": os.getpid()}
     with _handled_signals(stop_asked):
         _LOG.info("daemon_started", extra={"ctx": context})
-        status = Status(settings.name, daemon.version, settings.sources)
+        limit = daemon.batch_timeout
+        status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
         supervisor = Supervisor(settings, daemon, status, make_run)
         with _pages(daemon, settings, status), ThreadPoolExecutor(1, "query") as thread:
             task = thread.submit(supervisor.run)

@@ -40,6 +40,16 @@ def test_it_is_live_as_long_as_the_loop_ticks(status: Status, clock: Clock) -> N
     assert not status.is_live
 
 
+def test_a_batch_that_never_ends_makes_it_dead(clock: Clock) -> None:
+    status = Status("shop", "1.0", [], clock, clock, batch_timeout=60)
+    status.batch_started(1, [])
+    clock.now += 61
+    status.beat()
+    assert not status.is_live
+    status.batch_finished(finished(1))
+    assert status.is_live
+
+
 def test_a_failed_query_does_not_make_it_dead(status: Status) -> None:
     status.failed(SourceError("no broker"))
     status.enter("backoff")
@@ -113,7 +123,7 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     status.batch_started(7, [])
     document = status.document()
     assert document["state"] == "running"
-    assert document["batch"] == {"running": 7, "finished": None}
+    assert document["batch"] == {"running": 7, "seconds": 0, "phases": {}, "finished": None}
     assert document["last_error"] is None
     status.batch_finished(finished(7))
     status.failed(SourceError("no broker"))
@@ -121,6 +131,49 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     document = status.document()
     assert document["tables"]["db.t"]["snapshot_id"] == 4
     assert document["tables"]["db.t"]["committed_at"] == "2023-11-14T22:13:20Z"
-    assert document["batch"] == {"running": None, "finished": 7}
+    nothing = {"running": None, "seconds": None, "phases": None}
+    assert document["batch"] == {**nothing, "finished": 7}
     assert document["last_error"]["type"] == "SourceError"
     assert document["restarts"] == 1
+
+
+def test_the_batch_under_way_is_told_by_phase(status: Status, clock: Clock) -> None:
+    status.batch_started(7, [])
+    status.phase("decode", 0.5)
+    status.phase("decode", 0.25)
+    status.phase("write", 1.0)
+    clock.now += 2
+    batch = status.document()["batch"]
+    assert (batch["seconds"], batch["phases"]) == (2, {"decode": 0.75, "write": 1.0})
+
+
+def test_tables_sum_what_was_written_since_the_start(status: Status) -> None:
+    counts = Counts()
+    counts.rows["db.t", 0] = 3
+    counts.rows["db.t", 3] = 2
+    counts.files["db.t"] = 1
+    commit = TableCommit("db.t", "committed", 4, 1, 0.1)
+    for batch_id in (1, 2):
+        status.batch_finished(BatchSummary(batch_id, {}, (commit,), counts))
+    table = status.document()["tables"]["db.t"]
+    assert (table["rows"], table["files"]) == (10, 2)
+
+
+def test_samples_hold_the_lag_of_all_sources(status: Status) -> None:
+    status.source_answered("a", {"topic": {0: 25, 1: 5}})
+    status.sample()
+    assert status.document()["recent"]["lags"] == []
+    ranges = [OffsetRange("a", "topic", partition, 0, 5) for partition in (0, 1)]
+    status.batch_started(1, ranges)
+    status.sample()
+    assert status.document()["recent"]["lags"] == []
+
+
+def test_samples_are_ten_seconds_apart(status: Status, clock: Clock) -> None:
+    ranges = [OffsetRange("a", "topic", 0, 0, 5)]
+    status.batch_started(1, ranges)
+    status.source_answered("a", {"topic": {0: 25}})
+    for _ in range(3):
+        status.sample()
+        clock.now += 5
+    assert [lag for _, lag in status.document()["recent"]["lags"]] == [25, 25]

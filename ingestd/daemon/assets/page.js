@@ -1,0 +1,20 @@
+// Puts the newest <main> in place of the old one every two seconds; without it the page is still whole.
+const live = document.getElementById("live");
+
+async function refresh() {
+  try {
+    const answer = await fetch("/", { cache: "no-store" });
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const focused = document.activeElement?.getAttribute("aria-labelledby");
+    if (getSelection().isCollapsed) {
+      document.title = fresh.title;
+      document.getElementById("status").replaceWith(fresh.getElementById("status"));
+      if (focused) document.querySelector(`[aria-labelledby="${focused}"]`)?.focus({ preventScroll: true });
+    }
+    if (live.textContent !== "live") live.textContent = "live";
+  } catch {
+    live.textContent = "the daemon does not answer; shown is what it said last";
+  }
+}
+
+setInterval(refresh, 2000);

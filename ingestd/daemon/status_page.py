@@ -1,0 +1,188 @@
+"""The page at /: what a person on call wants to see first, as HTML that works without scripts."""
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from ingestd.daemon.recent import total_lag
+from ingestd.daemon.sparkline import sparkline
+
+_HOUR = 3600.0
+_SHOWN_BATCHES = 12
+ASSETS: Mapping[str, str] = {
+    "/page.css": "text/css; charset=utf-8",
+    "/page.js": "text/javascript; charset=utf-8",
+}
+"""Further files of the page, and their types."""
+
+
+def asset(path: str) -> bytes:
+    """One of `ASSETS`."""
+    return files("ingestd.daemon").joinpath("assets", path[1:]).read_bytes()
+
+
+def status_page(status: Mapping[str, Any], links: Mapping[str, str]) -> bytes:
+    """The whole page for a status document; `links` are other pages and what they show."""
+    name = html.escape(status["pipeline"])
+    listed = "".join(
+        f'<li><a href="{path}">{path}</a> {html.escape(text)}</li>' for path, text in links.items()
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{name}: {html.escape(status['state'])}</title>"
+        '<link rel="stylesheet" href="/page.css"><script src="/page.js" defer></script></head>'
+        f'<body><a class="skip" href="#tables">To the tables</a>'
+        f'<main id="status">{_main(status)}</main>'
+        f'<footer><p id="live" role="status">as of loading</p><ul>{listed}</ul>'
+        f"<p>ingestd {html.escape(status['version'])}</p></footer></body></html>\n"
+    ).encode()
+
+
+def _main(status: Mapping[str, Any]) -> str:
+    recent = status["recent"]
+    return "".join(
+        (
+            _head(status),
+            _plots(status, recent),
+            _trouble(recent["errors"]),
+            _tables(status["tables"]),
+            _sources(status["sources"]),
+            _batches(recent["batches"]),
+            _rejected(recent["rejected"]),
+        )
+    )
+
+
+def _head(status: Mapping[str, Any]) -> str:
+    batch = status["batch"]
+    running = "waits for records"
+    if batch["running"] is not None:
+        phases = ", ".join(f"{name} {spent:.1f} s" for name, spent in batch["phases"].items())
+        running = f"batch {batch['running']} for {batch['seconds']:.0f} s" + (
+            f" ({phases})" if phases else ""
+        )
+    state = html.escape(status["state"])
+    return (
+        f"<h1>{html.escape(status['pipeline'])} "
+        f'<span class="state {state}">{state}</span></h1>'
+        f"<p>since {_time_tag(status['since'])}, restarts: {status['restarts']}; "
+        f"{html.escape(running)}</p>"
+    )
+
+
+def _plots(status: Mapping[str, Any], recent: Mapping[str, Any]) -> str:
+    lag = total_lag(status["sources"])
+    rate = recent["rates"][-1][1] if recent["rates"] else None
+    shown = (
+        ("Records behind", lag, recent["lags"]),
+        ("Records a second", rate, recent["rates"]),
+    )
+    return (
+        '<section class="plots" aria-label="the last hour">'
+        + "".join(
+            f"<figure><figcaption>{name} <b>{_number(now)}</b></figcaption>"
+            f"{sparkline(points, name, _HOUR)}</figure>"
+            for name, now, points in shown
+        )
+        + "</section>"
+    )
+
+
+def _trouble(errors: Sequence[Mapping[str, Any]]) -> str:
+    if not errors:
+        return ""
+    items = "".join(
+        f"<li><b>{html.escape(one['type'])}</b> {_time_tag(one['at'])}<br>"
+        f"{html.escape(one['message'])}</li>"
+        for one in errors
+    )
+    return f'<section class="trouble"><h2>Errors</h2><ul>{items}</ul></section>'
+
+
+def _tables(tables: Mapping[str, Any]) -> str:
+    rows = (
+        (
+            html.escape(name),
+            _number(one["snapshot_id"]),
+            _time_tag(one["committed_at"]),
+            _number(one["rows"]),
+            _number(one["files"]),
+            html.escape(one["result"]),
+        )
+        for name, one in tables.items()
+    )
+    head = ("table", "snapshot", "committed", "rows since start", "files since start", "result")
+    return _table("tables", "Tables", head, rows, "no table has been committed to yet")
+
+
+def _sources(sources: Mapping[str, Any]) -> str:
+    rows = []
+    for name, source in sources.items():
+        answer = {True: "answers", False: "does not answer", None: "not asked yet"}
+        for topic, partitions in source["topics"].items() or (("", {}),):
+            lags = [one["lag"] for one in partitions.values()]
+            lag = None if None in lags or not lags else sum(lags)
+            cells = (html.escape(name), html.escape(topic), _number(len(partitions)))
+            rows.append((*cells, _number(lag), answer[source["reachable"]]))
+    head = ("source", "topic", "partitions", "records behind", "brokers")
+    return _table("topics", "Topics", head, rows, "no source")
+
+
+def _batches(batches: Sequence[Mapping[str, Any]]) -> str:
+    rows = (
+        (
+            str(one["batch_id"]),
+            _time_tag(one["at"]),
+            _number(one["records"]),
+            _number(one["rejected"]),
+            html.escape(", ".join(f"{name} {spent:.2f}" for name, spent in one["seconds"].items())),
+            html.escape(", ".join(f"{name}: {id_}" for name, id_ in one["snapshots"].items())),
+        )
+        for one in batches[:_SHOWN_BATCHES]
+    )
+    head = ("batch", "finished", "records", "rejected", "seconds by phase", "snapshots")
+    return _table("batches", "Batches", head, rows, "no batch with records yet")
+
+
+def _rejected(rejected: Sequence[Mapping[str, Any]]) -> str:
+    rows = (
+        (
+            _time_tag(one["at"]),
+            html.escape(f"{one['topic']}/{one['partition']}@{one['offset']}"),
+            html.escape(f"{one['stage']}: {one['reason']}"),
+            html.escape(one["message"]),
+        )
+        for one in rejected
+    )
+    head = ("seen", "topic/partition@offset", "reason", "what is wrong")
+    return _table("dead-letters", "Dead letters", head, rows, "none since the start")
+
+
+def _table(
+    anchor: str, title: str, head: Sequence[str], rows: Iterable[Sequence[str]], nothing: str
+) -> str:
+    """A section with a table of cells that are HTML already, or a sentence."""
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for first, *cells in rows
+    )
+    columns = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    inside = (
+        f'<div class="wide" tabindex="0" role="region" aria-labelledby="{anchor}"><table><thead>'
+        f"<tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
+        if body
+        else f'<p class="empty">{html.escape(nothing)}</p>'
+    )
+    return f'<section><h2 id="{anchor}">{html.escape(title)}</h2>{inside}</section>'
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def _time_tag(at: float | str) -> str:
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+    return f'<time datetime="{moment:%Y-%m-%dT%H:%M:%SZ}">{moment:%Y-%m-%d %H:%M:%S}</time>'

@@ -1,0 +1,108 @@
+from collections.abc import Mapping
+from html.parser import HTMLParser
+
+import pytest
+
+from ingestd.daemon.status import Status
+from ingestd.daemon.status_page import ASSETS, asset, status_page
+from ingestd.errors import SourceError
+from ingestd.ingest.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.counts import Counts, RejectedSample
+from ingestd.kafka.ranges import OffsetRange
+
+LINKS: Mapping[str, str] = {"/status": "JSON"}
+VOID = {"meta", "link", "br"}
+
+
+class Outline(HTMLParser):
+    """Tags that are open, texts by tag, and attributes by tag."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[tuple[str, str]] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts.append((self.open[-1], data))
+
+    def of(self, tag: str) -> list[str]:
+        return [text for name, text in self.texts if name == tag]
+
+
+@pytest.fixture
+def status() -> Status:
+    status = Status("shop", "1.2.3", ["s"], lambda: 1_700_000_000.0, lambda: 5.0)
+    status.enter("running")
+    ranges = [OffsetRange("s", "orders", 0, 0, 5)]
+    status.batch_started(3, ranges)
+    bad = RejectedSample("s", "orders", 0, 4, "cast", "no_number", "column total: 'x'")
+    counts = Counts()
+    counts.rows["db.orders", 0] = 1234
+    commit = TableCommit("db.orders", "committed", 9, 1, 0.1)
+    until = {"s": {"orders": {0: 5}}}
+    status.batch_finished(BatchSummary(3, until, (commit,), counts, (bad,), {"write": 0.5}))
+    status.source_answered("s", {"orders": {0: 1005}})
+    return status
+
+
+def outline(status: Status) -> Outline:
+    return Outline(status_page(status.document(), LINKS).decode())
+
+
+def test_it_is_well_formed_and_says_state_lag_and_tables_first(status: Status) -> None:
+    page = outline(status)
+    assert page.open == []
+    assert page.of("title") == ["shop: running"]
+    assert page.of("b")[:2] == ["1,000", "–"]
+    assert page.of("h2") == ["Tables", "Topics", "Batches", "Dead letters"]
+    assert {"db.orders", "orders/0@4"} <= {*page.of("th"), *page.of("td")}
+    assert {"1,234", "cast: no_number", "column total: 'x'", "answers"} <= set(page.of("td"))
+
+
+def test_errors_come_before_everything_that_is_well(status: Status) -> None:
+    status.failed(SourceError("no broker; look at the network policy"))
+    page = outline(status)
+    assert page.of("h2")[0] == "Errors"
+    assert "no broker; look at the network policy" in page.of("li")
+
+
+def test_a_running_batch_is_told_by_phase(status: Status) -> None:
+    status.batch_started(4, [])
+    status.phase("decode", 1.25)
+    assert any("batch 4 for 0 s (decode 1.2 s)" in text for text in outline(status).of("p"))
+
+
+def test_readers_of_the_screen_find_their_way(status: Status) -> None:
+    page = outline(status)
+    tags = dict(page.attributes)
+    assert tags["html"]["lang"] == "en"
+    assert [one for tag, one in page.attributes if tag == "th" and "scope" not in one] == []
+    ids = {one["id"] for _, one in page.attributes if "id" in one}
+    named = {one["aria-labelledby"] for _, one in page.attributes if "aria-labelledby" in one}
+    assert named <= ids
+    assert ("a", {"class": "skip", "href": "#tables"}) in page.attributes
+
+
+def test_an_empty_daemon_has_a_page() -> None:
+    page = outline(Status("shop", "1", []))
+    assert page.open == []
+    assert "no table has been committed to yet" in page.of("p")
+
+
+@pytest.mark.parametrize("path", ASSETS)
+def test_its_files_are_small(path: str) -> None:
+    assert 100 < len(asset(path)) < 10_000
