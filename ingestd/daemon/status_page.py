@@ -10,6 +10,7 @@ from ingestd.daemon.recent import total_lag
 from ingestd.daemon.sparkline import sparkline
 
 _HOUR = 3600.0
+_SHORTEST = 300.0
 _SHOWN_BATCHES = 12
 ASSETS: Mapping[str, str] = {
     "/page.css": "text/css; charset=utf-8",
@@ -37,7 +38,7 @@ def status_page(status: Mapping[str, Any], links: Mapping[str, str]) -> bytes:
         f'<body><a class="skip" href="#tables">To the tables</a>'
         f'<main id="status">{_main(status)}</main>'
         f'<footer><p id="live" role="status">as of loading</p><ul>{listed}</ul>'
-        f"<p>ingestd {html.escape(status['version'])}</p></footer></body></html>\n"
+        f"<p>ingestd {html.escape(status['version'])}; times are UTC</p></footer></body></html>\n"
     ).encode()
 
 
@@ -84,11 +85,17 @@ def _plots(status: Mapping[str, Any], recent: Mapping[str, Any]) -> str:
         '<section class="plots" aria-label="the last hour">'
         + "".join(
             f"<figure><figcaption>{name} <b>{_number(now)}</b></figcaption>"
-            f"{sparkline(points, name, _HOUR)}</figure>"
+            f"{sparkline(points, name, _span(points))}</figure>"
             for name, now, points in shown
         )
         + "</section>"
     )
+
+
+def _span(points: Sequence[tuple[float, float]]) -> float:
+    """An hour, less in the first one, so that what has been seen fills the plot."""
+    seen = points[-1][0] - points[0][0] if points else 0.0
+    return min(max(seen, _SHORTEST), _HOUR)
 
 
 def _trouble(errors: Sequence[Mapping[str, Any]]) -> str:
