@@ -1,6 +1,5 @@
 """`ingestd validate`: whether a configuration is right, and what it comes to."""
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,14 @@ from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.config.effective import effective_settings, plain_secrets
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.errors import ConfigError, IngestdError, StorageError
+from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.log import redact
 from ingestd.paimon.catalog.base import Identifier, load_catalog
-from ingestd.paimon.io.file_io import file_io_for
+from ingestd.paimon.io.exclusive import prove_exclusive
+from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.paimon.spec.options import refuse_unsupported
 
 _PROBE_SECONDS = 10.0
@@ -101,8 +101,9 @@ def _warnings(loaded: LoadedConfig) -> list[str]:
 def _online_checks(settings: PipelineSettings) -> Iterator[Check]:
     for source in settings.sources.values():
         yield _checked(f"source {source.kafka.name}", partial(_topics, source.kafka))
-    for name, path in (("warehouse", settings.warehouse), ("checkpoint", settings.checkpoint)):
-        yield _checked(name, partial(_writable, path))
+    store = storage_options(settings.catalog_options)
+    yield _checked("warehouse", partial(_writable, settings.warehouse, store))
+    yield _checked("checkpoint", partial(_writable, settings.checkpoint, {}))
     for table in sorted(settings.tables):
         yield _checked(f"table {table}", partial(_table, settings, table))
 
@@ -123,15 +124,8 @@ def _topics(source: KafkaSource) -> str:
     return f"{len(partitions)} topics, {count} partitions at {source.bootstrap}"
 
 
-def _writable(path: str) -> str:
-    """Publish a file twice: the second time must be refused, as commits rely on it."""
-    io = file_io_for(path)
-    probe = f"{path}/.ingestd-probe-{uuid.uuid4()}"
-    try:
-        if not io.try_write_atomic(probe, b"1") or io.try_write_atomic(probe, b"2"):
-            raise StorageError(f"{path} does not keep two writers apart")
-    finally:
-        io.delete_quietly(probe)
+def _writable(path: str, options: Mapping[str, str]) -> str:
+    prove_exclusive(file_io_for(path, options), path)
     return f"{path} can be written to"
 
 

@@ -16,7 +16,8 @@ from ingestd.ingest.batch_summary import BatchListener
 from ingestd.ingest.lake import Lake
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.file_io import file_io_for
+from ingestd.paimon.io.exclusive import prove_exclusive
+from ingestd.paimon.io.file_io import file_io_for, is_local, storage_options
 from ingestd.spark.checkpoint import Generation, choose_generation, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.group_offsets import GroupOffsets
@@ -62,7 +63,9 @@ class Pipeline:
     def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:
         """Open the tables and ask the brokers while the session starts, then start the query."""
         settings = self._settings
-        io = file_io_for(settings.warehouse)
+        io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+        if not is_local(settings.warehouse):
+            prove_exclusive(io, settings.warehouse)
         catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
         lake = Lake(settings, catalog, io, _now_ms)
         lake.open()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ingestd.errors import (
     CommitConflictError,
     ConfigError,
+    FormatError,
     StorageError,
     UnsupportedError,
 )
@@ -23,7 +24,7 @@ from ingestd.paimon.catalog.base import (
     check_database_name,
     nearest_name_hint,
 )
-from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for
+from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storage_options
 from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import (
@@ -35,7 +36,7 @@ from ingestd.paimon.spec.schema import (
 )
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.schema_manager import latest_schema, publish_schema, schema_ids
-from ingestd.paimon.table.snapshot_manager import snapshot_ids
+from ingestd.paimon.table.snapshot_manager import latest_snapshot_id, snapshot_ids
 
 _SUFFIX = ".db"
 _ALTER_TRIES = 20
@@ -44,13 +45,15 @@ _ALTER_TRIES = 20
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatalog":
     """The catalog of a warehouse directory, which need not exist yet.
 
-    Its one option is `case-sensitive` (true); ConfigError for any other.
+    Options are `case-sensitive` (true) and those of the store; ConfigError for any other.
     """
-    unknown = sorted(set(options) - {CASE_SENSITIVE})
+    store = storage_options(options)
+    unknown = sorted(set(options) - {CASE_SENSITIVE} - store.keys())
     if unknown:
         raise ConfigError(f"the filesystem catalog has no option {', '.join(unknown)}")
     case_sensitive = bool_option(options, CASE_SENSITIVE, True)
-    return FilesystemCatalog(absolute_path(warehouse), file_io_for(warehouse), case_sensitive)
+    io = file_io_for(warehouse, store)
+    return FilesystemCatalog(absolute_path(warehouse), io, case_sensitive)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,11 @@ class FilesystemCatalog:
         """The table as of its newest schema; TableNotFoundError with the nearest name."""
         path = self._table_path(identifier)
         schema = latest_schema(self.io, TablePaths(path))
+        if schema is None and snapshot_ids(self.io, TablePaths(path)):
+            raise FormatError(
+                f"table {identifier} has snapshots, but {TablePaths(path).schema(0)} is missing: "
+                "the table is damaged"
+            )
         if schema is None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
             message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
@@ -160,7 +168,8 @@ class FilesystemCatalog:
             return table
         check_case(_new_columns(changes), case_sensitive=self.case_sensitive)
         for _ in range(_ALTER_TRIES):
-            schema = apply_changes(table.schema, changes, now_ms)
+            newest = latest_snapshot_id(table.io, table.paths)
+            schema = apply_changes(table.schema, changes, now_ms, has_snapshots=newest is not None)
             if self._publish(table.paths, schema):
                 return table.with_schema(schema)
             table = self.get_table(identifier)

@@ -6,7 +6,7 @@ first; everything else of a table is written and read as files.
 
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ingestd.errors import ConfigError, SchemaConflictError, StorageError, UnsupportedError
 from ingestd.paimon.catalog.base import (
@@ -23,15 +23,17 @@ from ingestd.paimon.catalog.rest_http import Answer, NothingThereError, RestClie
 from ingestd.paimon.catalog.rest_messages import (
     change_document,
     commit_document,
+    rollback_document,
     schema_document,
     schema_of,
 )
-from ingestd.paimon.io.file_io import absolute_path, file_io_for
+from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, storage_options
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.snapshot_commit import PartitionChange
+from ingestd.paimon.table.snapshot_manager import latest_snapshot_id
 
 _OPTIONS = frozenset({"uri", "warehouse", TOKEN, TOKEN_FILE, TOKEN_PROVIDER})
 _HEADER = "header."
@@ -41,11 +43,12 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
     """The catalog of a server, asked for its configuration.
 
     Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, as the
-    server calls it (without it `warehouse`). ConfigError for any other, UnsupportedError if the
-    server hands out tokens for storage.
+    server calls it (without it `warehouse`); those of the store of the tables. ConfigError for any
+    other, UnsupportedError if the server hands out tokens for storage.
     """
     known = {name for name in options if name in _OPTIONS or name.startswith(_HEADER)}
-    unknown = sorted(set(options) - known)
+    store = storage_options(options)
+    unknown = sorted(set(options) - known - store.keys())
     if unknown:
         raise ConfigError(f"the REST catalog has no option {', '.join(unknown)}")
     if not options.get("uri"):
@@ -67,16 +70,19 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
     if str(merged.get(CASE_SENSITIVE, "true")).lower() == "false":
         raise UnsupportedError(f"catalog {client.uri} wants '{CASE_SENSITIVE}' = 'false'")
     settled = RestClient(client.uri, client.token, _headers(merged))
-    return RestCatalog(settled, name, str(merged.get("prefix") or ""))
+    return RestCatalog(settled, name, str(merged.get("prefix") or ""), store)
 
 
 @dataclass(frozen=True)
 class RestCatalog:
-    """A catalog with a server; `prefix` comes from the server and is part of all paths."""
+    """A catalog with a server; `prefix` comes from the server and is part of all paths.
+
+    `store` are options of the object store that tables may lie in."""
 
     client: RestClient
     warehouse: str
     prefix: str = ""
+    store: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def list_databases(self) -> list[str]:
         """Names of all databases, sorted."""
@@ -170,7 +176,8 @@ class RestCatalog:
         table = self.get_table(identifier)
         if not changes:
             return table
-        apply_changes(table.schema, changes, now_ms)
+        newest = latest_snapshot_id(table.io, table.paths)
+        apply_changes(table.schema, changes, now_ms, has_snapshots=newest is not None)
         document = {"changes": [change_document(change) for change in changes]}
         answer = self.client.post(self._table(identifier), document)
         if answer.missing is not None or answer.exists:
@@ -208,19 +215,33 @@ class RestCatalog:
 
         StorageError if no answer came; TableNotFoundError if the table was dropped meanwhile.
         """
-        suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
-        path = f"{self._table(identifier)}{_quoted(suffix)}/commit"
+        path = f"{self._line(identifier, branch)}/commit"
         answer = self.client.post(path, commit_document(table_id, snapshot, changes))
         if answer.missing is not None:
             raise TableNotFoundError(f"table '{identifier}' was dropped: {answer.message}")
         return bool(answer.document.get("success", False))
+
+    def roll_back(
+        self, identifier: Identifier, branch: str, snapshot_id: int, tag: str | None
+    ) -> None:
+        """Have the server go back to a snapshot, or to the one that a tag keeps.
+
+        ConfigError if the server doesn't have it.
+        """
+        document = rollback_document(snapshot_id, tag)
+        answer = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
+        if answer.missing is not None:
+            raise ConfigError(
+                f"table '{identifier}' cannot go back to snapshot {snapshot_id}: catalog "
+                f"{self.client.uri} doesn't have it ({answer.message})"
+            )
 
     def _opened(self, identifier: Identifier, answer: Answer) -> FileStoreTable:
         source = f"table {identifier} of catalog {self.client.uri}"
         path = answer.document.get("path")
         if not path:
             raise UnsupportedError(f"{source} has no path: the server keeps its files to itself")
-        io = file_io_for(str(path))
+        io = file_io_for(str(path), {} if is_local(str(path)) else self.store)
         table_id = str(answer.document.get("id") or "")
         return FileStoreTable(
             absolute_path(str(path)),
@@ -243,6 +264,10 @@ class RestCatalog:
     def _table(self, identifier: Identifier) -> str:
         return self._at("databases", identifier.database, "tables", identifier.table)
 
+    def _line(self, identifier: Identifier, branch: str) -> str:
+        suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
+        return f"{self._table(identifier)}{_quoted(suffix)}"
+
 
 @dataclass(frozen=True, slots=True)
 class ServerCommit:
@@ -257,6 +282,10 @@ class ServerCommit:
         return self.catalog.commit_snapshot(
             self.identifier, branch, self.table_id, snapshot, changes
         )
+
+    def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
+        """Forget the snapshots behind one; ConfigError if the server doesn't have it."""
+        self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 
 
 def _headers(options: Mapping[str, str]) -> dict[str, str]:

@@ -3,17 +3,36 @@
 Everything above this package names files by path and never opens one by itself.
 """
 
+import importlib
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import LocalFileIO, local_path
 from ingestd.paimon.io.memory import MemoryFileIO
+from ingestd.paimon.io.store_options import SCHEMES, check_storage_options, storage_options
 
-__all__ = ["FileIO", "LocalFileIO", "MemoryFileIO", "absolute_path", "file_io_for"]
+__all__ = [
+    "DirectoryEntry",
+    "FileIO",
+    "LocalFileIO",
+    "MemoryFileIO",
+    "absolute_path",
+    "file_io_for",
+    "is_local",
+    "storage_options",
+]
+
+_OBJECT_STORES = "ingestd.paimon.io.object_store"
+"""Loaded when a path lies in one: its client is not needed otherwise."""
+LOCAL = ("", "file")
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class FileIO(Protocol):
@@ -46,6 +65,10 @@ class FileIO(Protocol):
         """Sorted names of the files and directories in it; [] if there is no such directory."""
         ...
 
+    def list_entries(self, directory: str) -> list[DirectoryEntry]:
+        """As `list_names`, with what each is, and how old; one that vanishes is left out."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Whether a file or directory of that name is there."""
         ...
@@ -60,6 +83,10 @@ class FileIO(Protocol):
 
     def delete_quietly(self, path: str) -> None:
         """Delete a file if it is there; a failure is logged, never raised."""
+        ...
+
+    def delete_empty_directory(self, path: str) -> bool:
+        """Delete a directory that holds nothing; False, and nothing is done, if it holds any."""
         ...
 
     def delete_tree(self, path: str) -> None:
@@ -79,17 +106,29 @@ class FileIO(Protocol):
         ...
 
 
-def file_io_for(uri: str) -> FileIO:
+def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
     """The FileIO that serves a warehouse path.
 
-    Plain paths and `file:` URIs are local; any other scheme is UnsupportedError.
+    Plain paths and `file:` URIs are local, `s3:` and `s3a:` are object stores; any other scheme is
+    UnsupportedError. `options` are those of the store, under Paimon's names; ConfigError for one
+    that is not known.
     """
     scheme = _scheme(uri)
-    if scheme in ("", "file"):
+    check_storage_options(scheme, options)
+    if scheme in LOCAL:
         return LocalFileIO()
+    if scheme in SCHEMES:
+        found: FileIO = importlib.import_module(_OBJECT_STORES).open_file_io(options)
+        return found
     raise UnsupportedError(
-        f"warehouse {uri}: the scheme '{scheme}' is not supported; use a local path or file:///..."
+        f"warehouse {uri}: the scheme '{scheme}' is not supported; use a local path, file:///... "
+        "or s3://bucket/..."
     )
+
+
+def is_local(uri: str) -> bool:
+    """Whether a path lies on a file system of this machine."""
+    return _scheme(uri) in LOCAL
 
 
 def absolute_path(uri: str) -> str:
@@ -97,7 +136,7 @@ def absolute_path(uri: str) -> str:
 
     Tasks run in other directories than the process that read the configuration.
     """
-    if _scheme(uri) in ("", "file"):
+    if is_local(uri):
         return str(Path(local_path(uri)).absolute())
     return uri.rstrip("/")
 

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ingestd.errors import StorageError
+from ingestd.paimon.io.entries import DirectoryEntry
 
 _LOG = logging.getLogger(__name__)
 
@@ -87,6 +89,15 @@ class LocalFileIO:
             except (FileNotFoundError, NotADirectoryError):
                 return []
 
+    def list_entries(self, directory: str) -> list[DirectoryEntry]:
+        """As `list_names`, with what each of them is, and how old."""
+        found = []
+        with _storage_errors("list", directory):
+            for name in self.list_names(directory):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append(_entry(Path(local_path(directory)) / name))
+        return found
+
     def exists(self, path: str) -> bool:
         """Whether a file or directory of that name is there."""
         with _storage_errors("look at", path):
@@ -112,6 +123,14 @@ class LocalFileIO:
             Path(local_path(path)).unlink(missing_ok=True)
         except OSError as error:
             _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": str(error)}})
+
+    def delete_empty_directory(self, path: str) -> bool:
+        """Delete a directory that holds nothing; False if it holds any, or is none."""
+        try:
+            Path(local_path(path)).rmdir()
+        except OSError:
+            return False
+        return True
 
     def delete_tree(self, path: str) -> None:
         """Delete a directory with all it holds; an absent one is fine."""
@@ -181,6 +200,12 @@ class LocalFileIO:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _entry(path: Path) -> DirectoryEntry:
+    found = path.stat()
+    is_directory = stat.S_ISDIR(found.st_mode)
+    return DirectoryEntry(path.name, is_directory, found.st_size, found.st_mtime_ns // 1_000_000)
 
 
 @contextlib.contextmanager

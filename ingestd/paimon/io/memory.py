@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ingestd.errors import StorageError
+from ingestd.paimon.io.entries import DirectoryEntry
 
 
 def _key(path: str) -> str:
@@ -65,6 +66,15 @@ class MemoryFileIO:
             paths = [*self.files, *self.directories]
         return sorted({p[len(prefix) :].split("/")[0] for p in paths if p.startswith(prefix)})
 
+    def list_entries(self, directory: str) -> list[DirectoryEntry]:
+        """As `list_names`; files and directories of this kind are as old as the epoch."""
+        found = []
+        for name in self.list_names(directory):
+            with self._lock:
+                data = self.files.get(f"{_key(directory)}/{name}")
+            found.append(DirectoryEntry(name, data is None, len(data or b""), 0))
+        return found
+
     def exists(self, path: str) -> bool:
         """Whether a file or directory of that name is there."""
         key = _key(path)
@@ -86,6 +96,15 @@ class MemoryFileIO:
         """Delete a file if it is there."""
         with self._lock:
             self.files.pop(_key(path), None)
+
+    def delete_empty_directory(self, path: str) -> bool:
+        """Delete a directory that holds nothing; False if it holds any, or is none."""
+        with self._lock:
+            known = _key(path) in self.directories
+            inside = any(p.startswith(_key(path) + "/") for p in (*self.files, *self.directories))
+            if known and not inside:
+                self.directories.discard(_key(path))
+            return known and not inside
 
     def delete_tree(self, path: str) -> None:
         """Delete a directory with all it holds; an absent one is fine."""

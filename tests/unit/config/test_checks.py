@@ -32,7 +32,7 @@ def fault(folder: Path, text: str) -> str:
         ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),
         ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "goes with 'topic-pattern'"),
-        ("/lake", "s3://bucket/lake", "scheme 's3' is not supported"),
+        ("/lake", "gs://bucket/lake", "scheme 'gs' is not supported"),
         ("{path: /lake}", "{path: /lake, database: ../x}", "database name"),
         (
             "{path: /lake}",
@@ -72,9 +72,9 @@ def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str)
         ("defaults: {options: {no.such.option: 1}}", "defaults.options", "no.such.option"),
         ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),
         (
-            "tables: {t: {options: {changelog-producer: lookup}}}",
+            "tables: {t: {options: {row-tracking.enabled: true}}}",
             "tables.t",
-            "option 'changelog-producer'",
+            "option 'row-tracking.enabled'",
         ),
         ("tables: {t: {primary_keys: [id], partition_keys: [dt]}}", "tables.t", "dt"),
         (

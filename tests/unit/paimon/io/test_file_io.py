@@ -3,11 +3,14 @@
 import multiprocessing
 import pickle
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from obstore.store import MemoryStore
 
 from ingestd.errors import StorageError, UnsupportedError
+from ingestd.paimon.io import object_store
 from ingestd.paimon.io.file_io import (
     FileIO,
     LocalFileIO,
@@ -15,10 +18,17 @@ from ingestd.paimon.io.file_io import (
     absolute_path,
     file_io_for,
 )
+from ingestd.paimon.io.object_store import ObjectFileIO
 
 
-@pytest.fixture(params=["local", "memory", "file-uri"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileIO, str]:
+@pytest.fixture(params=["local", "memory", "file-uri", "objects"])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[FileIO, str]:
+    if request.param == "objects":
+        store = MemoryStore()
+        monkeypatch.setattr(object_store, "open_store", lambda *_: store)
+        return ObjectFileIO(), "s3://bucket/warehouse"
     if request.param == "memory":
         return MemoryFileIO(), "/warehouse"
     return LocalFileIO(), f"file://{tmp_path}" if request.param == "file-uri" else str(tmp_path)
@@ -173,7 +183,7 @@ def test_paths_and_file_uris_are_local(uri: str) -> None:
     assert file_io_for(uri) == LocalFileIO()
 
 
-@pytest.mark.parametrize("uri", ["s3://bucket/w", "hdfs:/w", "gs://b"])
+@pytest.mark.parametrize("uri", ["hdfs:/w", "gs://b"])
 def test_another_scheme_is_refused_by_name(uri: str) -> None:
     with pytest.raises(UnsupportedError, match=f"'{uri.partition(':')[0]}'"):
         file_io_for(uri)
@@ -204,3 +214,26 @@ def test_a_rename_never_replaces(place: tuple[FileIO, str]) -> None:
     assert (io.read_bytes(f"{root}/a/f"), io.read_bytes(f"{root}/b/f")) == (b"a", b"b")
     with pytest.raises(StorageError):
         io.rename_directory(f"{root}/none", f"{root}/c")
+
+
+def test_a_listing_tells_what_is_there_and_how_old(place: tuple[FileIO, str]) -> None:
+    io, root = place
+    assert io.list_entries(f"{root}/a") == []
+    io.write_new(f"{root}/a/b/c", b"content")
+    io.write_new(f"{root}/a/x", b"12")
+    found = io.list_entries(f"{root}/a")
+    assert [(one.name, one.is_directory) for one in found] == [("b", True), ("x", False)]
+    assert found[1].size == 2
+    if not isinstance(io, MemoryFileIO):
+        assert abs(found[1].modified_ms / 1000 - time.time()) < 3600
+
+
+def test_only_an_empty_directory_is_deleted_as_such(place: tuple[FileIO, str]) -> None:
+    io, root = place
+    io.make_directory(f"{root}/empty")
+    io.write_new(f"{root}/full/f", b"x")
+    assert io.delete_empty_directory(f"{root}/empty")
+    assert not io.exists(f"{root}/empty")
+    for path in ("empty", "full", "full/f", "never"):
+        assert not io.delete_empty_directory(f"{root}/{path}")
+    assert io.read_bytes(f"{root}/full/f") == b"x"

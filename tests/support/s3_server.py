@@ -1,0 +1,89 @@
+"""A real S3 server on this machine, whose objects are plain files in a folder."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from ingestd.dev.jars import cache_folder
+from tests.support.daemon import free_port
+
+VERSION = "v1.8.0"
+_PROGRAM = "github.com/versity/versitygw/cmd/versitygw"
+_KEY, _SECRET = "ingestd", "ingestd-secret"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """`bucket` is there and empty; its objects are files below `folder`."""
+
+    endpoint: str
+    bucket: str
+    folder: Path
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Paimon's options for it."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.access-key": _KEY,
+            "s3.secret-key": _SECRET,
+            "s3.path.style.access": "true",
+        }
+
+
+def can_be_had() -> bool:
+    """Whether the server is in the cache or can be built here."""
+    return _program().exists() or shutil.which("go") is not None
+
+
+@contextmanager
+def running_s3(folder: Path) -> Iterator[S3Server]:
+    """The server as long as the block runs."""
+    data = folder / "objects"
+    (data / "lake").mkdir(parents=True)
+    port = free_port()
+    command = [str(_built()), "--port", f"127.0.0.1:{port}", "posix", str(data)]
+    environment = {**os.environ, "ROOT_ACCESS_KEY": _KEY, "ROOT_SECRET_KEY": _SECRET}
+    with (folder / "s3.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        _wait(endpoint, process)
+        yield S3Server(endpoint, "lake", data / "lake")
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def _program() -> Path:
+    return cache_folder() / "s3" / VERSION / "versitygw"
+
+
+def _built() -> Path:
+    program = _program()
+    if not program.exists():
+        home = program.with_name(f"build-{os.getpid()}")
+        environment = {**os.environ, "GOBIN": str(home)}
+        subprocess.run(["go", "install", f"{_PROGRAM}@{VERSION}"], env=environment, check=True)
+        (home / program.name).replace(program)
+        home.rmdir()
+    return program
+
+
+def _wait(endpoint: str, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            urlopen(endpoint, timeout=5).close()
+        except HTTPError:
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(f"no S3 server at {endpoint}")
