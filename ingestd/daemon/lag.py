@@ -43,8 +43,13 @@ class LagMonitor:
         self._status = status
         self._connect = connect
         self._clusters: dict[str, Cluster] = {}
+        self._asked_as: dict[str, KafkaSource] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
+
+    def follow(self, sources: Mapping[str, KafkaSource]) -> None:
+        """Ask these from now on."""
+        self._sources = sources
 
     def start(self) -> None:
         """Begin asking."""
@@ -56,7 +61,10 @@ class LagMonitor:
 
     def ask_all(self) -> None:
         """Ask every source once."""
-        for name, source in self._sources.items():
+        for name, source in list(self._sources.items()):
+            if self._asked_as.get(name, source) != source:
+                self._clusters.pop(name, None)
+            self._asked_as[name] = source
             try:
                 ends = self._ask(name, source)
             except IngestdError as error:

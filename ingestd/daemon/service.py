@@ -6,16 +6,41 @@ import sys
 from pathlib import Path
 
 from ingestd.config.effective import plain_secrets
-from ingestd.config.load import load_config
+from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
+from ingestd.daemon.reload import changed, reread, taken_over
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
+from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.spark.class_archive import make_in_background
 from ingestd.spark.early_start import archive_wanted, end_unused
 
 _LOG = logging.getLogger(__name__)
 _TRAINING = "ingestd.spark.training"
+
+
+class _Reload:
+    """Reads the file again: sets up logging, answers with the settings that take effect."""
+
+    def __init__(self, path: Path, loaded: LoadedConfig, settings: PipelineSettings) -> None:
+        self._path = path
+        self._loaded = loaded
+        self._settings = settings
+
+    def __call__(self) -> PipelineSettings | None:
+        loaded = reread(self._path, self._loaded)
+        if loaded is None:
+            return None
+        lines = loaded.config.logging
+        configure_logging(
+            lines.level, lines.format, stream=sys.stdout, pipeline=self._settings.name
+        )
+        settings = taken_over(pipeline_settings(loaded), self._settings)
+        differing = changed(settings, self._settings)
+        _LOG.info("reloaded", extra={"ctx": {"changed": differing, "level": lines.level}})
+        self._settings = settings
+        return settings if differing else None
 
 
 def serve(config: Path, *, until_latest: bool) -> int:
@@ -40,7 +65,7 @@ def serve(config: Path, *, until_latest: bool) -> int:
             until_latest=until_latest,
             batch_timeout=restart.batch_timeout,
         )
-        code = supervise(settings, daemon)
+        code = supervise(settings, daemon, reload=_Reload(config, loaded, settings))
     finally:
         end_unused()
     if make_in_background(archive_wanted(), _TRAINING):

@@ -87,6 +87,14 @@ class Status:
                 self._batch_done, self._running = False, None
         metrics.record_state(state)
 
+    def follow(self, sources: Iterable[str]) -> None:
+        """The pipeline reads these sources from now on."""
+        with self._lock:
+            self._reachable = {name: self._reachable.get(name) for name in sources}
+            for known in (self._positions, self._ends):
+                for place in [one for one in known if one[0] not in self._reachable]:
+                    del known[place]
+
     def beat(self) -> None:
         """The loop is alive."""
         with self._lock:

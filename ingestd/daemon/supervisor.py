@@ -6,20 +6,19 @@ any time.
 
 import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Protocol
 
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.lag import LagMonitor
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
+from ingestd.daemon.signals import Asked, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
 from ingestd.errors import IngestdError, RetryableError
 from ingestd.ingest.batch_summary import BatchListener
@@ -28,7 +27,6 @@ from ingestd.spark.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 UNEXPECTED = 1
 
 
@@ -45,7 +43,13 @@ class Run(Protocol):
         """End the batch in flight and then the query."""
 
 
+Reload = Callable[[], PipelineSettings | None]
+"""Gives settings to go on with, None when nothing is to change."""
 MakeRun = Callable[[PipelineSettings, BatchListener], Run]
+
+
+def keep_settings() -> None:
+    """A daemon without a file to read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +83,16 @@ class Supervisor:
         self._budget = RestartBudget(daemon.restarts)
         self._listener = BatchLog(status, self._budget.succeeded)
         self._stopping = threading.Event()
+        self._next: PipelineSettings | None = None
         self._run: Run | None = None
 
     def run(self) -> int:
         """The exit code, when all is over."""
         while True:
             error = self._attempt()
+            if error is None and self._next is not None and not self._stopping.is_set():
+                self._settings, self._next = self._next, None
+                continue
             if error is not None:
                 self._status.failed(error)
             if error is None or (self._stopping.is_set() and isinstance(error, RetryableError)):
@@ -93,6 +101,12 @@ class Supervisor:
                 return 0
             if not self._wait_for_restart(error):
                 return self._give_up(error)
+
+    def follow(self, settings: PipelineSettings) -> None:
+        """End the batch in flight, then go on with these settings."""
+        self._next = settings
+        if self._run is not None:
+            self._run.stop()
 
     def stop(self) -> None:
         """End the batch in flight and then everything; returns when the query has ended."""
@@ -119,7 +133,7 @@ class Supervisor:
         except IngestdError as error:
             run.stop()
             return error
-        if self._until_latest or self._stopping.is_set():
+        if self._until_latest or self._stopping.is_set() or self._next is not None:
             return None
         return RetryableError("the query ended by itself, although nothing told it to")
 
@@ -153,45 +167,50 @@ class Supervisor:
 
 
 def supervise(
-    settings: PipelineSettings, daemon: DaemonSettings, make_run: MakeRun = Pipeline
+    settings: PipelineSettings,
+    daemon: DaemonSettings,
+    make_run: MakeRun = Pipeline,
+    reload: Reload = keep_settings,
 ) -> int:
     """Run the daemon in this process to its end; the exit code.
 
     Must be called on the main thread. SIGTERM and SIGINT end the batch in flight and give 0; a
-    second one ends the process at once. Raises ConfigError if the address cannot be listened on.
+    second one ends the process at once. SIGHUP asks `reload` for settings to go on with. Raises
+    ConfigError if the address cannot be listened on.
     """
-    stop_asked = threading.Event()
+    asked = Asked()
     context = {"version": daemon.version, "warehouse": settings.warehouse, "pid": os.getpid()}
-    with _handled_signals(stop_asked):
+    with handled_signals(asked):
         _LOG.info("daemon_started", extra={"ctx": context})
         limit = daemon.batch_timeout
         status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
         supervisor = Supervisor(settings, daemon, status, make_run)
-        with _pages(daemon, settings, status), ThreadPoolExecutor(1, "query") as thread:
+        with _pages(daemon, settings, status) as lag, ThreadPoolExecutor(1, "query") as thread:
             task = thread.submit(supervisor.run)
-            _wait(task, stop_asked, supervisor)
+            while not wait([task], timeout=0.1).done:
+                if asked.take(asked.stop):
+                    supervisor.stop()
+                elif asked.take(asked.reload) and (found := reload()) is not None:
+                    status.follow(found.sources)
+                    lag.follow({name: one.kafka for name, one in found.sources.items()})
+                    supervisor.follow(found)
     return _exit_code(task)
 
 
 @contextmanager
-def _pages(daemon: DaemonSettings, settings: PipelineSettings, status: Status) -> Iterator[None]:
+def _pages(
+    daemon: DaemonSettings, settings: PipelineSettings, status: Status
+) -> Iterator[LagMonitor]:
     """Serve the pages, and ask for lag, as long as the block runs."""
     server = HttpServer(daemon.listen, status)
     lag = LagMonitor({name: one.kafka for name, one in settings.sources.items()}, status)
     server.start()
     lag.start()
     try:
-        yield
+        yield lag
     finally:
         lag.stop()
         server.stop()
-
-
-def _wait(task: Future[int], stop_asked: threading.Event, supervisor: Supervisor) -> None:
-    while not wait([task], timeout=0.1).done:
-        if stop_asked.is_set():
-            stop_asked.clear()
-            supervisor.stop()
 
 
 def _exit_code(task: Future[int]) -> int:
@@ -200,25 +219,6 @@ def _exit_code(task: Future[int]) -> int:
         return task.result()
     _LOG.error("pipeline_broke", exc_info=error)
     return error.exit_code if isinstance(error, IngestdError) else UNEXPECTED
-
-
-@contextmanager
-def _handled_signals(stop_asked: threading.Event) -> Iterator[None]:
-    """The first signal asks to stop, the second one ends the process where it stands."""
-    seen: list[int] = []
-
-    def handle(number: int, _: FrameType | None) -> None:
-        seen.append(number)
-        if len(seen) > 1:
-            os._exit(128 + number)
-        stop_asked.set()
-
-    before = {number: signal.signal(number, handle) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _log_end(error: IngestdError | None) -> None:

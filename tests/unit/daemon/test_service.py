@@ -34,7 +34,7 @@ def test_it_is_supervised_as_the_file_says(
     file.write_text(TEXT)
     seen: list[tuple[str, DaemonSettings]] = []
 
-    def supervise(settings: PipelineSettings, daemon: DaemonSettings) -> int:
+    def supervise(settings: PipelineSettings, daemon: DaemonSettings, **_: object) -> int:
         seen.append((settings.name, daemon))
         return 5
 

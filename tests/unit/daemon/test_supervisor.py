@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,11 @@ QUICK = RestartPolicy(3, 600, 0.001, 0.002)
 class Run:
     """A run of a pipeline that does what a test tells it to."""
 
-    def __init__(self, outcome: IngestdError | None, listener: BatchListener) -> None:
+    def __init__(
+        self, outcome: IngestdError | None, listener: BatchListener, settings: PipelineSettings
+    ) -> None:
         self.outcome = outcome
+        self.settings = settings
         self.listener = listener
         self.stopped = threading.Event()
         self.until_latest = False
@@ -52,8 +56,8 @@ class Runs:
         self.outcomes = list(outcomes)
         self.made: list[Run] = []
 
-    def __call__(self, _: PipelineSettings, listener: BatchListener) -> Run:
-        run = Run(self.outcomes[len(self.made)], listener)
+    def __call__(self, settings: PipelineSettings, listener: BatchListener) -> Run:
+        run = Run(self.outcomes[len(self.made)], listener, settings)
         self.made.append(run)
         return run
 
@@ -234,3 +238,39 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
     assert process.stdout.readline() == "stopping\n"
     os.kill(process.pid, signal.SIGTERM)
     assert process.wait(30) == 128 + signal.SIGTERM
+
+
+def test_other_settings_are_followed_with_a_new_run_after_the_batch_in_flight() -> None:
+    runs = Runs([None, FencedError("end of the test")])
+    one, status = supervisor(runs)
+    thread = threading.Thread(target=one.run)
+    thread.start()
+    eventually(lambda: state(status) == "running")
+    one.follow(replace(settings(), trigger_seconds=7.0))
+    thread.join(30)
+    assert [run.settings.trigger_seconds for run in runs.made] == [1.0, 7.0]
+    assert runs.made[0].stopped.is_set()
+    assert status.document()["restarts"] == 0
+
+
+def test_sighup_reads_again_and_goes_on_with_what_it_gives() -> None:
+    runs = Runs([None, None])
+    asked: list[int] = []
+
+    def reload() -> PipelineSettings:
+        asked.append(1)
+        return replace(settings(), trigger_seconds=7.0)
+
+    def play() -> None:
+        eventually(lambda: len(runs.made) == 1)
+        os.kill(os.getpid(), signal.SIGHUP)
+        eventually(lambda: len(runs.made) == 2)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
+    assert supervise(settings(), daemon, runs, reload) == 0
+    thread.join(30)
+    assert asked == [1]
+    assert runs.made[1].settings.trigger_seconds == 7.0
