@@ -1,0 +1,81 @@
+"""Two daemons of one pipeline: started at once, or one that wakes up after it was replaced."""
+
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.dev.broker import DevBroker
+from tests.support.daemon import Daemon, catch_up, run_daemon
+from tests.support.ledger import Ledger
+from tests.support.ledger_judge import judge
+from tests.support.oracle import Oracle
+from tests.support.pipelines import DATABASE, pipeline
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(900)]
+EVENTS = 12_000
+FENCED = 6
+
+
+def snapshots(folder: Path) -> int:
+    return len(list((folder / "warehouse" / f"{DATABASE}.db" / "entry" / "snapshot").glob("s*-*")))
+
+
+def until(daemons: list[Daemon], folder: Path, wanted: int) -> None:
+    end = time.monotonic() + 240
+    while snapshots(folder) < wanted and any(one.process.poll() is None for one in daemons):
+        assert time.monotonic() < end, "\n".join(one.tail() for one in daemons)
+        time.sleep(0.05)
+
+
+def of(folder: Path, broker: DevBroker, ledger: Ledger, node: str) -> dict[str, Any]:
+    """The pipeline as another machine runs it: the same tables, a checkpoint of its own."""
+    config = pipeline(folder, broker.bootstrap, ledger.pattern, batch_rows=500)
+    config["pipeline"]["checkpoint"] = str(folder / f"checkpoint-{node}")
+    return config
+
+
+def test_of_two_that_start_at_once_no_event_is_written_twice(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
+    ledger.produce(broker)
+    configs = {node: of(tmp_path, broker, ledger, node) for node in "ab"}
+    with (
+        run_daemon(configs["a"], tmp_path, name="a") as first,
+        run_daemon(configs["b"], tmp_path, name="b") as second,
+    ):
+        until([first, second], tmp_path, 10)
+        ends = [one.process.poll() for one in (first, second)]
+        assert ends.count(FENCED) <= 1, (first.tail(), second.tail())
+        assert set(ends) <= {None, FENCED}, (first.tail(), second.tail())
+        first.kill()
+        second.kill()
+    catch_up(configs["a"], tmp_path)
+    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+
+
+def test_one_that_wakes_up_after_it_was_replaced_changes_nothing(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
+    ledger.produce(broker, 0, EVENTS // 2)
+    with run_daemon(of(tmp_path, broker, ledger, "a"), tmp_path, name="a") as paused:
+        until([paused], tmp_path, 2)
+        os.killpg(paused.process.pid, signal.SIGSTOP)
+        catch_up(of(tmp_path, broker, ledger, "b"), tmp_path)
+        ledger.produce(broker, EVENTS // 2)
+        successor = of(tmp_path, broker, ledger, "b")
+        with run_daemon(successor, tmp_path, name="b") as running:
+            os.killpg(paused.process.pid, signal.SIGCONT)
+            before = snapshots(tmp_path)
+            until([paused, running], tmp_path, before + 4)
+            ends = [one.process.poll() for one in (paused, running)]
+            assert set(ends) <= {None, FENCED}, (paused.tail(), running.tail())
+            running.kill()
+    catch_up(successor, tmp_path)
+    assert judge(ledger, tmp_path / "warehouse", oracle) == []
