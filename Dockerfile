@@ -45,9 +45,12 @@ ENV JAVA_HOME=/opt/java/openjdk \
     PATH=/opt/ingestd/bin:/opt/java/openjdk/bin:/usr/local/bin:/usr/bin:/bin \
     HOME=/tmp \
     SPARK_LOCAL_DIRS=/tmp \
+    INGESTD_CLASS_ARCHIVE=/opt/ingestd/classes \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 WORKDIR /tmp
+# Half of the JVM's start, made here once: the archive belongs to this Java and these jars.
+RUN /opt/ingestd/bin/python -m ingestd.spark.training
 USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM

@@ -21,12 +21,12 @@ from pathlib import Path
 import yaml
 
 from bench.event_log import SETTINGS, driver_traffic
+from bench.ingestd_run import COMMAND, byte_compile
 from bench.load import Load
 from bench.spark_cluster import SparkCluster
 from bench.topics import Topics
 from ingestd.dev.broker import DevBroker
 
-COMMAND = (sys.executable, "-c", "from ingestd.cli.main import main; main()")
 TOPIC = "bench.shop.orders"
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
@@ -71,6 +71,7 @@ def _run(load: Load, broker: DevBroker, folder: Path, master: str) -> ClusterPoi
         }
         config = folder / "bench.yaml"
         config.write_text(yaml.safe_dump(_document(load, broker, folder, {**spark, **LOOPBACK})))
+        byte_compile()
         log = folder / "bench.log"
         with log.open("wb") as out:
             code = subprocess.run(
@@ -134,7 +135,8 @@ def _warm_rate(log: Path) -> float:
         if '"batch_finished"' in line:
             batches.append(json.loads(line))
     warm = batches[1:] or batches
-    return sum(one["records"] for one in warm) / sum(one["seconds"] for one in warm)
+    records = sum(int(one["records"]) for one in warm)
+    return records / sum(float(one["seconds"]) for one in warm)
 
 
 def main() -> None:

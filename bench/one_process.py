@@ -138,7 +138,7 @@ class OneProcess:
     def _stages(
         self, _: object, context: BatchContext, groups: list[list[OffsetRange]], *__: object
     ) -> list[WriteOutcome]:
-        sent = cloudpickle.dumps((context, groups))
+        sent = cloudpickle.dumps((context, groups))  # type: ignore[no-untyped-call]  # untyped in PySpark
         self._sent = len(sent)
         there, work = pickle.loads(sent)
         blobs = [

@@ -1,6 +1,6 @@
 """Where each microsecond of a record goes: CPU by process, thread and step, wall time, bytes.
 
-    python -m bench.profile [--events N] [--batch N] [--json]
+    python -m bench.profile [--events N] [--batch N] [--json] [--publish]
 
 A broker, a topic, and `ingestd run` over it with watches in its workers. The first batch, which
 has the start of everything in it, is left out. Watches cost a little themselves, so rates are those
@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from bench.ingestd_run import configuration, ended, finished_batches, start
 from bench.load import Load
 from bench.peer_runs import Task
 from bench.process import BenchError
-from bench.profile_threads import BROKER, ThreadMeter
+from bench.profile_page import markdown, store
+from bench.profile_threads import ThreadMeter
 from bench.profile_worker import BLOBS, FOLDER
+from bench.report import load_stored, write
 from bench.topics import Topics
 from bench.verify import rows_read_by_java, same_rows
 from ingestd.dev.broker import DevBroker
@@ -51,7 +54,9 @@ def measure(
         found = _run(task, broker_process(broker))
         if not same_rows(rows_read_by_java(task.warehouse, task.scratch), topics.expected(load)):
             raise BenchError("the table is wrong, so its profile is worth nothing")
-    return {"events": events, "batch": batch, "cores": len(os.sched_getaffinity(0)), **found}
+    today = datetime.now(UTC).date().isoformat()
+    cores = len(os.sched_getaffinity(0))
+    return {"events": events, "batch": batch, "cores": cores, "date": today, **found}
 
 
 def _run(task: Task, broker: int | None) -> dict[str, Any]:
@@ -175,40 +180,19 @@ def _timeline(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: round(spent / len(warm) * 1000, 1) for name, spent in phases.items()}
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The profile as the section `profile` of docs/performance.md."""
-    own = sum(spent for name, spent in found["processes"].items() if name != BROKER)
-    lines = [
-        f"Debezium JSON, {found['records']:,} records in warm batches of {found['batch']:,}, "
-        f"dynamic buckets, Parquet, {found['cores']} cores: {own:.2f} us of CPU a record "
-        f"without the broker.",
-        "",
-        *_table("process", "CPU, us a record", found["processes"]),
-        *_table("step in the workers", "CPU, us a record", found["steps"]),
-        *_table("threads", "CPU, us a record", found["threads"]),
-        *_table("a warm batch", "wall, ms", found["timeline"]),
-        *_table("border", "bytes a record", found["borders"]),
-        *_table("memory", "MB", {name: size / 1e6 for name, size in found["memory"].items()}),
-        f"Of the workers' time {found['workers_system']:.2f} us a record are the kernel's, with "
-        f"{found['page_faults_per_1000']:.0f} page faults in 1,000 records.",
-    ]
-    return "\n".join(lines)
-
-
-def _table(what: str, unit: str, rows: Mapping[str, float]) -> list[str]:
-    body = [f"| {name} | {value:,.2f} |" for name, value in rows.items()]
-    return [f"| {what} | {unit} |", "|---|---|", *body, ""]
-
-
 def main() -> int:
-    """Measure and print."""
+    """Measure and print, and publish if asked."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--events", type=int, default=2_000_000)
     arguments.add_argument("--batch", type=int, default=250_000)
     arguments.add_argument("--json", action="store_true", help="print the JSON document instead")
+    arguments.add_argument("--publish", action="store_true", help="keep it, and renew the page")
     chosen = arguments.parse_args()
     found = measure(chosen.events, chosen.batch)
     print(json.dumps(found, indent=1) if chosen.json else markdown(found))
+    if chosen.publish:
+        store(found)
+        write(load_stored())
     return 0
 
 

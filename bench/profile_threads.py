@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.usage import TICKS
+from ingestd.spark.python_daemon import NAME
 
 SAMPLE_SECONDS = 0.1
 WORKER, JVM, DRIVER, BROKER, OTHER = "worker", "JVM", "driver", "broker", "other Python"
@@ -77,7 +78,7 @@ class ThreadMeter:
         if not of_tree and pid != self.broker:
             return
         if self._kinds.get(pid, OTHER) == OTHER:
-            self._kinds[pid] = self._kind(pid)
+            self._kinds[pid] = self._kind(pid, stat.name)
         kind = self._kinds[pid]
         if stat.is_zombie and kind == OTHER:
             return
@@ -91,18 +92,18 @@ class ThreadMeter:
             if thread is not None:
                 self._seen[kind, _thread_kind(kind, thread.name), f"{pid}/{name}"] = thread.ticks
 
-    def _kind(self, pid: int) -> str:
+    def _kind(self, pid: int, name: str) -> str:
         if pid == self.broker:
             return BROKER
         if pid == self.root:
             return DRIVER
+        if name == NAME:
+            return WORKER
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             return OTHER
-        if words[0].endswith(b"java"):
-            return JVM
-        return WORKER if b"pyspark.worker" in words else OTHER
+        return JVM if words[0].endswith(b"java") else OTHER
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ GENERATORS = (
     Step("ingestd.ingest.decode_stage:fetch_records", "fetch: columns"),
     Step("ingestd.spark.stages:DecodeTask.__call__", "stage 1: rest, blobs into files"),
     Step("ingestd.ingest.write_stage:runs", "order, number"),
-    Step("ingestd.ingest.write_stage:_TableWriter._write_partitions", "assign buckets"),
+    Step("ingestd.ingest.write_stage:_TableWriter._write_rows", "assign buckets"),
     Step("ingestd.spark.stages:WriteTask.__call__", "stage 2: rest"),
 )
 

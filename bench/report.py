@@ -15,6 +15,7 @@ from typing import Any
 from bench import plots
 from bench.goals import Record, good, growth_points, number, outcomes, select
 from bench.journal import Journal, Slot
+from bench.profile_page import kept_profile
 from docs.generate import between
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,6 +73,7 @@ def page(text: str, session: Stored) -> str:
         "runs": runs_table(session.records),
         "cores": cores_table(session.records),
         "machine": machine_text(session.header),
+        "profile": kept_profile(),
         "plots": "\n".join(f"![{name}](plots/{name}.svg)" for name in figures(session.records)),
     }
     for name, body in parts.items():

@@ -13,7 +13,6 @@ import os
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -25,11 +24,12 @@ from typing import Any
 import yaml
 from confluent_kafka import Producer
 
-from bench.generate import Load, events
+from bench.ingestd_run import COMMAND, byte_compile
+from bench.load import Load, events
 from ingestd.dev.broker import DevBroker
 
-COMMAND = (sys.executable, "-c", "from ingestd.cli.main import main; main()")
 LOAD = Load(events=1_000, keys=400)
+TOPIC = "bench.shop.orders"
 DATABASE = "bench"
 POLL_SECONDS = 0.002
 PATIENCE_SECONDS = 120.0
@@ -95,6 +95,7 @@ class Daemon:
             "logging": {"format": "json"},
             "spark": spark,
         }
+        byte_compile()
         file = folder / "bench.yaml"
         file.write_text(yaml.safe_dump(document), encoding="utf-8")
         with self._log.open("wb") as log:
@@ -154,8 +155,8 @@ class Daemon:
 def measure_start(runs: int, spark: dict[str, str] | None = None) -> list[Start]:
     """Start `runs` times on new folders and a topic with a thousand records in it."""
     with DevBroker() as broker:
-        broker.create_topic(LOAD.topic, LOAD.partitions)
-        _fill(broker.bootstrap, LOAD.topic, LOAD.events)
+        broker.create_topic(TOPIC, LOAD.partitions)
+        _fill(broker.bootstrap, TOPIC, LOAD.events)
         return [_one_start(broker.bootstrap, spark or {}) for _ in range(runs)]
 
 
@@ -164,9 +165,9 @@ def measure_fixed(
 ) -> tuple[list[Fixed], float]:
     """Small batches of each size, in one warm daemon; and CPU seconds a second with none at all."""
     with DevBroker() as broker, tempfile.TemporaryDirectory() as scratch:
-        broker.create_topic(LOAD.topic, LOAD.partitions)
-        _fill(broker.bootstrap, LOAD.topic, LOAD.events)
-        daemon = Daemon(broker.bootstrap, LOAD.topic, Path(scratch), spark or {})
+        broker.create_topic(TOPIC, LOAD.partitions)
+        _fill(broker.bootstrap, TOPIC, LOAD.events)
+        daemon = Daemon(broker.bootstrap, TOPIC, Path(scratch), spark or {})
         try:
             daemon.wait_for_snapshot(1)
             for _ in range(15):  # until compilers and caches have seen it all
@@ -181,7 +182,7 @@ def measure_fixed(
 
 def _one_start(bootstrap: str, spark: dict[str, str]) -> Start:
     with tempfile.TemporaryDirectory() as scratch:
-        daemon = Daemon(bootstrap, LOAD.topic, Path(scratch), spark)
+        daemon = Daemon(bootstrap, TOPIC, Path(scratch), spark)
         try:
             seen = daemon.wait_for_snapshot(1)
             cpu = daemon.cpu_seconds()
@@ -211,14 +212,16 @@ def _one_batch(daemon: Daemon, bootstrap: str, records: int) -> float:
     """Seconds from the first record of a small batch to its snapshot."""
     number = daemon.newest() + 1
     begun = time.time()
-    _fill(bootstrap, LOAD.topic, records)
+    _fill(bootstrap, TOPIC, records)
     return daemon.wait_for_snapshot(number) - begun
 
 
 def _fill(bootstrap: str, topic: str, records: int) -> None:
     producer = _producer(bootstrap)
-    for partition, key, value, timestamp in _EVENTS[:records]:
-        producer.produce(topic, value, key, partition, timestamp=timestamp)
+    for event in _EVENTS[:records]:
+        producer.produce(
+            topic, event.value, event.key, event.partition, timestamp=event.timestamp_ms
+        )
     if producer.flush(30):
         raise AssertionError("the broker did not take the records")
 

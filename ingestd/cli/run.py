@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ingestd.config.peek import peek_spark
-from ingestd.spark.early_start import start_early
+from ingestd.spark.early_start import fork_early, start_early
 
 _SERVICE = "ingestd.daemon.service"
 
@@ -37,4 +37,5 @@ def run(
     if spark is not None:
         start_early(spark)
     service = importlib.import_module(_SERVICE)  # takes as long as the JVM, beside it
+    fork_early()
     raise typer.Exit(service.serve(config, until_latest=until_latest))

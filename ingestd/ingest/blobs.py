@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
-from ingestd.ingest.discovery import Discovery, TableTruncate
+from ingestd.ingest.discovery import Discovery, KeptChunk, TableTruncate
 
 KIND = "_VALUE_KIND"
 OFFSET = "ingestd:offset"
@@ -70,7 +70,7 @@ class Report:
 
     `feeds`, `topics` and `positions` by table: the source tables and the (source, topic) pairs
     that brought it rows, and the largest source position of streamed rows; `rejected` are samples
-    only, all rejected records are counted in `counts`.
+    only, all rejected records are counted in `counts`; `kept` are chunks that wait for a table.
     """
 
     discoveries: tuple[Discovery, ...] = ()
@@ -80,6 +80,7 @@ class Report:
     positions: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
+    kept: tuple[KeptChunk, ...] = ()
 
     @property
     def runs_again(self) -> bool:

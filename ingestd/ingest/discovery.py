@@ -6,7 +6,9 @@ Plain values; what follows from them is in `schema_evolution`.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from ingestd.cdc.base import SourceTable
 from ingestd.ingest.context import Feed
+from ingestd.ingest.counts import TopicPartition
 from ingestd.ingest.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
 
@@ -44,6 +46,27 @@ class TableTruncate:
     table: str
     feed: Feed
     position: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChunk:
+    """A decoded chunk that waits, under a name, for the table that all its rows are for.
+
+    It stands for the offsets from `start` up to `until`; `records`, `size` (bytes of keys and
+    values) and `control` are what is to be counted of them. `table` is the target's identifier.
+    """
+
+    name: str
+    where: TopicPartition
+    start: int
+    until: int
+    records: int
+    size: int
+    control: int
+    table: str
+    source_table: SourceTable
+    types: Mapping[str, DataType]
+    primary_keys: tuple[str, ...]
 
 
 class DiscoveryLog:

@@ -10,7 +10,7 @@ from ingestd.ingest.blobs import Report
 from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
 from ingestd.ingest.dead_letter import DeadLetter
-from ingestd.ingest.discovery import DiscoveryLog, TableTruncate
+from ingestd.ingest.discovery import DiscoveryLog, KeptChunk, TableTruncate
 
 MAX_SAMPLES = 20
 """Rejected records whose coordinates a task reports; all of them are counted."""
@@ -27,6 +27,7 @@ class Findings:
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     _positions: dict[str, int] = field(default_factory=dict)
     _samples: list[RejectedSample] = field(default_factory=list)
+    _kept: list[KeptChunk] = field(default_factory=list)
 
     @property
     def runs_again(self) -> bool:
@@ -38,6 +39,16 @@ class Findings:
         where = TopicPartition(source, chunk.topic, chunk.partition)
         self.counts.records[where] += len(chunk.offsets)
         self.counts.bytes[where] += int(record_sizes(chunk).sum())
+
+    def note_kept(self, kept: KeptChunk) -> None:
+        """Count the records of a chunk that was decoded in an earlier run of the batch."""
+        self.counts.records[kept.where] += kept.records
+        self.counts.bytes[kept.where] += kept.size
+        self.counts.control += kept.control
+
+    def keep(self, kept: KeptChunk) -> None:
+        """Report a chunk for the next run of the batch."""
+        self._kept.append(kept)
 
     def note_source(self, table: str, feed: Feed, topic: str) -> None:
         """Note where rows of a table come from."""
@@ -76,4 +87,5 @@ class Findings:
             positions=dict(self._positions),
             counts=self.counts,
             rejected=tuple(self._samples),
+            kept=tuple(self._kept),
         )

@@ -8,7 +8,7 @@ from ingestd.errors import PolicyStopError, SchemaConflictError
 from ingestd.ingest.blobs import Report
 from ingestd.ingest.context import BatchContext, Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
-from ingestd.ingest.discovery import Discovery, TableTruncate, in_order
+from ingestd.ingest.discovery import Discovery, KeptChunk, TableTruncate, in_order
 from ingestd.ingest.findings import MAX_SAMPLES
 from ingestd.ingest.router import check_sharing
 from ingestd.paimon.table.commit_message import CommitMessage
@@ -31,10 +31,10 @@ class RoundResult:
 
     If `runs_again`, nothing was written: the driver evolves schemas, turns the contexts of the
     tables in `truncates` (table -> newest source position) by `TableContext.truncated`, and runs
-    the batch again; tables truncated so are committed with `overwrite`. Otherwise `messages` has
-    one entry for each table with rows. `feeds`, `topics` and `positions` by table are for the
-    progress record, with `lasting_truncates`, the truncates that rows of other topic partitions
-    may still have to be measured by; `rejected` samples are for the log.
+    the batch again with the chunks in `kept`; tables truncated so are committed with `overwrite`.
+    Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
+    by table are for the progress record, with `lasting_truncates`, the truncates that rows of other
+    topic partitions may still have to be measured by; `rejected` samples are for the log.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -46,6 +46,7 @@ class RoundResult:
     lasting_truncates: frozenset[str]
     counts: Counts
     rejected: tuple[RejectedSample, ...]
+    kept: tuple[KeptChunk, ...] = ()
 
     @property
     def runs_again(self) -> bool:
@@ -87,6 +88,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         lasting_truncates=wide,
         counts=counts,
         rejected=tuple(one for report in reports for one in report.rejected)[:MAX_SAMPLES],
+        kept=tuple(one for report in reports for one in report.kept),
     )
 
 

@@ -127,7 +127,8 @@ def _identity(path: Path) -> str:
         found = path.stat()
     except OSError:
         return f"{path}\n"
-    return f"{path} {found.st_size} {found.st_mtime_ns}\n"
+    # Whole seconds: layers of an image keep no more, and a JVM asks for no more.
+    return f"{path} {found.st_size} {int(found.st_mtime)}\n"
 
 
 def _least_priority() -> None:

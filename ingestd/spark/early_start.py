@@ -26,6 +26,13 @@ def start_early(extra: Mapping[str, str]) -> None:
                 _early.append(jvm)
 
 
+def fork_early() -> None:
+    """Let the JVM's Python processes be forks of this one; not once it has threads."""
+    with _lock:
+        for jvm in _early:
+            jvm.fork_nursery()
+
+
 def take_early(settings: Mapping[str, str]) -> Jvm | None:
     """The JVM that was begun, if it fits a session with all these settings."""
     with _lock:

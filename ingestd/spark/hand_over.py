@@ -14,6 +14,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from ingestd.errors import RetryableError
 from ingestd.ingest.blobs import Blob, as_bytes
 
 _PREFIX = "ingestd-blobs-"
+_remover = ThreadPoolExecutor(1, "remove-blobs")  # no thread until it is needed
 _NEW_SECONDS = 60.0
 _MARK = b"ingestd-file\0"
 _SMALLEST = 16 << 10  # below it a blob is as cheap as the name of its file
@@ -32,7 +34,7 @@ _SMALLEST = 16 << 10  # below it a blob is as cheap as the name of its file
 
 @contextmanager
 def shared_folder(parent: str | None) -> Iterator[str | None]:
-    """A folder below `parent` for the blobs of one batch, gone after the block.
+    """A folder below `parent` for the blobs of one batch, removed beside what follows the block.
 
     What drivers left there that were killed goes first: a living one holds a lock on its folder.
     None without a parent. RetryableError if it cannot be made.
@@ -42,17 +44,25 @@ def shared_folder(parent: str | None) -> Iterator[str | None]:
         return
     try:
         _sweep(Path(parent))
-        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True)
-        lock = os.open(folder.name, os.O_RDONLY)
+        folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+        lock = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise _unusable(parent, error) from error
     try:
-        with folder as path:
-            with suppress(OSError):  # where nobody can lock, nobody sweeps either
-                fcntl.flock(lock, fcntl.LOCK_SH)
-            yield path
+        with suppress(OSError):  # where nobody can lock, nobody sweeps either
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        yield folder
     finally:
-        os.close(lock)
+        # To free what lies in a hundred megabytes of files takes longer than a commit.
+        try:
+            _remover.submit(_remove, folder, lock)
+        except RuntimeError:  # the interpreter is about to end
+            _remove(folder, lock)
+
+
+def _remove(folder: str, lock: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
 
 
 def _sweep(parent: Path) -> None:
@@ -113,6 +123,32 @@ def leave(pairs: Iterable[tuple[int, Blob]], folder: str | None) -> Iterator[tup
                 raise _unusable(folder, error) from error
     for slot, file in files.items():
         yield slot, _MARK + json.dumps([file.path, file.places]).encode()
+
+
+class FolderShelf:
+    """A shelf (`ingest.kept_chunks`) in a shared folder: a file for each blob."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def put(self, blob: Blob) -> str | None:
+        """Write the blob; None if it cannot be written, for nobody depends on it."""
+        path = Path(self._folder, uuid.uuid4().hex)
+        try:
+            with path.open("xb") as stream:
+                stream.write(blob)
+        except OSError:
+            path.unlink(missing_ok=True)
+            return None
+        return str(path)
+
+    def get(self, name: str) -> Blob | None:
+        """The blob, mapped; None if its file is not here."""
+        try:
+            with pa.memory_map(name) as file:
+                return file.read_buffer()
+        except OSError:
+            return None
 
 
 def collect(blobs: Iterable[Blob]) -> Iterator[Blob]:

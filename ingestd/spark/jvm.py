@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ingestd.errors import RetryableError
 from ingestd.spark.class_archive import archive_file, archive_flags
-from ingestd.spark.nursery_start import Nursery, start_nursery
+from ingestd.spark.nursery_start import Nursery, open_nursery
 from ingestd.spark.settings import JVM_OPTIONS, PYTHON, worker_path
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
@@ -105,8 +105,16 @@ class Jvm:
         """The command that its Python workers are started with; None for this Python."""
         return None if self._nursery is None else self._nursery.variables["PYSPARK_PYTHON"]
 
+    def fork_nursery(self) -> None:
+        """Make the nursery of this process, which must have no threads yet."""
+        if self._nursery is not None:
+            stdin = self._process.stdin
+            self._nursery.fork([] if stdin is None else [stdin.fileno()])
+
     def gateway(self) -> Gateway:
         """Wait until it listens. Raises RetryableError when it ended or stays silent."""
+        if self._nursery is not None:
+            self._nursery.spawn()
         end = time.monotonic() + _PATIENCE_SECONDS
         file = self._folder / "address"
         try:
@@ -149,13 +157,14 @@ class Jvm:
 def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
     """Start the JVM of a session, without waiting for it; None where PySpark's launcher has to.
 
-    With it goes a nursery for its Python processes, unless the user names the Python for them.
+    With it goes a nursery for its Python processes, which is begun by `fork_nursery` or at last by
+    `gateway`, unless the user names the Python for them.
     """
     command = jvm_command(settings)
     if command is None:
         return None
     folder = Path(tempfile.mkdtemp(prefix="ingestd-jvm-"))
-    nursery = None if PYTHON in settings else start_nursery()
+    nursery = None if PYTHON in settings else open_nursery()
     variables = nursery.variables if nursery is not None else {}
     try:
         process = subprocess.Popen(  # noqa: S603  (the user's own options)

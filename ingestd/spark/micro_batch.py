@@ -22,6 +22,7 @@ from ingestd.errors import OffsetGapError, SchemaConflictError
 from ingestd.ingest.batch_summary import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.context import BatchContext, Coverage
 from ingestd.ingest.counts import Counts
+from ingestd.ingest.discovery import KeptChunk
 from ingestd.ingest.lake import Lake
 from ingestd.ingest.outcome import RoundResult, merge_outcomes
 from ingestd.ingest.pipeline_settings import PipelineSettings
@@ -29,7 +30,7 @@ from ingestd.ingest.progress import Gap, Skip, Step, judge
 from ingestd.ingest.schema_evolution import plan
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.spark.stages import run_stages
+from ingestd.spark.stages import hand_over_folder, run_stages
 
 _LOG = logging.getLogger(__name__)
 _MAX_ROUNDS = 8
@@ -48,6 +49,7 @@ class _Batch:
     listener: BatchListener
     truncates: dict[str, int] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
+    kept: list[KeptChunk] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     commits: list[TableCommit] = field(default_factory=list)
     by_topic: dict[tuple[str, str], list[OffsetRange]] = field(default_factory=dict)
@@ -149,15 +151,18 @@ class MicroBatch:
     def _run_rounds(self, batch: _Batch) -> RoundResult:
         """Run the stages until they discover nothing more."""
         slots = self._settings.limits.slots or self._spark.defaultParallelism
-        for _ in range(_MAX_ROUNDS):
-            context = self._lake.context(slots, batch.truncates, batch.ranges, batch.found)
-            with batch.phase("stages"):
-                outcomes = run_stages(self._spark, context, self._groups(batch.ranges))
-            result = merge_outcomes(context, outcomes)
-            if not result.runs_again:
-                return result
-            with batch.phase("evolve"):
-                self._evolve(context, batch, result)
+        groups = self._groups(batch.ranges)
+        with hand_over_folder(self._spark, groups) as folder:
+            for _ in range(_MAX_ROUNDS):
+                context = self._lake.context(slots, batch.truncates, batch.ranges, batch.found)
+                with batch.phase("stages"):
+                    outcomes = run_stages(self._spark, context, groups, folder, batch.kept)
+                result = merge_outcomes(context, outcomes)
+                if not result.runs_again:
+                    return result
+                batch.kept.extend(result.kept)
+                with batch.phase("evolve"):
+                    self._evolve(context, batch, result)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ROUNDS} "
             f"rounds: {'; '.join(map(str, result.discoveries[:3]))}"

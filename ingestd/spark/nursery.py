@@ -23,6 +23,7 @@ from typing import NoReturn
 from ingestd.spark import python_daemon
 from ingestd.spark.worker_shim import TAKEN
 
+NAME = "ingestd-nursery"
 _PLANNING = (
     "pyspark.sql.worker.create_data_source",
     "pyspark.sql.worker.plan_data_source_read",
@@ -36,17 +37,23 @@ _PIECE = 1 << 16
 
 
 def main() -> None:
-    """Serve the listening socket whose number is the only argument until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Serve the listening socket whose number is the only argument."""
     with socket.socket(fileno=int(sys.argv[1])) as door:
-        python_daemon.forget_archives()
-        python_daemon.preload(_PLANNING)
-        gc.collect()
-        gc.freeze()
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        while _asked(door):
-            _serve(door)
-        shutil.rmtree(Path(door.getsockname()).parent, ignore_errors=True)  # made for it alone
+        serve(door)
+
+
+def serve(door: socket.socket) -> None:
+    """Import what is missing, then serve a listening socket until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    python_daemon.name_process(NAME)
+    python_daemon.forget_archives()
+    python_daemon.preload(_PLANNING)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while _asked(door):
+        _serve(door)
+    shutil.rmtree(Path(door.getsockname()).parent, ignore_errors=True)  # made for it alone
 
 
 def _asked(door: socket.socket) -> bool:

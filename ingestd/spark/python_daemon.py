@@ -5,24 +5,19 @@ each `importlib.invalidate_caches()`, heavy imports, and a collection of garbage
 of the imported modules. Nothing here may start a thread, since a fork takes only one along.
 """
 
-import os
-
-# Read by numpy and by Arrow's allocator when they are imported; otherwise both start threads.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
-# Chunk follows chunk: memory given back at once is faulted in again, page by page.
-os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
-
 import ctypes
 import gc
 import importlib
 import importlib.util
+import os
 import pkgutil
 import socket
 import sys
 import zipimport
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+NAME = "ingestd-worker"
+"""What Spark's workers, and the daemon that they are forked from, are called."""
 _ARCHIVES = (".zip", ".jar", ".egg")
 _PRELOADED = (
     "importlib.metadata",  # asked for by every invalidate_caches()
@@ -43,6 +38,14 @@ _PACKAGES = (
     "ingestd.paimon",
     "ingestd.ingest",
 )
+_ENVIRONMENT: Mapping[str, str] = {
+    # Read by numpy and by Arrow's allocator when they are imported; otherwise both start threads.
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    # Chunk follows chunk: memory given back at once is faulted in again, page by page.
+    "MIMALLOC_PURGE_DELAY": "10000",
+}
+_SET_NAME = 15  # of prctl.h
 _GARBAGE_OBJECTS = 1_000_000
 _MALLOC_TRIM_THRESHOLD, _MALLOC_TOP_PAD, _MALLOC_MMAP_THRESHOLD = -1, -2, -3  # of malloc.h
 _KEPT_BYTES = 256 << 20
@@ -52,6 +55,7 @@ _TASKS = "pyspark.worker"
 
 def main() -> None:
     """Prepare this process and serve forks until Spark closes the pipe."""
+    name_process(NAME)
     forget_archives()
     tasks = sys.argv[1:] == [_TASKS]  # Spark has daemons for planning too, which need none of it
     if tasks:
@@ -65,6 +69,19 @@ def main() -> None:
         gc.set_threshold(_GARBAGE_OBJECTS)
         keep_memory()
     daemon.manager()
+
+
+def prepare_imports() -> None:
+    """Set what heavy packages read when they are imported."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
+def name_process(name: str) -> None:
+    """Call this process so where its threads are listed (Linux only)."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_SET_NAME, name.encode())
 
 
 def forget_archives() -> None:
@@ -84,7 +101,8 @@ def forget_archives() -> None:
 
 
 def preload(more: Sequence[str] = ()) -> None:
-    """Import everything that a task may need, and `more`."""
+    """Import everything that a task may need, and `more`, without starting a thread."""
+    prepare_imports()
     for name in (*_PRELOADED, *_modules(), _STAGES, *more):
         importlib.import_module(name)
 

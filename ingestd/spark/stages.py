@@ -8,7 +8,8 @@ try the hopeless task again; anything else raises, and Spark retries the task.
 import os
 import pickle
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
@@ -18,11 +19,12 @@ from pyspark.errors import PySparkException
 from ingestd.errors import FatalError, RetryableError
 from ingestd.ingest.context import BatchContext
 from ingestd.ingest.decode_stage import decode_ranges
+from ingestd.ingest.discovery import KeptChunk
 from ingestd.ingest.outcome import WriteOutcome
 from ingestd.ingest.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.failure import last_cause, raised_error
-from ingestd.spark.hand_over import collect, leave, shared_folder
+from ingestd.spark.hand_over import FolderShelf, collect, leave, shared_folder
 from ingestd.spark.spool import Spool
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
@@ -34,13 +36,20 @@ class DecodeTask:
 
     context: BatchContext
     folder: str | None
+    kept: Sequence[KeptChunk] = ()
 
     def __call__(
         self, task_index: int, ranges: Iterator[OffsetRange]
     ) -> Iterator[tuple[int, bytes]]:
         """Pairs for the shuffle; a fatal error becomes one pair that carries it."""
         try:
-            pairs = decode_ranges(self.context, list(ranges), task_index=task_index)
+            pairs = decode_ranges(
+                self.context,
+                list(ranges),
+                task_index=task_index,
+                shelf=None if self.folder is None else FolderShelf(self.folder),
+                kept=self.kept,
+            )
             yield from leave(pairs, self.folder)
         except FatalError as error:
             yield task_index % self.context.slots, _ERROR_MARK + pickle.dumps(error)
@@ -68,22 +77,36 @@ class WriteTask:
             yield error
 
 
+@contextmanager
+def hand_over_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Iterator[str | None]:
+    """The folder in which the tasks of all runs of a batch leave files for each other.
+
+    None where they do not share a machine, or where there is nothing to hand over.
+    """
+    with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as folder:
+        yield folder
+
+
 def run_stages(
-    spark: SparkContext, context: BatchContext, groups: list[list[OffsetRange]]
+    spark: SparkContext,
+    context: BatchContext,
+    groups: list[list[OffsetRange]],
+    folder: str | None,
+    kept: Sequence[KeptChunk] = (),
 ) -> list[WriteOutcome]:
     """Run both stages over `groups` (one stage 1 task each) and return what was written.
 
-    One group skips the shuffle: both stages share a task. Raises the first `FatalError` of any
-    task; what other tasks wrote by then stays behind as orphan files. Any other failure that
-    outlived Spark's tries is the error that the task raised, or a `RetryableError`.
+    `folder` is that of `hand_over_folder`, `kept` what earlier runs of the batch left in it. One
+    group skips the shuffle: both stages share a task. Raises the first `FatalError` of any task;
+    what other tasks wrote by then stays behind as orphan files. Any other failure that outlived
+    Spark's tries is the error that the task raised, or a `RetryableError`.
     """
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     try:
-        with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as folder:
-            pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(context, folder)))
-            if len(groups) > 1:
-                pairs = pairs.partitionBy(context.slots, _slot)
-            results = pairs.mapPartitions(WriteTask(context)).collect()
+        pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(context, folder, kept)))
+        if len(groups) > 1:
+            pairs = pairs.partitionBy(context.slots, _slot)
+        results = pairs.mapPartitions(WriteTask(context)).collect()
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
         raise raised_error(text) or RetryableError(f"a task failed: {last_cause(text)}") from error

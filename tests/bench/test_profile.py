@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench import profile_worker
-from bench.profile import _growth, markdown
+from bench.profile import _growth
+from bench.profile_page import kept_profile, markdown, store
 from bench.profile_threads import JVM, WORKER, _thread_kind
 from bench.profile_worker import GENERATORS, STEPS, replace, watch, watched_generator
 
@@ -15,6 +16,7 @@ FOUND = {
     "records": 750_000,
     "batch": 250_000,
     "cores": 2,
+    "date": "2026-11-21",
     "processes": {"worker": 4.0, "JVM": 1.0, "broker": 0.5},
     "steps": {"decode": 1.25},
     "threads": {"JVM: tasks": 0.5},
@@ -28,9 +30,16 @@ FOUND = {
 
 def test_the_page_tells_the_cpu_without_the_broker_and_every_row() -> None:
     page = markdown(FOUND)
-    assert "5.00 us of CPU a record without the broker" in page
+    assert "2 cores, 2026-11-21: 5.00 us of CPU a record without the broker" in page
     for row in ("| decode | 1.25 |", "| broker | 0.50 |", "| a worker, peak RSS | 250.00 |"):
         assert row in page
+
+
+def test_the_profile_that_is_kept_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "results" / "profile.json"
+    assert kept_profile(file) == "Not measured."
+    store(FOUND, file)
+    assert kept_profile(file) == markdown(FOUND)
 
 
 def test_sums_before_the_warm_batches_do_not_count() -> None:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
 EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "40000"))
 KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "6"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
-WORKER = "ingestd.spark.nursery"
+WORKER = "ingestd-worker"
 
 
 @pytest.mark.timeout(3000)

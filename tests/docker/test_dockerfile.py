@@ -76,6 +76,14 @@ def test_a_read_only_root_is_enough() -> None:
     assert "PYTHONDONTWRITEBYTECODE=1" in environment
 
 
+def test_the_archive_of_classes_is_made_where_the_daemon_looks_for_it() -> None:
+    (environment,) = FINAL.values("ENV")
+    steps = [kind for kind, _ in FINAL.steps]
+    assert "INGESTD_CLASS_ARCHIVE=/opt/ingestd/classes" in environment
+    assert FINAL.values("RUN")[-1] == "/opt/ingestd/bin/python -m ingestd.spark.training"
+    assert steps.index("ENV") < len(steps) - 1 - steps[::-1].index("RUN") < steps.index("USER")
+
+
 def test_what_is_copied_is_let_through_to_the_builder() -> None:
     allowed = {
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] == "!"

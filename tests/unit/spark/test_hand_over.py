@@ -8,7 +8,8 @@ import pytest
 
 from ingestd.errors import RetryableError
 from ingestd.ingest.blobs import Blob
-from ingestd.spark.hand_over import collect, leave, shared_folder
+from ingestd.spark import hand_over
+from ingestd.spark.hand_over import FolderShelf, collect, leave, shared_folder
 
 LARGE = [bytes([n]) * (40_000 + n) for n in range(4)]
 PAIRS: list[tuple[int, Blob]] = [
@@ -23,6 +24,10 @@ PAIRS: list[tuple[int, Blob]] = [
 def arrived(pairs: list[tuple[int, bytes]], slot: int) -> list[bytes]:
     blobs = collect(blob for where, blob in pairs if where == slot)
     return sorted(bytes(memoryview(blob)) for blob in blobs)
+
+
+def wait_for_removal() -> None:
+    hand_over._remover.submit(int).result(60)
 
 
 def test_blobs_arrive_at_their_slots_through_files(tmp_path: Path) -> None:
@@ -55,6 +60,7 @@ def test_the_folder_goes_with_the_batch_whatever_happens_in_it(tmp_path: Path) -
     with pytest.raises(KeyError), shared_folder(str(tmp_path)) as folder:
         list(leave(PAIRS, folder))
         raise KeyError
+    wait_for_removal()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,6 +87,8 @@ def test_without_a_parent_there_is_no_folder() -> None:
 def test_mapped_blobs_outlive_the_folder(tmp_path: Path) -> None:
     with shared_folder(str(tmp_path)) as folder:
         blobs = list(collect(blob for _, blob in leave(PAIRS[:1], folder)))
+    wait_for_removal()
+    assert list(tmp_path.iterdir()) == []
     assert [bytes(memoryview(blob)) for blob in blobs] == [LARGE[0]]
 
 
@@ -98,3 +106,17 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(RetryableError, match="was it cleaned"):
         arrived(pairs, 0)
+
+
+def test_a_shelf_gives_back_what_was_put_there(tmp_path: Path) -> None:
+    shelf = FolderShelf(str(tmp_path))
+    names = [shelf.put(pa.py_buffer(one)) for one in LARGE]
+    assert None not in names
+    assert [bytes(memoryview(shelf.get(str(name)) or b"")) for name in names] == LARGE
+
+
+def test_a_shelf_without_room_keeps_nothing_and_one_that_is_gone_has_nothing(
+    tmp_path: Path,
+) -> None:
+    assert FolderShelf(str(tmp_path / "gone")).put(LARGE[0]) is None
+    assert FolderShelf(str(tmp_path)).get(str(tmp_path / "gone")) is None

@@ -11,7 +11,7 @@ import pytest
 
 from ingestd.spark import nursery_start
 from ingestd.spark.nursery import extend_path, receive
-from ingestd.spark.nursery_start import Nursery, start_nursery
+from ingestd.spark.nursery_start import Nursery, open_nursery
 
 PROBE = """
 import os, sys
@@ -21,8 +21,9 @@ print(os.getppid(), "pyarrow.parquet" in sys.modules, os.environ["MARK"], sys.ar
 
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
-    found = start_nursery()
+    found = open_nursery()
     assert found is not None
+    found.spawn()
     yield found
     found.close()
 
@@ -55,6 +56,7 @@ def test_a_daemon_of_spark_s_is_a_fork_that_ends_with_its_standard_input(nursery
         pid = int.from_bytes(worker.recv(4), "big")
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
         assert b"ingestd.spark.nursery" in command
+        assert Path(f"/proc/{pid}/comm").read_text() == "ingestd-worker\n"
     asked.stdin.close()
     assert asked.stdout.read() == b""
     assert asked.wait(60) == 0
@@ -103,15 +105,62 @@ def test_without_a_nursery_the_shim_becomes_python(nursery: Nursery, tmp_path: P
 
 
 def test_the_nursery_removes_its_door_when_the_driver_has_gone() -> None:
-    found = start_nursery()
+    found = open_nursery()
     assert found is not None
+    found.spawn()
     folder = Path(found.variables["INGESTD_NURSERY"]).parent
-    stdin = found._process.stdin
-    assert stdin is not None
     assert folder.exists()
-    stdin.close()  # as the end of the driver does, whatever ended it
-    assert found._process.wait(60) == 0
+    os.close(found._end)  # as the end of the driver does, whatever ended it
+    found._end = -1
+    assert found._wait is not None
+    assert found._wait() == 0
     assert not folder.exists()
+
+
+DRIVER = """
+import os, subprocess, sys
+from ingestd.spark.nursery_start import open_nursery
+
+nursery = open_nursery()
+secret = os.memfd_create("secret")
+asked = subprocess.Popen(
+    [nursery.variables["PYSPARK_PYTHON"], "-m", "pyspark.daemon", "pyspark.worker"],
+    env={**os.environ, **nursery.variables},
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+)
+import ingestd.daemon.service
+import threading
+assert threading.active_count() == len(os.listdir("/proc/self/task")) == 1
+nursery.fork([secret, asked.stdin.fileno(), asked.stdout.fileno()])
+nursery.fork()
+nursery.spawn()
+(child,) = [pid for pid in map(int, subprocess.check_output(
+    ["pgrep", "-P", str(os.getpid())]).split()) if pid != asked.pid
+    and open(f"/proc/{pid}/comm").read() != "pgrep\\n"]
+assert int.from_bytes(asked.stdout.read(4), "big"), "the fork came and served who had waited"
+print(open(f"/proc/{child}/comm").read().strip())
+files = [os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")]
+print(any("secret" in name for name in files))
+asked.stdin.close()
+print(asked.wait(60))
+nursery.close()
+print(os.path.exists(os.path.dirname(nursery.variables["INGESTD_NURSERY"])))
+"""
+
+
+def test_a_driver_without_threads_becomes_one_by_a_fork_and_who_came_early_is_served() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["ingestd-nursery", "False", "0", "False"], done.stderr
+
+
+def test_a_door_that_nobody_came_to_serve_goes_with_its_folder() -> None:
+    found = open_nursery()
+    assert found is not None
+    found.close()
+    assert not Path(found.variables["INGESTD_NURSERY"]).parent.exists()
 
 
 def test_a_request_that_is_cut_off_leaves_no_streams_open() -> None:

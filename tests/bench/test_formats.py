@@ -1,0 +1,33 @@
+"""The messages of the format benchmark are read without a rejection, all to the same changes."""
+
+import numpy as np
+import pytest
+
+from bench.format_messages import FORMATS, changes, messages
+from bench.formats import decode_seconds
+from ingestd.cdc.base import DATA_FORMATS, RecordChunk, load_data_format
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_change_is_a_row(name: str) -> None:
+    found = changes(60)
+    texts = messages(name, found)
+    offsets = np.arange(len(texts), dtype=np.int64)
+    keys, values = [key for key, _ in texts], [value for _, value in texts]
+    chunk = RecordChunk("shop.inv.item", 0, offsets, offsets, [*keys], [*values], None)
+    [batch] = load_data_format(name).decode(chunk, {}, {}).batches
+    wanted = {"c": 0, "u": 2, "d": 3}
+    if name not in ("json", "raw"):
+        assert batch.row_kind.tolist() == [wanted[operation] for _, operation, _, _ in found]
+    assert batch.offset.tolist() == offsets.tolist()
+
+
+def test_all_json_formats_are_measured() -> None:
+    assert set(FORMATS) == {
+        name for name in DATA_FORMATS if name.endswith(("json", "bson")) or name == "raw"
+    }
+
+
+def test_rejected_records_are_no_figure() -> None:
+    with pytest.raises(ValueError, match="maxwell-json"):
+        decode_seconds("maxwell-json", [(b"{}", b"{")], 1)
