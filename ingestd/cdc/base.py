@@ -6,7 +6,7 @@ when asked for. Nothing here knows how a message looks.
 
 import importlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.cdc.schema_lookup import Framing, SchemaLookup
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataType
 
+_CONFLUENT = Framing()
 UNKNOWN_POSITION = -1
 """Source position of a change whose place in the log of the database is not known."""
 
@@ -30,7 +32,7 @@ class SourceTable(NamedTuple):
 
 
 KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
-"""Column types by source table and column name."""
+"""Column types by source table and column name; NOT NULL says that a column is part of the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,19 @@ class Decoded:
     control: int
 
 
+@dataclass(frozen=True, slots=True)
+class FormatSettings:
+    """What the configuration of a source says of its messages.
+
+    `type_mapping` are names of `ingestd.cdc.type_mapping`. `schemas` is where data formats with
+    registered schemas look them up, `framing` how their messages name them.
+    """
+
+    type_mapping: frozenset[str] = frozenset()
+    schemas: SchemaLookup | None = None
+    framing: Framing = _CONFLUENT
+
+
 class DataFormat(Protocol):
     """Decodes the messages of one wire format; may keep caches, never results."""
 
@@ -133,11 +148,33 @@ class DataFormat(Protocol):
 
 
 _THREAD = threading.local()
-DATA_FORMATS: Mapping[str, str] = {"debezium-json": "ingestd.cdc.debezium_json"}
-"""Module of each data format; it has `new_format()`."""
+DATA_FORMATS: Mapping[str, str] = {
+    "avro": "ingestd.cdc.avro",
+    "debezium-avro": "ingestd.cdc.debezium_avro",
+    "aliyun-json": "ingestd.cdc.aliyun_json",
+    "aws-dms-json": "ingestd.cdc.aws_dms_json",
+    "canal-json": "ingestd.cdc.canal_json",
+    "debezium-bson": "ingestd.cdc.debezium_bson",
+    "debezium-flat-json": "ingestd.cdc.debezium_flat_json",
+    "debezium-json": "ingestd.cdc.debezium_json",
+    "json": "ingestd.cdc.plain_json",
+    "maxwell-json": "ingestd.cdc.maxwell_json",
+    "ogg-json": "ingestd.cdc.ogg_json",
+    "protobuf": "ingestd.cdc.protobuf",
+    "raw": "ingestd.cdc.raw",
+}
+"""Module of each data format; it has `new_format(settings)`."""
+REGISTERED = frozenset({"debezium-avro", "avro", "protobuf"})
+"""Data formats whose messages can only be read with the schemas of a registry."""
+
+FRAMED = frozenset(name for name in DATA_FORMATS if name.endswith("json"))
+"""Data formats whose messages may have a registered schema, but can be read without."""
+_FRAMED_JSON = "ingestd.cdc.framed_json"
+
+_NO_SETTINGS = FormatSettings()
 
 
-def load_data_format(name: str) -> DataFormat:
+def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> DataFormat:
     """A new instance of a data format; ConfigError lists the names that exist.
 
     An instance remembers what it learnt of tables: use one for all chunks of a source.
@@ -147,17 +184,23 @@ def load_data_format(name: str) -> DataFormat:
         raise ConfigError(
             f"there is no data format {name!r}; choose one of {', '.join(sorted(DATA_FORMATS))}"
         )
-    data_format: DataFormat = importlib.import_module(module).new_format()
+    data_format: DataFormat = importlib.import_module(module).new_format(settings)
+    if settings.schemas is not None and name in FRAMED:
+        framed: DataFormat = importlib.import_module(_FRAMED_JSON).new_format(data_format, settings)
+        return framed
     return data_format
 
 
-def shared_data_format(name: str, source: str) -> DataFormat:
+def shared_data_format(
+    name: str, source: str, settings: FormatSettings = _NO_SETTINGS
+) -> DataFormat:
     """The instance that this thread keeps for a source, so that later tasks need not learn again.
 
     ConfigError lists the names that exist.
     """
-    kept: dict[tuple[str, str], DataFormat] = _THREAD.__dict__.setdefault("formats", {})
-    found = kept.get((name, source))
+    kept: dict[Hashable, DataFormat] = _THREAD.__dict__.setdefault("formats", {})
+    which = (name, source, settings)
+    found = kept.get(which)
     if found is None:
-        found = kept[name, source] = load_data_format(name)
+        found = kept[which] = load_data_format(name, settings)
     return found

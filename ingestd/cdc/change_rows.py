@@ -73,9 +73,12 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
         if column.column is None:
             continue
         values = column.values_of(laid_out.rows)
-        if is_absent(values):
+        untouched = _untouched(values, laid_out.kinds) if plan.partial else None
+        if untouched is None and is_absent(values):
             continue
         array, left_out = read_column(column, values)
+        if untouched is not None:
+            left_out = untouched if left_out is None else left_out | untouched
         columns[column.name] = array
         types[column.name] = column.column.table_type.as_nullable()
         if left_out is not None:
@@ -137,6 +140,13 @@ def _joined_marks(batches: Sequence[ChangeBatch]) -> dict[str, Marks]:
     }
 
 
+def _untouched(values: Sequence[Value], kinds: npt.NDArray[np.int8]) -> Marks | None:
+    """Marks the updates that lack the column; None if there are none."""
+    absent = np.fromiter((value is UNSET for value in values), np.bool_, len(values))
+    absent &= kinds == RowKind.UPDATE_AFTER
+    return absent if absent.any() else None
+
+
 def is_absent(values: Sequence[Value]) -> bool:
     """Whether no row has the column."""
     return values[0] is UNSET and all(value is UNSET for value in values)
@@ -183,6 +193,11 @@ def _deleted_row(plan: RowPlan, events: Events, index: int) -> Row:
     if plan.key_values is not None and events.keys is not None:
         return plan.key_only_row(plan.key_values(events.keys[index]))
     before = events.changes[index].before
+    if before is not None and plan.key_values is not None:
+        values = plan.key_values(before)
+        if UNSET not in values:
+            return plan.key_only_row(values)
+        before = None
     if before is None:
         message = "a delete has neither a message key nor a before image: no row to delete"
         raise refuse("key", "missing_key", message)
@@ -227,13 +242,21 @@ def _moved(plan: RowPlan, events: Events, laid_out: LaidOut) -> list[tuple[int, 
     rows = list(map(laid_out.rows.__getitem__, updates))
     if all(_equal(befores, rows, attribute) for attribute in plan.key_attributes):
         return []
+    news = list(map(plan.key_values, rows))
     return [
         (index, old)
         for index, old, new in zip(
-            updates, map(plan.key_values, befores), map(plan.key_values, rows), strict=True
+            updates, map(_old_key, map(plan.key_values, befores), news), news, strict=True
         )
         if old != new and None not in old and UNSET not in old
     ]
+
+
+def _old_key(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key in a before image, which may lack what did not change."""
+    if UNSET not in old:
+        return old
+    return tuple(b if a is UNSET else a for a, b in zip(old, new, strict=True))
 
 
 def _equal(befores: list[Row], rows: list[Row], attribute: str) -> bool:

@@ -15,6 +15,7 @@ from ingestd.cdc.json_inference import Kinds, default_kinds, kinds_of, resolve_t
 from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan, check_name, make_plan
+from ingestd.cdc.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
 from ingestd.cdc.wire_column import STRING, Meaning, WireColumn
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
@@ -42,7 +43,8 @@ class TableMemory:
     """What is known of a table's messages of one schema and one form of key.
 
     `value_columns` and `key_columns` are those of the schema in the messages, None without one.
-    `module` is what native plans are made with.
+    `module` is what native plans are made with. `type_mapping` are names of `type_mapping`.
+    `partial` says that updates leave out columns that they did not touch.
     """
 
     source: SourceTable
@@ -54,6 +56,13 @@ class TableMemory:
     known: Types = field(default_factory=dict)
     declared: Types = field(default_factory=dict)
     module: NativeModule | None = None
+    type_mapping: frozenset[str] = frozenset()
+    partial: bool = False
+
+    def fixed(self, name: str) -> DataType | None:
+        """The type that the configuration wants a column to have."""
+        declared = self.declared.get(name)
+        return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
     def is_current(self, known: Types, declared: Types) -> bool:
         """Whether the plan was made for these types."""
@@ -118,7 +127,9 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
         kinds[name] = frozenset(counts.get(name, ()))
         if column is not None and memory.value_columns is not None:
             kinds[name] |= default_kinds(column)
-    return make_plan(memory.source, columns, kinds, memory.key_names, memory.module)
+    return make_plan(
+        memory.source, columns, kinds, memory.key_names, memory.module, partial=memory.partial
+    )
 
 
 def _schema_columns(
@@ -133,8 +144,18 @@ def _schema_columns(
         column = natural.get(name) or WireColumn(name, STRING, Meaning.JSON)
         if name in memory.key_names and column.data_type.root in _KEY_TYPES:
             column = replace(column, data_type=_KEY_TYPES[column.data_type.root])
-        columns[name] = _as_declared(column, memory.declared.get(name))
+        columns[name] = _as_declared(_sized(column, memory), memory.fixed(name))
     return columns
+
+
+def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
+    """With the size of the table's decimals, where the message's own does not count."""
+    known = memory.known.get(column.name)
+    if known is None or known.root != "DECIMAL" or column.data_type.root != "DECIMAL":
+        return column
+    if column.sized and DECIMAL_NO_CHANGE not in memory.type_mapping:
+        return column
+    return replace(column, data_type=known.as_nullable())
 
 
 def _as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
@@ -142,15 +163,18 @@ def _as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
         return column
     if column.text and declared.root in CHARACTER_ROOTS:
         return WireColumn(column.name, declared)
+    if column.meaning is Meaning.SOURCE_TEXT:
+        return replace(column, data_type=declared.as_nullable())
     return replace(column, declared=declared)
 
 
 def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, WireColumn | None]:
     columns: dict[str, WireColumn | None] = {}
-    for name in dict.fromkeys([*counts, *memory.key_names]):
+    untouched = memory.known if memory.partial else ()
+    for name in dict.fromkeys([*counts, *memory.key_names, *untouched]):
         data_type = resolve_type(
             counts.get(name, Counter()),
-            memory.declared.get(name),
+            memory.fixed(name),
             memory.known.get(name),
             is_key=name in memory.key_names,
         )

@@ -64,9 +64,16 @@ def row_columns(envelope: Schema) -> tuple[WireColumn, ...] | None:
 def struct_columns(schema: Schema) -> tuple[WireColumn, ...]:
     """Columns of a struct's fields, in their order. Raises ConnectSchemaError."""
     try:
-        return tuple(_column(field["field"], field) for field in schema["fields"])
+        return tuple(_column(_name(field), field) for field in schema["fields"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConnectSchemaError(f"the schema of the message cannot be read: {error!r}") from error
+
+
+def _name(field: Schema) -> str:
+    name = field["field"]
+    if not isinstance(name, str):
+        raise ConnectSchemaError(f"{name!r} is no name of a field")
+    return name
 
 
 def _column(name: str, schema: Schema) -> WireColumn:
@@ -81,17 +88,17 @@ def _physical(name: str, schema: Schema) -> WireColumn:
     data_type = _PHYSICAL.get(kind)
     if data_type is not None:
         return WireColumn(name, data_type)
-    if kind == "array":
+    if kind == "array" and "items" in schema:
         element = _column("element", schema["items"])
         if element.meaning is not Meaning.JSON and element.element is None:
             return WireColumn(name, DataType("ARRAY", element=element.data_type), element=element)
-    elif kind == "map" and schema["keys"]["type"] == "string":
+    elif kind == "map" and schema.get("keys", {}).get("type") == "string" and "values" in schema:
         element = _column("value", schema["values"])
         if element.meaning is not Meaning.JSON and element.element is None:
             key = STRING.not_null()
             data_type = DataType("MAP", key=key, value=element.data_type)
             return WireColumn(name, data_type, element=element)
-    elif kind not in {"struct", "map"}:
+    elif kind not in {"struct", "map", "array"}:
         raise ConnectSchemaError(f"field {name} has the unknown type {kind!r}")
     return WireColumn(name, STRING, Meaning.JSON)
 

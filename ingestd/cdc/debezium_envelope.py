@@ -59,10 +59,14 @@ class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Envelopes:
-    """Takes wrappers off messages and remembers them. `is_key` tells keys from values."""
+    """Takes wrappers off messages and remembers them. `is_key` tells keys from values.
 
-    def __init__(self, *, is_key: bool) -> None:
+    With `is_row` the payload of a value is the row itself, as that of a key always is.
+    """
+
+    def __init__(self, *, is_key: bool, is_row: bool = False) -> None:
         self._is_key = is_key
+        self._is_row = is_key or is_row
         self._part = "message key" if is_key else "message value"
         self._shapes: dict[tuple[bytes, bytes], Shape] = {}
         self._latest = BARE
@@ -113,7 +117,7 @@ class Envelopes:
                 return BARE
             if not is_connect_schema(document):
                 return Shape(*around, None)
-            columns = struct_columns(document) if self._is_key else row_columns(document)
+            columns = struct_columns(document) if self._is_row else row_columns(document)
             return Shape(*around, columns)
         except (ConnectSchemaError, ValueError, RecursionError) as error:
             message = f"the schema in the {self._part} cannot be read: {error}"

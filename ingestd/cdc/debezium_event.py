@@ -66,7 +66,7 @@ def read_event(payload: bytes, topic: str) -> Event | None:
     except PARSE_ERRORS as error:
         raise RecordError(explain(error, _PART)) from error
     if is_null(head.op):
-        if _is_control(head, topic):
+        if is_control(head, topic):
             return None
         raise refuse("decode", "missing_op", f"the {_PART} has no field op: no Debezium event")
     operation = _operation(head)
@@ -76,8 +76,10 @@ def read_event(payload: bytes, topic: str) -> Event | None:
     return Event(head, source, position, operation == _TRUNCATE)
 
 
-def _is_control(head: Head, topic: str) -> bool:
+def is_control(head: Head, topic: str) -> bool:
     """Heartbeats, schema changes and borders of transactions have no operation."""
+    if not is_null(head.op):
+        return False
     if topic.startswith(_HEARTBEAT_TOPIC):
         return True
     if not is_null(head.ddl) or not is_null(head.table_changes):

@@ -1,21 +1,24 @@
 """Data format `debezium-json`: Debezium change events in JSON, with or without their schemas.
 
+Flattened rows among them are told by the fields that the transform adds; a topic of nothing else
+is quicker to read as `debezium-flat-json`.
+
 A chunk whose messages are all alike (one table, one schema, no control messages) goes through the
 plan of the last one in a few calls. Any other chunk is taken apart message by message, grouped by
 table, schema and key, and learnt from.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
     Decoded,
+    FormatSettings,
     KnownColumns,
     RecordChunk,
     Rejected,
@@ -25,27 +28,23 @@ from ingestd.cdc.base import (
 from ingestd.cdc.column_learning import TableMemory
 from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
 from ingestd.cdc.debezium_event import Event, read_event
+from ingestd.cdc.debezium_flat_json import FlatRows, is_flat
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_key import MessageKeys
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native_module import NativeModule, native_module
-from ingestd.cdc.record_errors import (
-    PARSE_ERRORS,
-    RecordError,
-    explain,
-    refuse,
-    rejected,
-)
+from ingestd.cdc.record_errors import RecordError, rejected
 from ingestd.cdc.source_position import position_of
 from ingestd.cdc.table_messages import decode_if_alike, decode_messages
 
 _MAX_MEMORIES = 2000
-_decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 GroupKey = tuple[SourceTable, Shape, Shape | None, tuple[str, ...]]
 
 
-def new_format() -> "DebeziumJson":
+def new_format(settings: FormatSettings) -> "DebeziumJson":
     """A decoder that has learnt nothing yet."""
-    return DebeziumJson(native_module())
+    return DebeziumJson(native_module(), settings.type_mapping)
 
 
 @dataclass(slots=True)
@@ -71,18 +70,6 @@ class _Message:
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """A message key without its wrapper; `shape` is None when there is no key."""
-
-    shape: Shape | None
-    payload: bytes
-    names: tuple[str, ...]
-
-
-_NO_KEY = _Key(None, b"", ())
-
-
 class DebeziumJson:
     """Decoder of Debezium JSON; keeps what it learnt of tables, so use one for many chunks.
 
@@ -91,10 +78,14 @@ class DebeziumJson:
 
     name = "debezium-json"
 
-    def __init__(self, module: NativeModule | None) -> None:
+    def __init__(
+        self, module: NativeModule | None, type_mapping: frozenset[str] = frozenset()
+    ) -> None:
         self._module = module
+        self._type_mapping = type_mapping
         self._value_envelopes = Envelopes(is_key=False)
-        self._key_envelopes = Envelopes(is_key=True)
+        self._keys = MessageKeys()
+        self._flat = JsonChanges(self.name, FlatRows(), FormatSettings(type_mapping), module)
         self._memories: dict[GroupKey, TableMemory] = {}
         self._usual: dict[str, GroupKey] = {}
 
@@ -141,7 +132,7 @@ class DebeziumJson:
                 found = self._open(value, chunk.topic)
                 if found is None or found.event.is_truncate:
                     return None
-                opened = self._open_key(key)
+                opened = self._keys.open(key)
             except RecordError:
                 return None
             return (found.event.source, found.shape, opened.shape, opened.names)
@@ -150,7 +141,8 @@ class DebeziumJson:
     def _decode_apart(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> Decoded:
-        decoded, groups = self._sort(chunk)
+        flat: list[int] = []
+        decoded, groups = self._sort(chunk, flat)
         for group_key, group in groups.items():
             source = group_key[0]
             memory = self._memory(group_key)
@@ -167,11 +159,13 @@ class DebeziumJson:
                 self._usual[chunk.topic] = group_key
             for place, reason in bad.items():
                 decoded.rejected.append(rejected(chunk, group.indices[place], reason))
+        if flat:
+            decoded = _together(decoded, self._flat.decode(_picked(chunk, flat), known, declared))
         decoded.rejected.sort(key=lambda letter: letter.offset)
         return decoded
 
-    def _sort(self, chunk: RecordChunk) -> tuple[Decoded, dict[GroupKey, _Group]]:
-        """All records that are no row changes, and the others by group."""
+    def _sort(self, chunk: RecordChunk, flat: list[int]) -> tuple[Decoded, dict[GroupKey, _Group]]:
+        """All records that are no row changes, and the others by group; indices of `flat` ones."""
         rejects: list[Rejected] = []
         truncates: list[Truncate] = []
         groups: dict[GroupKey, _Group] = {}
@@ -184,11 +178,14 @@ class DebeziumJson:
                 elif found.event.is_truncate:
                     truncates.append(_truncate(chunk, index, found.event))
                 else:
-                    key = self._open_key(chunk.keys[index])
+                    key = self._keys.open(chunk.keys[index])
                     group_key = (found.event.source, found.shape, key.shape, key.names)
                     groups.setdefault(group_key, _Group()).add(index, found.payload, key.payload)
             except RecordError as error:
-                rejects.append(rejected(chunk, index, error.reason))
+                if value is not None and error.reason.code == "missing_op" and is_flat(value):
+                    flat.append(index)
+                else:
+                    rejects.append(rejected(chunk, index, error.reason))
         return Decoded([], rejects, truncates, control), groups
 
     def _open(self, value: bytes, topic: str) -> "_Message | None":
@@ -199,21 +196,6 @@ class DebeziumJson:
         event = read_event(payload, topic)
         return None if event is None else _Message(shape, payload, event)
 
-    def _open_key(self, key: bytes | None) -> "_Key":
-        if key is None:
-            return _NO_KEY
-        shape, payload = self._key_envelopes.open(key)
-        if payload == b"null":
-            return _NO_KEY
-        try:
-            names = tuple(_decode_key_fields(payload))
-        except msgspec.ValidationError as error:
-            message = "the message key is not a JSON object"
-            raise refuse("key", "not_an_object", message) from error
-        except PARSE_ERRORS as error:
-            raise RecordError(explain(error, "message key", "key")) from error
-        return _Key(shape, payload, names) if names else _NO_KEY
-
     def _memory(self, group_key: GroupKey) -> TableMemory:
         memory = self._memories.get(group_key)
         if memory is None:
@@ -222,7 +204,12 @@ class DebeziumJson:
                 self._memories.clear()
             key_columns = None if key_shape is None else key_shape.columns
             memory = TableMemory(
-                source, key_names, value_shape.columns, key_columns, module=self._module
+                source,
+                key_names,
+                value_shape.columns,
+                key_columns,
+                module=self._module,
+                type_mapping=self._type_mapping,
             )
             self._memories[group_key] = memory
         return memory
@@ -242,6 +229,28 @@ def _without_tombstones(
 def _all_there(texts: Sequence[bytes | None]) -> bool:
     """Whether none is missing. Asking for truth is much quicker than looking for None."""
     return all(texts) or None not in texts
+
+
+def _picked(chunk: RecordChunk, indices: list[int]) -> RecordChunk:
+    """Some records of a chunk, as if there were no others."""
+    return replace(
+        chunk,
+        offsets=chunk.offsets[indices],
+        timestamps=chunk.timestamps[indices],
+        keys=[chunk.keys[index] for index in indices],
+        values=[chunk.values[index] for index in indices],
+        headers=None,
+        sizes=None,
+    )
+
+
+def _together(one: Decoded, other: Decoded) -> Decoded:
+    return Decoded(
+        one.batches + other.batches,
+        one.rejected + other.rejected,
+        one.truncates + other.truncates,
+        one.control + other.control,
+    )
 
 
 def _truncate(chunk: RecordChunk, index: int, event: Event) -> Truncate:

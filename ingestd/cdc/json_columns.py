@@ -36,6 +36,7 @@ from ingestd.cdc.number_readers import (
     unscaled_reader,
     variable_decimal_reader,
 )
+from ingestd.cdc.source_text import SOURCE_MEANINGS, source_text_reader
 from ingestd.cdc.temporal_columns import read_integers, read_texts
 from ingestd.cdc.wire_column import Meaning, WireColumn
 from ingestd.errors import UnsupportedError
@@ -166,6 +167,7 @@ _BY_MEANING: Mapping[Meaning, _Choose] = {
     Meaning.VARIABLE_DECIMAL: variable_decimal_reader,
     Meaning.BITS: bits_reader,
     Meaning.JSON: _any_json,
+    **dict.fromkeys(SOURCE_MEANINGS, source_text_reader),
 }
 _BY_ROOT: Mapping[str, _Choose] = {
     **dict.fromkeys(CHARACTER_ROOTS, _text),

@@ -183,6 +183,13 @@ _MEANING_KINDS: Mapping[Meaning, Kinds] = {
     Meaning.UNSCALED: _TEXT,
     Meaning.VARIABLE_DECIMAL: frozenset({"object"}),
     Meaning.BITS: _TEXT,
+    Meaning.SOURCE_TEXT: frozenset({"numeral"}),
+    Meaning.LATIN1: _TEXT,
+    Meaning.UTF8: _TEXT,
+    Meaning.BIT_NUMBER: _TEXT,
+    Meaning.ENUM: _TEXT,
+    Meaning.LABEL_SET: _TEXT,
+    Meaning.GEOMETRY: _TEXT,
     Meaning.JSON: frozenset({"object"}),
 }
 _ROOT_KINDS: Mapping[str, Kinds] = {

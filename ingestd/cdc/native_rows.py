@@ -66,18 +66,20 @@ def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
         if keys is None:
             return None
     try:
-        return _batch(plan, _Messages(columns, keys, messages.offsets))
+        keyed = bool(plan.key_names)
+        return _batch(plan, _Messages(columns, keys, messages.offsets, keyed=keyed))
     except (*BUILD_ERRORS, *PARSE_ERRORS):
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Messages:
-    """Columns of message values and of message keys."""
+    """Columns of message values and of message keys; `keyed` if the table has a key."""
 
     values: Columns
     keys: Columns | None
     offsets: npt.NDArray[np.int64]
+    keyed: bool
 
     def cells(self, image: str, column: PlanColumn) -> Cells:
         """A column of an image. Raises _OddError if an absent value stands for another."""
@@ -91,15 +93,22 @@ class _Messages:
         seen = any(self.values[image, column.name].seen for image in self.row_images)
         return seen or column.default is not UNSET
 
+    def old_key_cells(self, column: PlanColumn) -> Cells:
+        """A key column of the images before. Raises _OddError if one of them lacks it."""
+        cells = self.cells(BEFORE, column)
+        if cells.seen < np.count_nonzero(flags(self.values[(BEFORE,)])):
+            raise _OddError(f"some images before lack {column.name}")
+        return cells
+
     @property
     def row_images(self) -> tuple[str, ...]:
         """The images that hold whole rows."""
-        return (BEFORE, AFTER) if self.keys is None else (AFTER,)
+        return (AFTER,) if self.keyed else (BEFORE, AFTER)
 
     def key_cells(self, column: PlanColumn) -> Cells:
-        """A column of the message keys."""
+        """A column of the message keys, or without them of the images before."""
         if self.keys is None:
-            raise _OddError("there are no message keys")
+            return self.old_key_cells(column)
         return to_cells(self.keys[(column.name,)], form_of(column), len(self.offsets))
 
 
@@ -148,6 +157,10 @@ def _rows(plan: RowPlan, messages: _Messages) -> _Rows:
         raise _OddError("a delete has an after image, or another change has none")
     if not plan.key_names:
         return _keyless_rows(plan, messages, kinds)
+    if messages.keys is None and (deletes & ~flags(messages.values[(BEFORE,)])).any():
+        raise _OddError("a delete has neither a message key nor a before image")
+    if plan.partial and (kinds == RowKind.UPDATE_AFTER).any():
+        _refuse_lacking(plan, messages)
     has_deletes = bool(deletes.any())
     cells = {
         column.name: messages.cells(AFTER, column)
@@ -159,6 +172,14 @@ def _rows(plan: RowPlan, messages: _Messages) -> _Rows:
     return _without_absent_columns(
         plan, messages, _with_moves(plan, messages, _Rows(cells, kinds, None))
     )
+
+
+def _refuse_lacking(plan: RowPlan, messages: _Messages) -> None:
+    """_OddError if a row lacks a column, of which the older value may still hold."""
+    rows = messages.values[(AFTER,)].seen
+    for column in plan.columns:
+        if column.reader is not None and messages.values[AFTER, column.name].seen < rows:
+            raise _OddError(f"some rows lack {column.name}")
 
 
 def _without_absent_columns(plan: RowPlan, messages: _Messages, rows: _Rows) -> _Rows:
@@ -183,9 +204,10 @@ def _key_columns(plan: RowPlan) -> list[PlanColumn]:
 def _key(column: PlanColumn, messages: _Messages, deletes: Marks | None) -> Cells:
     """Cells of a key column: of the rows, and of the message keys where there is no row."""
     cells = messages.cells(AFTER, column)
-    if not cells.seen:
+    rows = messages.values[(AFTER,)].seen
+    if not cells.seen and not (rows and messages.keys is None):
         cells = messages.key_cells(column)
-    elif cells.seen < messages.values[(AFTER,)].seen:
+    elif cells.seen < rows:
         raise _OddError(f"some rows lack {column.name}")
     elif deletes is not None:
         cells = choose(deletes, messages.key_cells(column), cells)
@@ -197,7 +219,7 @@ def _key(column: PlanColumn, messages: _Messages, deletes: Marks | None) -> Cell
 def _with_moves(plan: RowPlan, messages: _Messages, rows: _Rows) -> _Rows:
     """A row more, a DELETE of the old key, before each update that changed its key."""
     keys = _key_columns(plan)
-    old_keys = {column.name: messages.cells(BEFORE, column) for column in keys}
+    old_keys = {column.name: messages.old_key_cells(column) for column in keys}
     updates = (rows.kinds == RowKind.UPDATE_AFTER) & flags(messages.values[(BEFORE,)])
     unlike = np.zeros(len(updates), np.bool_)
     for name, old in old_keys.items():

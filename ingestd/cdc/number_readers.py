@@ -97,9 +97,14 @@ def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
         form = unscaled_form(scale, arrow_type)
         return ColumnReader(bytes, build, unavailable.find_bytes, form)
     if not base64 and kinds <= NUMBER_KINDS | TEXT_KINDS:
-        form = decimal_form(data_type)
-        return ColumnReader(Decimal, plain(arrow_type), unavailable.find_nothing, form)
+        return decimal_numbers(data_type)
     return raw_reader(lambda raw: raw_cells.decimal_cell(raw, scale, base64=base64), arrow_type)
+
+
+def decimal_numbers(data_type: DataType) -> ColumnReader:
+    """DECIMAL from numbers, in quotes or not."""
+    build, form = plain(to_arrow_type(data_type)), decimal_form(data_type)
+    return ColumnReader(Decimal, build, unavailable.find_nothing, form)
 
 
 def unscaled_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:

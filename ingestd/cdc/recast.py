@@ -40,12 +40,20 @@ def recast(array: Array, column: WireColumn) -> Array:
     if array.type == target:
         return array
     if declared.root in CHARACTER_ROOTS:
-        return _texts(array)
+        return _bit_texts(array) if column.meaning is Meaning.BITS else _texts(array)
     if declared.root in _TEMPORAL_ROOTS:
         return _temporal(array, column, declared)
     if declared.root == "DECIMAL" and column.data_type.root in INTEGER_ROOTS:
         return pa.array(array.to_pylist(), target)
     return array.cast(target)
+
+
+def _bit_texts(array: Array) -> Array:
+    """Bits as 0 and 1, of whole bytes."""
+    if pa.types.is_boolean(array.type):
+        return array.cast(pa.int8()).cast(pa.string())
+    cells = [None if v is None else "".join(f"{byte:08b}" for byte in v) for v in array.to_pylist()]
+    return pa.array(cells, pa.string())
 
 
 def _texts(array: Array) -> Array:

@@ -61,8 +61,10 @@ class RowPlan:
     """Decoders of one table's messages and the readers of its columns.
 
     The key, the key of a `before` image and a row have equal attributes for equal columns.
-    `key_values` is None when the table's messages have no key; `before` is then a whole row.
-    `native` is None if the messages can only be decoded in Python.
+    `key_values` is None when the table has no key; `before` is then a whole row. Where messages
+    have no key although the table has one, the key is in the images.
+    `native` is None if the messages can only be decoded in Python. `partial` says that an update
+    leaves out columns that it did not touch.
     """
 
     source: SourceTable
@@ -74,6 +76,7 @@ class RowPlan:
     key_attributes: tuple[str, ...]
     empty_row: Row
     native: NativePlans | None
+    partial: bool = False
 
     def key_only_row(self, values: Sequence[Any]) -> Row:
         """A row that has only the values of the key's fields, in the order of `key_names`."""
@@ -89,6 +92,8 @@ def make_plan(
     kinds: Mapping[str, Kinds],
     key_names: tuple[str, ...],
     module: NativeModule | None = None,
+    *,
+    partial: bool = False,
 ) -> RowPlan:
     """The plan for rows of these columns, each with the kinds its values have been seen to have.
 
@@ -116,6 +121,7 @@ def make_plan(
         key_attributes=attributes,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
         native=None if module is None else native_plans(module, source, plan_columns, key_columns),
+        partial=partial,
     )
 
 

@@ -26,6 +26,20 @@ class Meaning(Enum):
     """Nanoseconds of a day."""
     NANO_TIMESTAMP = "nano_timestamp"
     """Nanoseconds since 1970."""
+    SOURCE_TEXT = "source_text"
+    """Text as the source database prints values, or JSON numbers; never base64."""
+    LATIN1 = "latin1"
+    """Text each of whose characters is a byte."""
+    UTF8 = "utf8"
+    """Text whose UTF-8 bytes are the value."""
+    BIT_NUMBER = "bit_number"
+    """The integer that a bit string is; `WireColumn.width` bits."""
+    ENUM = "enum"
+    """A label, or its number in `WireColumn.labels`, from 1."""
+    LABEL_SET = "label_set"
+    """Labels with commas between them, or an integer with a bit for each of the labels."""
+    GEOMETRY = "geometry"
+    """Characters that are the bytes of a geometry as MySQL stores it."""
     JSON = "json"
     """Any JSON value, kept as the text that came."""
 
@@ -36,7 +50,8 @@ class WireColumn:
 
     `data_type` is what the values are by nature, `declared` what the configuration wants them to
     be. `text` says that values come as JSON text where the type would otherwise come as numbers.
-    `default` is the JSON text of the value that an absent field has.
+    `default` is the JSON text of the value that an absent field has. Without `sized` the type's
+    precision and scale are a guess. `labels` are those of an enumeration or a set.
     """
 
     name: str
@@ -48,6 +63,8 @@ class WireColumn:
     default: bytes | None = None
     declared: DataType | None = None
     element: "WireColumn | None" = None
+    sized: bool = True
+    labels: tuple[str, ...] = ()
 
     @property
     def table_type(self) -> DataType:

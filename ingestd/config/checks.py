@@ -2,21 +2,25 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path as FilePath
 
-from ingestd.cdc.base import DATA_FORMATS
+from ingestd.cdc.base import DATA_FORMATS, FRAMED, REGISTERED
 from ingestd.cdc.json_columns import refuse_unreadable
+from ingestd.cdc.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
 from ingestd.config.faults import Fault
 from ingestd.config.imagined_columns import imagined_columns, imagined_key
 from ingestd.config.model import CatalogSection, Config, SourceSection
+from ingestd.config.registry_section import registry_settings
 from ingestd.config.shape import nearest
 from ingestd.config.table_sections import DefaultsSection, TableSection
 from ingestd.errors import IngestdError
 from ingestd.ingest.context import RoutingConfig, TableSettings
 from ingestd.ingest.router import Router
 from ingestd.kafka.properties import KafkaSource, check_properties
+from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
-from ingestd.paimon.io.file_io import file_io_for
+from ingestd.paimon.io.file_io import file_io_for, is_local
 from ingestd.paimon.spec.options import core_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 
@@ -61,13 +65,34 @@ class _Checks:
         if source.format not in DATA_FORMATS:
             problem = f"unknown data format{nearest(source.format, DATA_FORMATS)}"
             self._add(("sources", name, "format"), problem)
+        with self._at("sources", name, "type_mapping"):
+            read_type_mapping(source.type_mapping, source.format)
+        self._check_registry(name, source)
+
+    def _check_registry(self, name: str, source: SourceSection) -> None:
+        section = source.schema_registry
+        if section.url and source.format not in REGISTERED | FRAMED:
+            problem = f"means nothing to the data format '{source.format}'"
+            self._add(("sources", name, "schema-registry"), problem)
+        elif section.url:
+            with self._at("sources", name, "schema-registry"):
+                check_registry(registry_settings(section, FilePath()))
+        elif source.format in REGISTERED:
+            problem = f"is needed with the data format '{source.format}'"
+            self._add(("sources", name, "schema-registry", "url"), problem)
+        elif section.model_fields_set:
+            self._add(("sources", name, "schema-registry", "url"), "is missing")
 
     def _check_warehouse(self) -> None:
         warehouse = self._config.warehouse
         with self._at("warehouse", "path"):
             file_io_for(warehouse.path)
-        with self._at("pipeline", "checkpoint"):
-            file_io_for(self._config.pipeline.checkpoint or "")
+        if warehouse.options:
+            with self._at("warehouse", "options"):
+                file_io_for(warehouse.path, warehouse.options)
+        if not is_local(self._config.pipeline.checkpoint or ""):
+            problem = "has to be a local directory; it may be lost, since tables know their offsets"
+            self._add(("pipeline", "checkpoint"), problem)
         with self._at("warehouse", "database"):
             check_database_name(warehouse.database)
         if warehouse.catalog.metastore not in METASTORES:

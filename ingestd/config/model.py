@@ -11,9 +11,13 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from ingestd.cdc.base import DATA_FORMATS
+from ingestd.config.registry_section import SchemaRegistrySection
 from ingestd.config.section import Section
 from ingestd.config.table_sections import DefaultsSection, RoutingSection, TableSection
 from ingestd.config.values import Address, Duration, Name, Names, Size, TableName, Texts
+
+_FORMATS = ", ".join(f"`{name}`" for name in sorted(DATA_FORMATS))
 
 
 class PipelineSection(Section):
@@ -27,8 +31,9 @@ class PipelineSection(Section):
     checkpoint: str | None = Field(
         default=None,
         min_length=1,
-        description="Directory of Spark's checkpoint; without it "
-        "`WAREHOUSE/.ingestd/NAME/checkpoint`.",
+        description="Local directory of Spark's checkpoint; without it "
+        "`WAREHOUSE/.ingestd/NAME/checkpoint`, or `ingestd/NAME/checkpoint` in the folder for "
+        "temporary files if the warehouse is in an object store. It may be lost at any time.",
     )
     trigger: Duration = Field(
         default=1.0, description="Least time between the starts of two micro-batches."
@@ -80,11 +85,17 @@ class WarehouseSection(Section):
 
     path: str = Field(
         min_length=1,
-        description="Root of the warehouse: a path, from this file's folder if relative, or a "
-        "`file:` URI.",
+        description="Root of the warehouse: a path, from this file's folder if relative, a `file:` "
+        "URI, or `s3://BUCKET/PATH`.",
     )
     database: str = Field(
         default="default", min_length=1, description="Database that gets the tables."
+    )
+    options: Texts = Field(
+        default_factory=dict,
+        repr=False,
+        description="Options of the object store that holds the path, under Paimon's names, as "
+        "`s3.endpoint`; what none says comes from the environment, as `AWS_ACCESS_KEY_ID`.",
     )
     catalog: CatalogSection = Field(
         default_factory=CatalogSection, description="How tables are found."
@@ -99,7 +110,15 @@ class SourceSection(Section):
         description="Properties of the Kafka client (librdkafka), verbatim; "
         "`bootstrap.servers` is needed.",
     )
-    format: str = Field(description="Data format of the messages: `debezium-json`.")
+    format: str = Field(description=f"Data format of the messages: {_FORMATS}.")
+    type_mapping: Names = Field(
+        default=(),
+        alias="type_mapping",
+        description="Other types than usual, by the names of Paimon's CDC: `tinyint1-not-bool`, "
+        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (`canal-json`, whose "
+        "messages name types of MySQL), `to-string`, `decimal-no-change` (JSON formats); "
+        "`to-nullable` and `allow-non-string-to-string` ask for what happens anyway.",
+    )
     topics: Names = Field(default=(), description="Names of the topics.")
     topic_pattern: str | None = Field(
         default=None,
@@ -108,6 +127,10 @@ class SourceSection(Section):
     )
     topic_exclude: Names = Field(
         default=(), description="Names of topics to leave out of `topic-pattern`."
+    )
+    schema_registry: SchemaRegistrySection = Field(
+        default_factory=SchemaRegistrySection,
+        description="Where schemas of messages are, for formats that need them.",
     )
     scan_startup_mode: Literal["earliest-offset", "latest-offset"] = Field(
         default="earliest-offset",
@@ -176,7 +199,8 @@ class ProcessingSection(Section):
         default=64 << 20,
         ge=0,
         description="Most bytes of hash indexes of dynamic buckets (4 a key) that each worker "
-        "keeps between batches; beyond it index files are read again.",
+        "keeps between batches, and as many of indexes of keys that move between partitions (20 a "
+        "key); beyond it index files, or the table's keys, are read again.",
     )
 
 
@@ -187,6 +211,12 @@ class RestartSection(Section):
     window: Duration = Field(default=600.0, gt=0, description="Older restarts are forgiven.")
     initial_backoff: Duration = Field(default=1.0, description="Wait before the first restart.")
     max_backoff: Duration = Field(default=60.0, description="The wait doubles up to this.")
+    batch_timeout: Duration = Field(
+        default=1800.0,
+        gt=0,
+        description="A micro-batch that takes longer makes `/livez` fail, so that whoever asks it "
+        "restarts the daemon.",
+    )
 
 
 class HttpSection(Section):

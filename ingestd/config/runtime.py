@@ -1,16 +1,20 @@
 """From the configuration to the frozen settings that everything below works with."""
 
+import tempfile
+from dataclasses import replace
 from pathlib import Path as FilePath
 
+from ingestd.cdc.type_mapping import read_type_mapping
 from ingestd.config.checks import routing_of, settings_of
 from ingestd.config.load import LoadedConfig
 from ingestd.config.model import CatalogSection, ProcessingSection, SourceSection
+from ingestd.config.registry_section import registered_formats
 from ingestd.ingest.context import SourceSettings
 from ingestd.ingest.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import CASE_SENSITIVE
 from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE
-from ingestd.paimon.io.file_io import absolute_path
+from ingestd.paimon.io.file_io import absolute_path, is_local
 
 
 def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
@@ -18,15 +22,18 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
     config = loaded.config
     pipeline = config.pipeline
     warehouse = _located(config.warehouse.path, loaded.folder)
-    checkpoint = pipeline.checkpoint or f"{warehouse}/.ingestd/{pipeline.name}/checkpoint"
+    checkpoint = pipeline.checkpoint or _checkpoint(warehouse, pipeline.name)
     return PipelineSettings(
         name=pipeline.name,
         warehouse=warehouse,
         metastore=config.warehouse.catalog.metastore,
-        catalog_options=_catalog_options(config.warehouse.catalog, loaded.folder),
+        catalog_options={
+            **_catalog_options(config.warehouse.catalog, loaded.folder),
+            **config.warehouse.options,
+        },
         database=config.warehouse.database,
         checkpoint=_located(checkpoint, loaded.folder),
-        sources={name: _source(name, one) for name, one in config.sources.items()},
+        sources={name: _source(name, one, loaded.folder) for name, one in config.sources.items()},
         routing=routing_of(config),
         defaults=settings_of(config.defaults),
         tables={name: settings_of(one) for name, one in config.tables.items()},
@@ -55,7 +62,7 @@ def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _source(name: str, section: SourceSection) -> SourceSettings:
+def _source(name: str, section: SourceSection, folder: FilePath) -> SourceSettings:
     kafka = KafkaSource(
         name=name,
         topics=section.topics,
@@ -65,7 +72,11 @@ def _source(name: str, section: SourceSection) -> SourceSettings:
         startup_mode=section.scan_startup_mode,
         on_offset_out_of_range=section.on_offset_out_of_range,
     )
-    return SourceSettings(kafka, section.format)
+    settings = replace(
+        registered_formats(section.schema_registry, folder),
+        type_mapping=read_type_mapping(section.type_mapping, section.format),
+    )
+    return SourceSettings(kafka, section.format, settings)
 
 
 def _limits(section: ProcessingSection) -> BatchLimits:
@@ -78,6 +89,13 @@ def _limits(section: ProcessingSection) -> BatchLimits:
         index_cache_bytes=section.index_cache_bytes,
         slots=section.write_tasks,
     )
+
+
+def _checkpoint(warehouse: str, name: str) -> str:
+    """Beside the tables; where that is no file system, a place that may be lost, as it may be."""
+    if is_local(warehouse):
+        return f"{warehouse}/.ingestd/{name}/checkpoint"
+    return f"{tempfile.gettempdir()}/ingestd/{name}/checkpoint"
 
 
 def _located(path: str, folder: FilePath) -> str:

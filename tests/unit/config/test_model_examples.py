@@ -40,12 +40,20 @@ def test_the_commented_example_shows_every_key() -> None:
     # Shown in comments: keys that exclude others which are shown.
     assert absent == {
         ".sources.shop.topics",
+        ".sources.shop.schema-registry",
         ".warehouse.catalog.uri",
         ".warehouse.catalog.warehouse",
         ".warehouse.catalog.token",
         ".warehouse.catalog.auth-file",
     }
-    for key in ("topics: [", "# uri: ", "# warehouse: ", "# token: ", "# auth-file: "):
+    for key in (
+        "topics: [",
+        "# schema-registry:",
+        "# uri: ",
+        "# warehouse: ",
+        "# token: ",
+        "# auth-file: ",
+    ):
         assert key in COMPLETE.read_text()
 
 

@@ -1,0 +1,84 @@
+"""Functions of pyarrow on arrays of any type, whose stubs know them for some types only."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.spec.arrow import Array
+
+Marks = npt.NDArray[np.bool_]
+
+take: Callable[[Array, Array], Array] = pc.take
+if_else: Callable[[Array, Any, Array], Array] = pc.if_else
+equal: Callable[[Array, Any], Array] = pc.equal
+nulls: Callable[..., Array] = pa.nulls
+byte_lengths: Callable[..., Array] = pc.binary_length
+to_array: Callable[..., Array] = pa.array
+make_list: Callable[..., Array] = pa.ListArray.from_arrays
+make_map: Callable[..., Array] = pa.MapArray.from_arrays
+make_struct: Callable[..., Array] = pa.StructArray.from_arrays
+py_buffer: Callable[[Any], pa.Buffer] = pa.py_buffer
+
+
+def marks_of(array: Array) -> Marks:
+    """Booleans as numpy has them, false for null."""
+    marks: Marks = array.fill_null(False).to_numpy(zero_copy_only=False)
+    return marks
+
+
+def valid_marks(array: Array) -> Marks:
+    """Which values are not null."""
+    return marks_of(array.is_valid())
+
+
+def take_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
+    """The values of these rows, null where a row is negative."""
+    return take(array, pa.array(rows, mask=rows < 0))
+
+
+def keep_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
+    """The values of these rows, which are in order and each there once."""
+    return array if len(rows) == len(array) else take(array, pa.array(rows))
+
+
+def flattened(array: Any) -> Any:  # noqa: ANN401  (an Arrow array of lists, maps or structs)
+    """Elements of lists one behind the other; members of structs as a list."""
+    return array.flatten()
+
+
+def members(array: Array) -> dict[str, Array]:
+    """The members of structs by name, null where the struct is; none of other arrays."""
+    if not pa.types.is_struct(array.type):
+        return {}
+    fields: Any = array.type
+    return dict(zip([field.name for field in fields], flattened(array), strict=True))
+
+
+def struct_of(arrays: Mapping[str, Array], rows: int) -> Array:
+    """Structs with these members."""
+    if not arrays:
+        return pa.array([{}] * rows, pa.struct([]))
+    return make_struct(list(arrays.values()), names=list(arrays))
+
+
+def entries(array: Array) -> tuple[Array, Array]:
+    """Keys and values of all maps one behind the other."""
+    whole: Any = take(array, pa.array(np.flatnonzero(valid_marks(array))))
+    return whole.keys, whole.items
+
+
+def list_lengths(array: Any) -> npt.NDArray[np.int64]:  # noqa: ANN401  (lists or maps)
+    """How many elements each list or map has, 0 for null."""
+    lengths: npt.NDArray[np.int64] = np.diff(array.offsets.to_numpy()).astype(np.int64)
+    return np.where(valid_marks(array), lengths, 0)
+
+
+def offsets_of(lengths: npt.NDArray[np.int64]) -> Array:
+    """Offsets of lists that are so long."""
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.array(offsets)

@@ -1,0 +1,160 @@
+"""Avro schemas as trees of nodes, with names resolved and what cannot be columns refused.
+
+Specification: Apache Avro 1.12, Schema Declaration. Defaults and aliases play no part: messages
+are read with the schema that they were written with.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_MAX_DEPTH = 64
+_MAX_NODES = 20_000
+"""Nodes of one schema; a name that is used often counts each time."""
+
+
+class AvroSchemaError(ValueError):
+    """A schema that is none, or one whose values have no columns; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AvroNode:
+    """A type of a schema.
+
+    `kind` is the name of a primitive or complex type, `nullable` for a union of null and one
+    other type, `union` for any other union. `properties` are all attributes of the declaration,
+    `children` the types of fields, items, values or branches in their order, `names` the fields
+    of a record or the symbols of an enum, `size` the bytes of a fixed, `null_at` the place of
+    null in a `nullable`.
+    """
+
+    kind: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    children: tuple["AvroNode", ...] = ()
+    names: tuple[str, ...] = ()
+    size: int = 0
+    null_at: int = 0
+
+    def child(self, name: str) -> "AvroNode | None":
+        """The type of a record's field, None if there is none of this name."""
+        return self.children[self.names.index(name)] if name in self.names else None
+
+    @property
+    def present(self) -> "AvroNode":
+        """The type of the values that are not null."""
+        return self.children[1 - self.null_at] if self.kind == "nullable" else self
+
+
+def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
+    """The tree of a schema; `references` are schemas whose named types it may use.
+
+    Raises AvroSchemaError.
+    """
+    parser = _Parser()
+    try:
+        for reference in references:
+            parser.declare(json.loads(reference))
+        return parser.node(json.loads(text), "", 0)
+    except AvroSchemaError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise AvroSchemaError(f"the Avro schema cannot be read: {error!r}") from error
+
+
+class _Parser:
+    """Knows the named types seen so far, as declarations with their namespaces."""
+
+    def __init__(self) -> None:
+        self._declared: dict[str, tuple[dict[str, Any], str]] = {}
+        self._open: set[str] = set()
+        self._count = 0
+
+    def declare(self, document: Any) -> None:  # noqa: ANN401  (any JSON)
+        """Take in the named types of a schema."""
+        self.node(document, "", 0)
+
+    def node(self, document: Any, namespace: str, depth: int) -> AvroNode:  # noqa: ANN401
+        """The node of a declaration."""
+        self._count += 1
+        if depth > _MAX_DEPTH or self._count > _MAX_NODES:
+            raise AvroSchemaError("the Avro schema is too deep or too large")
+        if isinstance(document, str):
+            return self._named(document, namespace, depth)
+        if isinstance(document, list):
+            return self._union(document, namespace, depth)
+        kind = document["type"]
+        if not isinstance(kind, str):
+            return self.node(kind, namespace, depth + 1)
+        if kind in PRIMITIVES:
+            return AvroNode(kind, document)
+        if kind in ("array", "map"):
+            inner = document["items" if kind == "array" else "values"]
+            return AvroNode(kind, document, (self.node(inner, namespace, depth + 1),))
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._declaration(document, namespace, depth)
+        return self._named(kind, namespace, depth)
+
+    def _named(self, name: str, namespace: str, depth: int) -> AvroNode:
+        if name in PRIMITIVES:
+            return AvroNode(name)
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        found = self._declared.get(full) or self._declared.get(name)
+        if found is None:
+            raise AvroSchemaError(f"the Avro schema uses the type {name!r}, which nobody declares")
+        return self._declaration(*found, depth)
+
+    def _declaration(self, document: dict[str, Any], namespace: str, depth: int) -> AvroNode:
+        name, namespace = _full_name(document, namespace)
+        kind = document["type"]
+        self._declared[name] = (document, namespace)
+        if kind == "enum":
+            symbols = tuple(str(symbol) for symbol in document["symbols"])
+            return AvroNode("enum", document, names=symbols)
+        if kind == "fixed":
+            return AvroNode("fixed", document, size=_size(document))
+        if name in self._open:
+            raise AvroSchemaError(f"the Avro type {name} contains itself: it has no columns")
+        self._open.add(name)
+        fields = document["fields"]
+        children = tuple(self.node(_type_of(one), namespace, depth + 1) for one in fields)
+        self._open.discard(name)
+        return AvroNode("record", document, children, tuple(str(one["name"]) for one in fields))
+
+    def _union(self, branches: list[Any], namespace: str, depth: int) -> AvroNode:
+        nodes = tuple(self.node(branch, namespace, depth + 1) for branch in branches)
+        kinds = [node.kind for node in nodes]
+        if len(nodes) == 1:
+            # A branch number stands before the value all the same.
+            return AvroNode("union", {}, nodes)
+        if len(nodes) == 2 and kinds.count("null") == 1:
+            return AvroNode("nullable", {}, nodes, null_at=kinds.index("null"))
+        if not nodes:
+            raise AvroSchemaError("the Avro schema has a union of nothing")
+        return AvroNode("union", {}, nodes)
+
+
+def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
+    """The type of a field; attributes that stand beside a primitive one belong to it."""
+    kind = declared["type"]
+    own = {name: value for name, value in declared.items() if name.startswith("connect.")}
+    if own and isinstance(kind, str) and kind in PRIMITIVES:
+        return {**own, "type": kind}
+    return kind
+
+
+def _full_name(document: dict[str, Any], namespace: str) -> tuple[str, str]:
+    """The full name of a declaration, and the namespace that holds inside."""
+    name = document["name"]
+    if "." in name:
+        return name, name.rpartition(".")[0]
+    inner = document.get("namespace", namespace) or ""
+    return (f"{inner}.{name}" if inner else name), inner
+
+
+def _size(document: dict[str, Any]) -> int:
+    size = document["size"]
+    if not isinstance(size, int) or not 0 <= size <= 1 << 20:
+        raise AvroSchemaError(f"the Avro type {document['name']} has the size {size!r}")
+    return size

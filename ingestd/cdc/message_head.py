@@ -1,0 +1,59 @@
+"""The outer fields of a message value: what the formats that are not Debezium's have in common."""
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
+
+_PART = "message value"
+_decode_names = msgspec.json.Decoder(list[str] | None).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+Head = TypeVar("Head", bound=msgspec.Struct)
+Value = TypeVar("Value")
+
+
+class HeadReader(Generic[Head]):
+    """Reads the outer fields of message values; what is inside of them stays JSON text."""
+
+    def __init__(self, head: type[Head]) -> None:
+        self._decode = msgspec.json.Decoder(head).decode
+
+    def read(self, value: bytes) -> Head:
+        """The outer fields. Raises RecordError."""
+        try:
+            return self._decode(value)
+        except msgspec.ValidationError as error:
+            message = f"the {_PART} is not what this format looks like: {error}"
+            raise refuse("decode", "not_an_event", message) from error
+        except PARSE_ERRORS as error:
+            raise RecordError(explain(error, _PART)) from error
+
+    def names(self, field: msgspec.Raw, called: str) -> tuple[str, ...]:
+        """Column names in a field, none for null. Raises RecordError."""
+        try:
+            return tuple(dict.fromkeys(_decode_names(field) or ()))
+        except PARSE_ERRORS as error:
+            message = f"{called} of the {_PART} is no list of names: {error}"
+            raise refuse("decode", "invalid_keys", message) from error
+
+
+def required(value: "Value | None", called: str) -> Value:
+    """A field that a message cannot do without. Raises RecordError if it is null, or empty text."""
+    if value is None or value in ("", b"null"):
+        raise refuse("decode", f"missing_{called}", f"the {_PART} has no {called}")
+    return value
+
+
+def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
+    """The fields of a row. Raises RecordError."""
+    try:
+        return _decode_fields(image)
+    except PARSE_ERRORS as error:
+        raise RecordError(explain(error, _PART)) from error
+
+
+def image_of(fields: dict[str, msgspec.Raw]) -> bytes:
+    """The row that has these fields."""
+    return msgspec.json.encode(fields)

@@ -1,0 +1,92 @@
+"""The key of a Kafka message as JSON: its fields, freed of the wrapper of the JSON converter."""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
+
+_WRAPPED = b'"payload"'
+_MAX_CHECKS, _MAX_NAMES = 1000, 32
+_PLAIN_NAME = re.compile(r"[\w.$ -]{1,200}")
+_Check = Callable[[bytes], object]
+_decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class MessageKey(msgspec.Struct, frozen=True, gc=False):
+    """A message key without its wrapper; `shape` is None when there is no key."""
+
+    shape: Shape | None
+    payload: bytes
+    names: tuple[str, ...]
+
+
+NO_KEY = MessageKey(None, b"", ())
+
+
+class MessageKeys:
+    """Takes the wrappers off message keys; with `lenient` a key that is no object is no key."""
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self._lenient = lenient
+        self._envelopes = Envelopes(is_key=True)
+        self._names: tuple[str, ...] = ()
+        self._same: _Check | None = None
+        self._checks: dict[tuple[str, ...], _Check | None] = {}
+
+    def open(self, key: bytes | None) -> MessageKey:
+        """The key of a message. Raises RecordError for one that cannot be used."""
+        if key is None:
+            return NO_KEY
+        try:
+            return self._open(key)
+        except RecordError:
+            if self._lenient:
+                return NO_KEY
+            raise
+
+    def _open(self, key: bytes) -> MessageKey:
+        wrapped = _WRAPPED in key
+        if not wrapped and self._same is not None:
+            try:
+                self._same(key)
+            except PARSE_ERRORS:
+                pass  # told below
+            else:
+                return MessageKey(BARE, key, self._names)
+        shape, payload = self._envelopes.open(key) if wrapped else (BARE, key)
+        if payload.strip() == b"null":
+            return NO_KEY
+        try:
+            names = tuple(_decode_key_fields(payload))
+        except msgspec.ValidationError as error:
+            message = "the message key is not a JSON object"
+            raise refuse("key", "not_an_object", message) from error
+        except PARSE_ERRORS as error:
+            raise RecordError(explain(error, "message key", "key")) from error
+        if not names:
+            return NO_KEY
+        self._remember(names)
+        return MessageKey(shape, payload, names)
+
+    def _remember(self, names: tuple[str, ...]) -> None:
+        """Most keys have the same fields as the one before, in the same order."""
+        if names == self._names:
+            return
+        if names not in self._checks:
+            if len(self._checks) >= _MAX_CHECKS:
+                self._checks.clear()
+            self._checks[names] = _check_of(names)
+        self._names, self._same = names, self._checks[names]
+
+
+def _check_of(names: tuple[str, ...]) -> _Check | None:
+    """What takes only JSON objects with these fields; None for names that it cannot have."""
+    if len(names) > _MAX_NAMES or not all(map(_PLAIN_NAME.fullmatch, names)):
+        return None
+    attributes = {f"f{number}": name for number, name in enumerate(names)}
+    fields = [(attribute, msgspec.Raw) for attribute in attributes]
+    form = msgspec.defstruct("Key", fields, rename=attributes, forbid_unknown_fields=True, gc=False)
+    return msgspec.json.Decoder(form).decode

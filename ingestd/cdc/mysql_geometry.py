@@ -1,0 +1,81 @@
+"""Geometries as MySQL stores them (four bytes of SRID, then well-known binary) to GeoJSON text."""
+
+import json
+import struct
+from typing import Any
+
+_NAMES = {
+    1: "Point",
+    2: "LineString",
+    3: "Polygon",
+    4: "MultiPoint",
+    5: "MultiLineString",
+    6: "MultiPolygon",
+    7: "GeometryCollection",
+}
+_COLLECTION = 7
+
+
+def geometry_json(text: str) -> str:
+    """GeoJSON, with the SRID, of bytes that came as the characters of a text.
+
+    Raises ValueError for bytes that are no geometry.
+    """
+    data = text.encode("latin-1")
+    reader = _Reader(data)
+    try:
+        (srid,) = struct.unpack_from("<I", data)
+        found = reader.geometry()
+    except struct.error as error:
+        raise ValueError(f"not a geometry: {error}") from error
+    if reader.place != len(data):
+        raise ValueError("not a geometry: bytes are left over")
+    return json.dumps(found | {"srid": srid}, separators=(",", ":"))
+
+
+class _Reader:
+    """Reads well-known binary from the fifth byte on."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._order = "<"
+        self.place = 4
+
+    def geometry(self) -> dict[str, Any]:
+        """One geometry as its GeoJSON object."""
+        (order,) = self._take("B")
+        self._order = "<" if order else ">"
+        (kind,) = self._take("I")
+        name = _NAMES.get(kind)
+        if name is None:
+            raise ValueError(f"not a geometry: type {kind}")
+        if kind == _COLLECTION:
+            return {"type": name, "geometries": [self.geometry() for _ in range(self._count())]}
+        if kind > 3:
+            parts = [self.geometry() for _ in range(self._count())]
+            if any("coordinates" not in part for part in parts):
+                raise ValueError("not a geometry: a collection inside of another kind")
+            return {"type": name, "coordinates": [part["coordinates"] for part in parts]}
+        read = (self._point, self._points, self._rings)[kind - 1]
+        return {"type": name, "coordinates": read()}
+
+    def _point(self) -> list[float]:
+        return [int(n) if n.is_integer() else n for n in self._take("dd")]
+
+    def _points(self) -> list[Any]:
+        return [self._point() for _ in range(self._count())]
+
+    def _rings(self) -> list[Any]:
+        return [self._points() for _ in range(self._count())]
+
+    def _count(self) -> int:
+        (count,) = self._take("I")
+        if count > len(self._data):
+            raise ValueError("not a geometry: more parts than bytes")
+        return int(count)
+
+    def _take(self, form: str) -> tuple[Any, ...]:
+        form = self._order + form
+        found = struct.unpack_from(form, self._data, self.place)
+        self.place += struct.calcsize(form)
+        return found

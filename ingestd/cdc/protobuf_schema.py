@@ -1,0 +1,265 @@
+"""Protobuf schemas as a registry keeps them, `.proto` text, read into message types.
+
+Specification: Protocol Buffers Language Guide (proto2, proto3, editions). Services, options and
+extensions have no part in reading messages and are passed over; groups are refused.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|\s+|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([\w.]+)|(.)""", re.DOTALL
+)
+_MAX_DEPTH = 64
+_LABELS = frozenset({"optional", "required", "repeated"})
+SCALARS = frozenset(
+    {
+        "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64",
+        "fixed32", "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes",
+    }
+)  # fmt: skip
+
+
+class ProtobufSchemaError(ValueError):
+    """A schema that is none, or that uses what is not read; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoField:
+    """A field of a message.
+
+    `type_name` is a scalar or the full name of a message or an enum. `has_presence` says that
+    an absent field is null and not the default of its type. A map has `key_type` too, and
+    `type_name` is the type of its values.
+    """
+
+    name: str
+    number: int
+    type_name: str
+    repeated: bool = False
+    has_presence: bool = True
+    key_type: str | None = None
+
+
+@dataclass(slots=True)
+class ProtoTypes:
+    """Named types by full name: fields of messages, names of enum values by number.
+
+    `tops` are the messages of the main file in their order, `nested` those inside a message.
+    """
+
+    messages: dict[str, list[ProtoField]] = field(default_factory=dict)
+    enums: dict[str, dict[int, str]] = field(default_factory=dict)
+    nested: dict[str, list[str]] = field(default_factory=dict)
+    tops: list[str] = field(default_factory=list)
+
+    def message_at(self, indexes: Iterable[int]) -> str:
+        """The message that the indexes of a frame name. Raises ProtobufSchemaError."""
+        inside = self.tops
+        name = ""
+        for index in indexes:
+            if not 0 <= index < len(inside):
+                raise ProtobufSchemaError(f"the schema has no message {index} in {name or 'it'}")
+            name = inside[index]
+            inside = self.nested[name]
+        return name
+
+
+def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
+    """The types of a file and of all that it imports. Raises ProtobufSchemaError."""
+    types = ProtoTypes()
+    for reference in references:
+        _File(reference, types).read()
+        types.tops.clear()
+    _File(text, types).read()
+    _resolve(types)
+    return types
+
+
+def _resolve(types: ProtoTypes) -> None:
+    """Give the fields the full names of their types."""
+    for message, fields in types.messages.items():
+        for place, one in enumerate(fields):
+            if one.type_name not in SCALARS:
+                full = _full_name(types, one.type_name, message)
+                fields[place] = _renamed(one, full)
+
+
+def _renamed(one: ProtoField, full: str) -> ProtoField:
+    return ProtoField(one.name, one.number, full, one.repeated, one.has_presence, one.key_type)
+
+
+def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
+    """The innermost scope that declares a name wins."""
+    if name.startswith("."):
+        return name[1:]
+    while True:
+        full = f"{scope}.{name}" if scope else name
+        if full in types.messages or full in types.enums:
+            return full
+        if not scope:
+            return name  # well-known types need not be registered
+        scope = scope.rpartition(".")[0]
+
+
+class _File:
+    """One file being read."""
+
+    def __init__(self, text: str, types: ProtoTypes) -> None:
+        found = (
+            match.group(1) or match.group(2) or match.group(3) for match in _TOKEN.finditer(text)
+        )
+        self._tokens = [token for token in found if token]
+        self._at = 0
+        self._types = types
+        self._package = ""
+        self._implicit = False
+
+    def read(self) -> None:
+        """Read the whole file."""
+        try:
+            while self._at < len(self._tokens):
+                self._statement()
+        except (IndexError, ValueError) as error:
+            if isinstance(error, ProtobufSchemaError):
+                raise
+            raise ProtobufSchemaError(f"the Protobuf schema cannot be read: {error}") from error
+
+    def _next(self) -> str:
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _expect(self, wanted: str) -> None:
+        token = self._next()
+        if token != wanted:
+            raise ProtobufSchemaError(f"the Protobuf schema has {token!r} in place of {wanted!r}")
+
+    def _statement(self) -> None:
+        word = self._next()
+        if word in ("syntax", "edition"):
+            self._expect("=")
+            self._implicit = self._next().strip("\"'") == "proto3"
+            self._expect(";")
+        elif word == "package":
+            self._package = self._next()
+            self._expect(";")
+        elif word == "message":
+            self._types.tops.append(self._message(self._package, 0))
+        elif word == "enum":
+            self._enum(self._package)
+        elif word != ";":
+            self._pass_over()
+
+    def _pass_over(self) -> None:
+        """Go behind a statement: its semicolon, or its block."""
+        depth = 0
+        while True:
+            token = self._next()
+            depth += (token in ("{", "[")) - (token in ("}", "]"))
+            if depth == 0 and token in (";", "}"):
+                return
+
+    def _message(self, scope: str, depth: int) -> str:
+        name = self._next()
+        full = f"{scope}.{name}" if scope else name
+        if depth > _MAX_DEPTH:
+            raise ProtobufSchemaError("the Protobuf schema is too deep")
+        self._types.messages[full] = []
+        self._types.nested[full] = []
+        self._expect("{")
+        self._members(full, depth, in_oneof=False)
+        return full
+
+    def _members(self, full: str, depth: int, *, in_oneof: bool) -> None:
+        while (word := self._next()) != "}":
+            if word == "message":
+                self._types.nested[full].append(self._message(full, depth + 1))
+            elif word == "enum":
+                self._enum(full)
+            elif word == "oneof":
+                self._next()
+                self._expect("{")
+                self._members(full, depth, in_oneof=True)
+            elif word in ("reserved", "extensions", "option", "extend"):
+                self._pass_over()
+            elif word != ";":
+                self._types.messages[full].append(self._field(word, in_oneof=in_oneof))
+
+    def _field(self, word: str, *, in_oneof: bool) -> ProtoField:
+        label = word if word in _LABELS else ""
+        kind = self._next() if label else word
+        if kind == "group":
+            raise ProtobufSchemaError("the Protobuf schema has a group, which is not read")
+        key_type = None
+        if kind == "map" and self._tokens[self._at] == "<":
+            self._expect("<")
+            key_type = self._next()
+            self._expect(",")
+            kind = self._next()
+            self._expect(">")
+        name = self._next()
+        self._expect("=")
+        number = int(self._next(), 0)
+        if self._tokens[self._at] == "[":
+            self._pass_over()
+        else:
+            self._expect(";")
+        presence = in_oneof or label in ("optional", "required") or not self._implicit
+        return ProtoField(name, number, kind, label == "repeated", presence, key_type)
+
+    def _enum(self, scope: str) -> None:
+        name = self._next()
+        values: dict[int, str] = {}
+        self._expect("{")
+        while (word := self._next()) != "}":
+            if word in ("option", "reserved"):
+                self._pass_over()
+            elif word != ";":
+                self._expect("=")
+                sign = -1 if self._tokens[self._at] == "-" else 1
+                self._at += sign < 0
+                values.setdefault(sign * int(self._next(), 0), word)
+                if self._tokens[self._at] == "[":
+                    self._pass_over()
+                else:
+                    self._expect(";")
+        self._types.enums[f"{scope}.{name}" if scope else name] = values
+
+
+WELL_KNOWN: Mapping[str, tuple[ProtoField, ...]] = {
+    "google.protobuf.Timestamp": (
+        ProtoField("seconds", 1, "int64", has_presence=False),
+        ProtoField("nanos", 2, "int32", has_presence=False),
+    ),
+    "google.protobuf.Duration": (
+        ProtoField("seconds", 1, "int64", has_presence=False),
+        ProtoField("nanos", 2, "int32", has_presence=False),
+    ),
+    "google.type.Date": (
+        ProtoField("year", 1, "int32", has_presence=False),
+        ProtoField("month", 2, "int32", has_presence=False),
+        ProtoField("day", 3, "int32", has_presence=False),
+    ),
+    "confluent.type.Decimal": (
+        ProtoField("value", 1, "bytes", has_presence=False),
+        ProtoField("precision", 2, "uint32", has_presence=False),
+        ProtoField("scale", 3, "int32", has_presence=False),
+    ),
+    **{
+        f"google.protobuf.{name}": (ProtoField("value", 1, kind, has_presence=False),)
+        for name, kind in {
+            "DoubleValue": "double",
+            "FloatValue": "float",
+            "Int64Value": "int64",
+            "UInt64Value": "uint64",
+            "Int32Value": "int32",
+            "UInt32Value": "uint32",
+            "BoolValue": "bool",
+            "StringValue": "string",
+            "BytesValue": "bytes",
+        }.items()
+    },
+}
+"""Types that every file may import without their being registered."""

@@ -1,0 +1,149 @@
+"""Where messages say which schema they were written with: before the body, or in a header.
+
+The Confluent wire format puts a zero byte and a schema id of four bytes (big-endian) before the
+body; Apicurio's own has eight bytes there; newer serializers put the id, or a one byte and a GUID,
+into a header and leave the body alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.schema_lookup import Framing, SchemaId
+
+_NUMBER, _GUID = 0, 1
+_GUID_BYTES = 16
+_VALUE_HEADER, _KEY_HEADER = "__value_schema_id", "__key_schema_id"
+
+Marks = tuple[bytes | None, bytes | None]
+"""The beginnings of a value and of its key."""
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Frame(NamedTuple):
+    """The bytes that name the schema, and how many bytes stand before the body.
+
+    `detail` are the bytes behind that say which type of the schema is meant (Protobuf).
+    """
+
+    mark: bytes
+    skip: int
+    detail: bytes = b""
+
+    def schema_id(self, stage: str) -> SchemaId:
+        """The id that the bytes say. Raises RecordError."""
+        kind = self.mark[0] if self.mark else None
+        if kind == _NUMBER and len(self.mark) in (5, 9):
+            return int.from_bytes(self.mark[1:], "big")
+        if kind == _GUID and len(self.mark) == 1 + _GUID_BYTES:
+            return self.mark[1:].hex()
+        part = "message key" if stage == "key" else "message value"
+        shown = self.mark[:8].hex(" ") or "nothing"
+        message = f"the {part} names no schema: it begins with {shown}"
+        raise refuse(stage, "no_schema_id", message)
+
+
+def frame_of(framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool) -> Frame:
+    """The frame of one message."""
+    if headers and framing.location != "prefix":
+        wanted = _KEY_HEADER if is_key else _VALUE_HEADER
+        for name, value in headers:
+            if name == wanted and value:
+                size = 1 + _GUID_BYTES if value[0] == _GUID else len(value)
+                return Frame(value[:size], 0, value[size:])
+    if framing.location == "header":
+        return Frame(b"", 0)
+    size = 1 + (_GUID_BYTES if message[:1] == b"\x01" else framing.id_bytes)
+    return Frame(message[:size], size)
+
+
+Refine = Callable[[Frame, bytes], Frame]
+"""Adds the detail of a message to its frame."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Records of a chunk whose values have one schema, and whose keys have one; `key` may miss."""
+
+    value: Frame
+    key: Frame | None
+    indices: list[int] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+
+
+def grouped(
+    chunk: RecordChunk,
+    framing: Framing,
+    *,
+    with_keys: bool = True,
+    refine: Refine | None = None,
+) -> list[Group]:
+    """The records of a chunk that have a value, by their schemas.
+
+    `refine` tells the types of one schema apart.
+    """
+    if refine is None and not framing.needs_headers:
+        quick = _by_prefix(chunk, 1 + framing.id_bytes, with_keys=with_keys)
+        if quick is not None:
+            return quick
+    groups: dict[tuple[Frame, Frame | None], Group] = {}
+    headers = chunk.headers if framing.needs_headers else None
+    for index, value in enumerate(chunk.values):
+        if value is None:
+            continue
+        own = None if headers is None else headers[index]
+        key = chunk.keys[index] if with_keys else None
+        value_frame = frame_of(framing, value, own, is_key=False)
+        key_frame = None if key is None else frame_of(framing, key, own, is_key=True)
+        if refine is not None:
+            value_frame = refine(value_frame, value)
+            key_frame = None if key is None or key_frame is None else refine(key_frame, key)
+        group = groups.get((value_frame, key_frame))
+        if group is None:
+            group = groups[value_frame, key_frame] = Group(value_frame, key_frame)
+        group.indices.append(index)
+        group.values.append(value)
+        if key is not None:
+            group.keys.append(key)
+    return list(groups.values())
+
+
+def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[Group] | None:
+    """The groups where all frames are numbers before the body; None if some are not."""
+    values = _heads(chunk.values, size)
+    keys = _heads(chunk.keys, size) if with_keys else [None] * len(values)
+    marks = list(zip(values, keys, strict=True))
+    groups: dict[Marks, Group] = {}
+    for value, key in dict.fromkeys(marks):
+        if any(mark and mark[0] == _GUID for mark in (value, key)):
+            return None
+        if value is not None:
+            groups[value, key] = Group(
+                Frame(value, size), None if key is None else Frame(key, size)
+            )
+    if len(groups) == 1 and None not in values:
+        (group,) = groups.values()
+        group.indices, group.values = list(range(len(values))), cast("list[bytes]", chunk.values)
+    else:
+        _sort_into(groups, marks, chunk.values)
+    for group in groups.values():
+        if group.key is not None:
+            group.keys = [key for at in group.indices if (key := chunk.keys[at]) is not None]
+    return list(groups.values())
+
+
+def _sort_into(
+    groups: Mapping[Marks, Group], marks: Sequence[Marks], messages: Sequence[bytes | None]
+) -> None:
+    for index, (mark, message) in enumerate(zip(marks, messages, strict=True)):
+        if message is not None:
+            group = groups[mark]
+            group.indices.append(index)
+            group.values.append(message)
+
+
+def _heads(messages: Sequence[bytes | None], size: int) -> list[bytes | None]:
+    return [None if message is None else message[:size] for message in messages]

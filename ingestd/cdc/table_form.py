@@ -1,0 +1,107 @@
+"""Row changes of any JSON format restated in the one form that row plans read.
+
+A format says of each message which table, which images and which operation it has; the images
+themselves stay the bytes that came. So the columns of all formats are read by the same plans.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from ingestd.cdc.base import SourceTable
+from ingestd.cdc.message_key import NO_KEY, MessageKey
+from ingestd.cdc.wire_column import WireColumn
+
+INSERT, UPDATE, DELETE = b"c", b"u", b"d"
+NULL = b"null"
+STREAMED, SNAPSHOT = b',"snapshot":"false"', b',"snapshot":"true"'
+"""What tells rows of the log from rows of a snapshot."""
+
+_MAX_FORMS = 2000
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableForm:
+    """Messages of one table whose rows have the same columns.
+
+    `key_names` are the key that the messages name, `columns` the columns whose types they name
+    (None: none). `hidden` are fields of the rows that are no columns. `partial` says that an
+    update leaves out columns that it did not touch.
+    """
+
+    source: SourceTable
+    key_names: tuple[str, ...] = ()
+    columns: tuple[WireColumn, ...] | None = None
+    hidden: frozenset[str] = frozenset()
+    partial: bool = False
+    opening: bytes = field(init=False)
+    quoted_keys: tuple[bytes, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = zip((b"db", b"schema", b"table"), self.source, strict=True)
+        named = [b'"%s":%s' % (field, _encode(name)) for field, name in names if name is not None]
+        object.__setattr__(self, "opening", b'{"source":{' + b",".join(named))
+        object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
+
+    def key_of(self, before: bytes) -> bytes:
+        """An image before an update, null if it surely lacks the key: then that is as it was."""
+        if not self.quoted_keys:
+            return before
+        for name in self.quoted_keys:
+            if name in before:
+                return before
+        return NULL
+
+    def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
+        """A row that came to be. `where` are fields that say where in the log it stands."""
+        return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
+
+    def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
+        """A row that became another one; of `before` only the key matters."""
+        return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
+
+    def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
+        """A row that is gone."""
+        return b'%s%s},"op":"d","before":%s,"after":null}' % (self.opening, where, before)
+
+
+class Restated(msgspec.Struct, gc=False):
+    """The changes of one message, and its key if that is the key of the row."""
+
+    form: TableForm
+    changes: tuple[bytes, ...]
+    key: MessageKey = NO_KEY
+
+
+class Emptied(NamedTuple):
+    """A table was emptied; `position` is None when its place in the log is unknown."""
+
+    source: SourceTable
+    position: int | None
+
+
+class TableForms:
+    """Remembers forms by what makes them differ in the messages of a format."""
+
+    def __init__(self) -> None:
+        self._forms: dict[Hashable, TableForm] = {}
+
+    def get(self, which: Hashable) -> TableForm | None:
+        """The form that was kept for this."""
+        return self._forms.get(which)
+
+    def keep(self, which: Hashable, form: TableForm) -> TableForm:
+        """The form, remembered."""
+        if len(self._forms) >= _MAX_FORMS:
+            self._forms.clear()
+        self._forms[which] = form
+        return form
+
+
+def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:
+    """The fields that say where a change stands."""
+    mark = SNAPSHOT if snapshot else STREAMED
+    return mark if position is None or position < 0 else b',"lsn":%d%s' % (position, mark)

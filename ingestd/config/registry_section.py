@@ -1,0 +1,121 @@
+"""The section `schema-registry` of a source, and the settings that it stands for."""
+
+from pathlib import Path as FilePath
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ingestd.cdc.base import FormatSettings
+from ingestd.cdc.schema_lookup import Framing
+from ingestd.config.section import Section
+from ingestd.config.values import Duration, Names
+from ingestd.kafka.registry_http import RegistrySettings
+from ingestd.kafka.schema_registry import SchemaRegistry
+
+
+def _number(value: object) -> object:
+    """An environment has only texts."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+class SchemaRegistrySection(Section):
+    """Where the schemas of messages are; names with dots are those of Confluent's clients."""
+
+    url: Names = Field(
+        default=(),
+        description="Address of the registry, or several that are tried in turn; Apicurio's ends "
+        "in `/apis/ccompat/v7`. `debezium-avro`, `avro` and `protobuf` need it; with it, JSON "
+        "formats take the id of a schema off the messages.",
+    )
+    user_info: str | None = Field(
+        default=None,
+        alias="basic.auth.user.info",
+        min_length=1,
+        repr=False,
+        description="`user:password`; write `${env:NAME}` or `${file:PATH}`.",
+    )
+    bearer_token: str | None = Field(
+        default=None,
+        alias="bearer.auth.token",
+        min_length=1,
+        repr=False,
+        description="Bearer token; write `${env:NAME}` or `${file:PATH}`.",
+    )
+    bearer_auth_file: str | None = Field(
+        default=None, min_length=1, description="File with the bearer token, read for each request."
+    )
+    ca_location: str | None = Field(
+        default=None,
+        alias="ssl.ca.location",
+        min_length=1,
+        description="File with the certificates that are trusted; without it the system's.",
+    )
+    certificate_location: str | None = Field(
+        default=None,
+        alias="ssl.certificate.location",
+        min_length=1,
+        description="File with the certificate that we show (mTLS).",
+    )
+    key_location: str | None = Field(
+        default=None,
+        alias="ssl.key.location",
+        min_length=1,
+        description="File with its private key, if that is not in the same file.",
+    )
+    key_password: str | None = Field(
+        default=None,
+        alias="ssl.key.password",
+        min_length=1,
+        repr=False,
+        description="Password of the private key; write `${env:NAME}` or `${file:PATH}`.",
+    )
+    timeout: Duration = Field(default=10.0, gt=0, description="Longest wait for one answer.")
+    retry_timeout: Duration = Field(
+        default=60.0,
+        ge=0,
+        description="How long a task waits out an outage before the batch fails and is run again; "
+        "no record is given up because the registry is down.",
+    )
+    cache_capacity: int = Field(
+        default=10_000, ge=1, description="Most schemas that a process keeps."
+    )
+    id_location: Literal["prefix", "header", "auto"] = Field(
+        default="prefix",
+        description="Where messages name their schema: before the body, in the headers "
+        "`__key_schema_id` and `__value_schema_id`, or `auto`: there if they have them. Headers "
+        "make reading slower.",
+    )
+    id_bytes: Annotated[Literal[4, 8], BeforeValidator(_number)] = Field(
+        default=4, description="Bytes of the id before the body: 4, or 8 for Apicurio's own format."
+    )
+
+
+def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> RegistrySettings:
+    """The settings of the client; relative paths start from the folder of the file."""
+
+    def located(path: str | None) -> str | None:
+        return None if path is None else str(folder / path)
+
+    return RegistrySettings(
+        urls=section.url,
+        user_info=section.user_info,
+        bearer=section.bearer_token,
+        bearer_file=located(section.bearer_auth_file),
+        ca_location=located(section.ca_location),
+        certificate_location=located(section.certificate_location),
+        key_location=located(section.key_location),
+        key_password=section.key_password,
+        timeout_seconds=section.timeout,
+        retry_seconds=section.retry_timeout,
+        cache_capacity=section.cache_capacity,
+    )
+
+
+def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> FormatSettings:
+    """What data formats need to look up schemas; nothing without an address."""
+    if not section.url:
+        return FormatSettings()
+    framing = Framing(section.id_location, section.id_bytes)
+    return FormatSettings(
+        schemas=SchemaRegistry(registry_settings(section, folder)), framing=framing
+    )

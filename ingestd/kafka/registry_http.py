@@ -1,0 +1,208 @@
+"""Requests to a schema registry: JSON over HTTP, tried again at every address until the time is up.
+
+A registry is read only, so every request may be sent again. Redirects are not followed, for they
+would carry the credentials elsewhere.
+"""
+
+import base64
+import json
+import logging
+import random
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ingestd.errors import ConfigError, SourceError
+from ingestd.log import add_secrets
+
+_LOG = logging.getLogger(__name__)
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
+_MOST_BYTES = 16 << 20
+_ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
+_NOT_THERE = "404"
+"""What the error codes of a registry begin with that has looked and found nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """Where a registry is, who we are to it, and how long an outage is waited out.
+
+    `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read anew for each
+    request. `retry_seconds` bounds the time that one look-up may take, `timeout_seconds` that of
+    one request.
+    """
+
+    urls: tuple[str, ...]
+    user_info: str | None = field(default=None, repr=False)
+    bearer: str | None = field(default=None, repr=False)
+    bearer_file: str | None = None
+    ca_location: str | None = None
+    certificate_location: str | None = None
+    key_location: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 10.0
+    retry_seconds: float = 60.0
+    cache_capacity: int = 10_000
+
+
+def check_registry(settings: RegistrySettings) -> None:
+    """ConfigError for settings that contradict themselves."""
+    for url in settings.urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError("schema-registry: 'url' is no address; write https://host:port")
+        if parts.username or parts.password:
+            raise ConfigError(
+                "schema-registry: 'url' holds credentials; put them into 'basic.auth.user.info'"
+            )
+    if not settings.urls:
+        raise ConfigError("schema-registry: 'url' is needed")
+    ways = (settings.user_info, settings.bearer, settings.bearer_file)
+    if sum(one is not None for one in ways) > 1:
+        raise ConfigError(
+            "schema-registry: give one of 'basic.auth.user.info', 'bearer.auth.token' and "
+            "'bearer-auth-file'"
+        )
+    if settings.user_info is not None and ":" not in settings.user_info:
+        raise ConfigError("schema-registry: 'basic.auth.user.info' is 'user:password'")
+    if settings.key_location and not settings.certificate_location:
+        raise ConfigError("schema-registry: 'ssl.key.location' needs 'ssl.certificate.location'")
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryHttp:
+    """Asks a registry. `sleep` and `clock` are for tests."""
+
+    settings: RegistrySettings
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+    def get(self, path: str) -> Mapping[str, Any] | None:
+        """The document at a path; None if the registry says that there is none.
+
+        Raises ConfigError if it will not have us, SourceError if no address gave an answer in
+        time.
+        """
+        begun, attempt = self.clock(), 0
+        while True:
+            url = self.settings.urls[attempt % len(self.settings.urls)]
+            try:
+                return self._ask(url.rstrip("/") + path)
+            except SourceError as error:
+                waited = self.clock() - begun
+                wait = _back_off(attempt // len(self.settings.urls))
+                if waited + wait > self.settings.retry_seconds:
+                    raise SourceError(
+                        f"{error.message}; tried {attempt + 1} times in {waited:.0f} s. No record "
+                        "is given up for that: the batch is run again"
+                    ) from error
+                note = {"why": error.message, "attempt": attempt + 1, "wait_s": round(wait, 2)}
+                _LOG.warning("schema_registry_retry", extra={"ctx": note})
+                if (attempt + 1) % len(self.settings.urls) == 0:
+                    self.sleep(wait)
+                attempt += 1
+
+    def _ask(self, url: str) -> Mapping[str, Any] | None:
+        headers = {"Accept": _ACCEPT, **_credentials(self.settings)}
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310  (checked: http, https)
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+        if url.startswith("https:"):
+            handlers.append(urllib.request.HTTPSHandler(context=_tls(self.settings)))
+        opener = urllib.request.build_opener(*handlers)
+        try:
+            with opener.open(request, timeout=self.settings.timeout_seconds) as reply:
+                return _document(reply.read(_MOST_BYTES), url)
+        except urllib.error.HTTPError as error:
+            with error:
+                data = error.read(_MOST_BYTES)
+            _judge(error.code, data, url)
+            return None
+        except (OSError, EOFError, HTTPException) as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise SourceError(f"schema registry {url}: no answer ({reason})") from error
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves redirects to the caller as the answers that they are."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401  (as the base has it)
+        return None
+
+
+def _back_off(round_number: int) -> float:
+    seconds = min(_FIRST_WAIT * 2.0 ** min(round_number, 20), _LONGEST_WAIT)
+    return seconds * (1 + random.uniform(0, 0.2))  # noqa: S311  (no secret)
+
+
+def _judge(status: int, data: bytes, url: str) -> None:
+    """Nothing for what is not there; raises for every other refusal."""
+    document = _error_document(data)
+    code, said = str(document.get("error_code") or ""), document.get("message") or "no reason given"
+    if status == 404 and code.startswith(_NOT_THERE):
+        return
+    message = f"schema registry {url} answers {status}: {said}"
+    if status in (401, 403):
+        raise ConfigError(f"{message}; check the credentials of schema-registry")
+    if status == 404:
+        # A proxy, or a wrong path: not the word of a registry on an id.
+        raise SourceError(f"{message}; is this the address of a schema registry?")
+    if 300 <= status < 400:
+        raise ConfigError(f"{message}; redirects are not followed, write the final address")
+    raise SourceError(message)
+
+
+def _credentials(settings: RegistrySettings) -> dict[str, str]:
+    if settings.user_info is not None:
+        encoded = base64.b64encode(settings.user_info.encode()).decode()
+        add_secrets([encoded, settings.user_info.partition(":")[2]])
+        return {"Authorization": f"Basic {encoded}"}
+    token = settings.bearer
+    if settings.bearer_file is not None:
+        try:
+            token = Path(settings.bearer_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError(
+                f"schema-registry: file {settings.bearer_file} cannot be read: {error.strerror}"
+            ) from error
+    if not token:
+        return {}
+    add_secrets([token])
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _tls(settings: RegistrySettings) -> ssl.SSLContext:
+    """How to trust the registry, and how to show who we are. Raises ConfigError."""
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_location)
+        if settings.certificate_location:
+            context.load_cert_chain(
+                settings.certificate_location, settings.key_location, settings.key_password or ""
+            )
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"schema-registry: the files for TLS cannot be used: {error}") from error
+    return context
+
+
+def _document(data: bytes, url: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        raise SourceError(f"schema registry {url}: the answer is no JSON") from error
+    if not isinstance(document, dict):
+        raise SourceError(f"schema registry {url}: the answer is no JSON object")
+    return document
+
+
+def _error_document(data: bytes) -> Mapping[str, Any]:
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

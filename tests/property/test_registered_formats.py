@@ -1,0 +1,182 @@
+"""Formats with registered schemas: any schema, any bytes, and neighbours that are not disturbed."""
+
+import io
+import json
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import fastavro
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingestd.cdc.avro_cursor import AvroCursor
+from ingestd.cdc.avro_nodes import parse_avro
+from ingestd.cdc.avro_reader import all_fields, read_fields
+from ingestd.cdc.base import FormatSettings, load_data_format
+from tests.support.registered import Registered, chunk_of, envelope, event, framed, record
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+SIMPLE: dict[str, st.SearchStrategy[Any]] = {
+    "boolean": st.booleans(),
+    "int": st.integers(-(2**31), 2**31 - 1),
+    "long": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(width=32, allow_nan=False),
+    "double": st.floats(allow_nan=False),
+    "bytes": st.binary(max_size=9),
+    "string": TEXT,
+}
+Typed = tuple[Any, st.SearchStrategy[Any]]
+
+
+@st.composite
+def types(draw: st.DrawFn, depth: int = 3) -> Typed:
+    """A schema and the values it has."""
+    shapes = ["simple", "fixed", "enum"]
+    if depth:
+        shapes += ["nullable", "array", "map", "record"]
+    shape = draw(st.sampled_from(shapes))
+    name = "N"
+    if shape == "simple":
+        kind = draw(st.sampled_from(sorted(SIMPLE)))
+        return kind, SIMPLE[kind]
+    if shape == "fixed":
+        size = draw(st.integers(0, 5))
+        fixed = {"type": "fixed", "name": name, "size": size}
+        return fixed, st.binary(min_size=size, max_size=size)
+    if shape == "enum":
+        return {"type": "enum", "name": name, "symbols": ["A", "B", "C"]}, st.sampled_from("ABC")
+    if shape == "record":
+        fields = draw(st.lists(types(depth - 1), min_size=1, max_size=3))
+        named = [{"name": f"f{n}", "type": inner} for n, (inner, _) in enumerate(fields)]
+        values = st.fixed_dictionaries({f"f{n}": v for n, (_, v) in enumerate(fields)})
+        return {"type": "record", "name": name, "fields": named}, values
+    inner, values = draw(types(depth - 1))
+    if shape == "array":
+        return {"type": "array", "items": inner}, st.lists(values, max_size=4)
+    if shape == "map":
+        return {"type": "map", "values": inner}, st.dictionaries(TEXT, values, max_size=3)
+    return ["null", inner] if draw(st.booleans()) else [inner, "null"], st.none() | values
+
+
+def numbered(schema: Any, numbers: Iterator[int]) -> Any:
+    """The schema with a name of its own for every named type."""
+    if isinstance(schema, list):
+        return [numbered(one, numbers) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: numbered(one, numbers) for key, one in schema.items()}
+    return {**found, "name": f"N{next(numbers)}"} if schema.get("name") == "N" else found
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Any, list[Any], list[bytes]]:
+    """A schema, values, and as many odd bytes."""
+    inner, values = draw(types())
+    rows = draw(st.lists(values, min_size=1, max_size=6)) * draw(st.sampled_from([1, 5]))
+    odd = draw(st.lists(st.binary(max_size=20), min_size=len(rows), max_size=len(rows)))
+    top = record("Top", [{"name": "x", "type": numbered(inner, count())}])
+    return top, rows, odd
+
+
+def same(wanted: Any, got: Any) -> bool:
+    if isinstance(wanted, dict) and isinstance(got, list):
+        got = dict(got)
+    if isinstance(wanted, dict):
+        return wanted.keys() == got.keys() and all(same(wanted[k], got[k]) for k in wanted)
+    if isinstance(wanted, list):
+        return len(wanted) == len(got) and all(map(same, wanted, got))
+    return type(wanted) is type(got) and bool(wanted == got)
+
+
+@given(histories())
+@settings(max_examples=120, deadline=None)
+def test_avro_of_any_schema_is_read_as_it_was_written(history: tuple[Any, Any, Any]) -> None:
+    schema, rows, odd = history
+    node = parse_avro(json.dumps(schema))
+    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
+    messages = []
+    for row, bad in zip(rows, odd, strict=True):
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, {"x": row})
+        messages += [out.getvalue(), bad]
+    cursor = AvroCursor(messages)
+    array = read_fields(cursor, node, all_fields(node))["x"]
+    cursor.finish()
+    array.validate(full=True)
+    assert not cursor.bad[::2].any()
+    assert all(map(same, rows, array.to_pylist()[::2]))
+    passed = AvroCursor(messages)
+    read_fields(passed, node, {})
+    passed.finish()
+    # Passing over looks less closely, but never finds an end where reading finds none.
+    assert not (passed.bad & ~cursor.bad).any()
+    for place in np.flatnonzero(~cursor.bad[1::2]).tolist():
+        data = io.BytesIO(odd[place])
+        judged = fastavro.schemaless_reader(data, parsed, None)
+        assert same(judged["x"], array.to_pylist()[2 * place + 1]) and not data.read()
+
+
+FIELDS = [
+    {"name": "id", "type": "int"},
+    {"name": "n", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9}]},
+    {"name": "v", "type": ["null", {"type": "array", "items": ["null", "string"]}]},
+    {"name": "u", "type": ["null", "int", "string"]},
+    {"name": "m", "type": {"type": "map", "values": "long"}},
+]
+PLAIN = [{**FIELDS[1], "type": ["null", "bytes"]}]
+ROW = {"id": 1, "n": b"\1", "v": ["a", None], "u": "x", "m": {"k": 1}}
+PROTO = """syntax = "proto3"; message A { int64 id = 1; repeated int32 n = 2; map<string, A> m = 3;
+  A inner = 4; string s = 5; } message B { A a = 1; }"""
+
+
+def corpus(data_format: str) -> tuple[Registered, list[bytes]]:
+    registry = Registered()
+    if data_format == "protobuf":
+        registry.add(PROTO, "PROTOBUF")
+        body = b"\0\x08\x05\x12\x02\1\2\x1a\x05\x0a\1k\x12\0\x22\2\x08\1\x2a\1s"
+        return registry, [framed(1, body)]
+    row = [one for one in FIELDS if one["name"] != "n"] + PLAIN
+    if data_format == "avro":
+        messages = registry.avro(record("R", row), ROW)
+        registry.add(json.dumps(record("R", [*row[:-1], FIELDS[1]])))
+    else:
+        messages = registry.avro(
+            envelope(row), event("c", ROW), event("u", ROW, ROW), event("d", None, ROW)
+        )
+        registry.add(json.dumps(envelope([*row[:-1], FIELDS[1]])))
+    return registry, [*messages, *(framed(2, one[5:]) for one in messages)]
+
+
+@st.composite
+def damaged(draw: st.DrawFn, messages: list[bytes]) -> bytes | None:
+    """A message with bytes changed, added or cut off, or anything at all."""
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        return draw(st.none() | st.binary(max_size=40))
+    data = bytearray(draw(st.sampled_from(messages)))
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(data) - 1))
+        data[place] = draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF]) | st.integers(0, 255))
+    return bytes(data[: draw(st.integers(0, len(data)))] if kind == 1 else data)
+
+
+@given(st.data(), st.sampled_from(["debezium-avro", "avro", "protobuf"]))
+@settings(max_examples=150, deadline=None)
+def test_every_damaged_record_is_counted_exactly_once(data: st.DataObject, name: str) -> None:
+    registry, messages = corpus(name)
+    values = data.draw(st.lists(damaged(messages), min_size=1, max_size=8))
+    keys = data.draw(
+        st.lists(st.none() | damaged(messages), min_size=len(values), max_size=len(values))
+    )
+    data_format = load_data_format(name, FormatSettings(schemas=registry))
+    decoded = data_format.decode(chunk_of([*values, messages[0]], [*keys, None]), {}, {})
+    seen = [one.offset for one in decoded.rejected]
+    seen += [one.offset for one in decoded.truncates]
+    for batch in decoded.batches:
+        batch.columns.validate(full=True)
+        seen += sorted(set(batch.offset.tolist()))
+    assert len(seen) == len(set(seen))
+    assert len(seen) + decoded.control == len(values) + 1
+    assert len(values) in seen

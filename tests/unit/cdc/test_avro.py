@@ -1,0 +1,165 @@
+import json
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from ingestd.cdc.base import Decoded, FormatSettings, SourceTable, load_data_format
+from ingestd.cdc.schema_lookup import Framing
+from tests.support.registered import Registered, chunk_of, framed, record
+
+ID = {"name": "id", "type": "long"}
+KEY = record("Key", [ID])
+
+
+def decode(registry: Registered, values: list[Any], keys: Any = None, **more: Any) -> Decoded:
+    framing = more.pop("framing", Framing())
+    data_format = load_data_format("avro", FormatSettings(schemas=registry, framing=framing))
+    return data_format.decode(chunk_of(values, keys, **more), {}, {})
+
+
+def test_each_message_is_a_row_of_the_table_that_the_topic_names() -> None:
+    registry = Registered()
+    values = registry.avro(record("Item", [ID]), {"id": 1}, {"id": 2})
+    (batch,) = decode(registry, values, topic="shop.inv.item").batches
+    assert batch.source == SourceTable("shop", "inv", "item")
+    assert batch.columns.to_pydict() == {"id": [1, 2]}
+    assert batch.primary_keys == () and batch.row_kind.tolist() == [0, 0]
+    assert batch.position.tolist() == [-1, -1] and not batch.snapshot_row.any()
+
+
+def test_with_a_key_a_message_without_value_deletes() -> None:
+    registry = Registered()
+    values = registry.avro(record("Item", [{"name": "n", "type": "int"}]), {"n": 5})
+    keys = registry.avro(KEY, {"id": 1}, {"id": 2})
+    decoded = decode(registry, [values[0], None, None], [*keys, None])
+    rows = [
+        (int(o), int(k), cells)
+        for b in decoded.batches
+        for o, k, cells in zip(b.offset, b.row_kind, b.columns.to_pylist(), strict=True)
+    ]
+    assert rows == [(0, 0, {"n": 5, "id": 1}), (1, 3, {"id": 2})]
+    assert [batch.primary_keys for batch in decoded.batches] == [("id",), ("id",)]
+    assert decoded.control == 1
+
+
+def test_keys_without_a_schema_are_left_alone() -> None:
+    registry = Registered()
+    values = registry.avro(record("Item", [ID]), {"id": 1}, {"id": 2})
+    decoded = decode(registry, [*values, None], [b"\0" * 8, b"text", b"text"])
+    (batch,) = decoded.batches
+    assert batch.primary_keys == () and batch.columns["id"].to_pylist() == [1, 2]
+    assert decoded.control == 1 and decoded.rejected == []
+
+
+LOGICAL: list[tuple[Any, Any, str, Any]] = [
+    ({"type": "int", "logicalType": "date"}, 20255, "DATE", date(2025, 6, 16)),
+    ({"type": "int", "logicalType": "time-millis"}, 1, "TIME(3)", None),
+    ({"type": "long", "logicalType": "time-micros"}, 7, "BIGINT", 7),
+    (
+        {"type": "long", "logicalType": "timestamp-millis"},
+        1,
+        "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+        datetime(1970, 1, 1, 0, 0, 0, 1000, UTC),
+    ),
+    (
+        {"type": "long", "logicalType": "timestamp-micros"},
+        -1,
+        "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+        datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+    ),
+    (
+        {"type": "long", "logicalType": "local-timestamp-micros"},
+        1,
+        "TIMESTAMP(6)",
+        datetime(1970, 1, 1, 0, 0, 0, 1),  # noqa: DTZ001
+    ),
+    ({"type": "enum", "name": "E", "symbols": ["a", "b"]}, "b", "STRING", "b"),
+    ({"type": "fixed", "name": "F", "size": 3}, b"\xff\0\1", "BYTES", b"\xff\0\1"),
+    ("bytes", b"\xff\xfe\0", "BYTES", b"\xff\xfe\0"),
+    ("float", 0.5, "FLOAT", 0.5),
+    ("double", -1e300, "DOUBLE", -1e300),
+    (["null", "boolean"], True, "BOOLEAN", True),
+    (["string", "null"], None, "STRING", None),
+    (["null", "int", "string"], "x", "STRING", '"x"'),
+    (["int", "string"], 5, "STRING", "5"),
+    ("null", None, "STRING", None),
+    ({"type": "array", "items": ["null", "long"]}, [1, None], "ARRAY<BIGINT>", [1, None]),
+    (
+        {"type": "map", "values": ["null", "int"]},
+        {"a": 1, "b": None},
+        "MAP<STRING NOT NULL, INT>",
+        [("a", 1), ("b", None)],
+    ),
+    ({"type": "array", "items": "int"}, [], "ARRAY<INT>", []),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "wanted", "cell"), LOGICAL, ids=str)
+def test_types_are_those_of_the_schema(schema: Any, value: Any, wanted: str, cell: Any) -> None:
+    registry = Registered()
+    plain = (
+        {k: v for k, v in schema.items() if k != "logicalType"}
+        if isinstance(schema, dict)
+        else schema
+    )
+    (message,) = registry.avro(record("R", [{"name": "x", "type": plain}]), {"x": value})
+    number = registry.add(json.dumps(record("R", [{"name": "x", "type": schema}])))
+    decoded = decode(registry, [framed(number, message[5:])])
+    assert decoded.rejected == []
+    (batch,) = decoded.batches
+    assert str(batch.types["x"]) == wanted
+    if wanted != "TIME(3)":
+        assert batch.columns["x"].to_pylist() == [cell]
+
+
+@pytest.mark.parametrize("kind", ["bytes", "fixed"])
+def test_decimals_are_exact(kind: str) -> None:
+    registry = Registered()
+    unscaled = 12345678901234567890123456789012345678
+    inner = {"type": kind, "logicalType": "decimal", "precision": 38, "scale": 10}
+    plain: dict[str, Any] = {"type": kind}
+    if kind == "fixed":
+        inner |= {"name": "D", "size": 16}
+        plain |= {"name": "D", "size": 16}
+    raw = [n.to_bytes(16, "big", signed=True) for n in (unscaled, -unscaled, 0)]
+    messages = registry.avro(
+        record("R", [{"name": "x", "type": plain}]), *({"x": one} for one in raw)
+    )
+    number = registry.add(json.dumps(record("R", [{"name": "x", "type": inner}])))
+    (batch,) = decode(registry, [framed(number, one[5:]) for one in messages]).batches
+    assert [str(value) for value in batch.columns["x"].to_pylist()] == [
+        "1234567890123456789012345678.9012345678",
+        "-1234567890123456789012345678.9012345678",
+        "0E-10",
+    ]
+
+
+def test_ids_in_headers_name_the_schema_of_a_body_without_frame() -> None:
+    registry = Registered()
+    values = registry.avro(record("Item", [ID]), {"id": 1}, {"id": 2})
+    keys = registry.avro(KEY, {"id": 1}, {"id": 2})
+    headers: list[Any] = [
+        [("x", b"y"), ("__value_schema_id", values[0][:5]), ("__key_schema_id", keys[0][:5])],
+        None,
+    ]
+    bodies, own = [values[0][5:], values[1]], [keys[0][5:], keys[1]]
+    decoded = decode(registry, bodies, own, headers=headers, framing=Framing("auto"))
+    assert [batch.columns.to_pydict() for batch in decoded.batches] == [{"id": [1]}, {"id": [2]}]
+    only = decode(registry, bodies, own, headers=headers, framing=Framing("header"))
+    assert [one.reason for one in only.rejected] == ["no_schema_id"]
+    assert sum(len(batch.offset) for batch in only.batches) == 1
+
+
+def test_ids_of_eight_bytes_are_read_when_asked_for() -> None:
+    registry = Registered()
+    (value,) = registry.avro(record("Item", [ID]), {"id": 3})
+    wide = b"\0" + value[1:5].rjust(8, b"\0") + value[5:]
+    (batch,) = decode(registry, [wide], framing=Framing("prefix", 8)).batches
+    assert batch.columns["id"].to_pylist() == [3]
+
+
+def test_what_is_no_record_is_refused() -> None:
+    registry = Registered()
+    decoded = decode(registry, registry.avro("string", "plain"))
+    assert [one.reason for one in decoded.rejected] == ["not_an_object"]

@@ -1,0 +1,106 @@
+from pathlib import Path
+
+import pytest
+
+from ingestd import log
+from ingestd.cdc.schema_lookup import Framing
+from ingestd.config.effective import effective_settings, plain_secrets
+from ingestd.config.load import LoadedConfig, load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError
+from ingestd.kafka.schema_registry import SchemaRegistry
+
+FILE = """
+warehouse: {path: lake}
+sources:
+  shop:
+    kafka: {bootstrap.servers: localhost:9092}
+    topics: [orders]
+    format: FORMAT
+    schema-registry: REGISTRY
+"""
+FULL = """{url: "https://a:1, https://b:2", basic.auth.user.info: "${env:INFO}",
+      ssl.ca.location: ca.pem, ssl.certificate.location: /own.pem, ssl.key.password: hunter23,
+      timeout: 3s, retry-timeout: 2min, cache-capacity: 9, id-location: auto, id-bytes: 8}"""
+
+
+def loaded(
+    folder: Path, registry: str, data_format: str = "debezium-avro", **more: str
+) -> LoadedConfig:
+    path = folder / "f.yaml"
+    path.write_text(FILE.replace("REGISTRY", registry).replace("FORMAT", data_format))
+    return load_config(path, {"INFO": "me:hunter22", **more})
+
+
+def test_the_client_gets_all_that_the_file_says(tmp_path: Path) -> None:
+    source = pipeline_settings(loaded(tmp_path, FULL)).sources["shop"]
+    assert source.format_settings.framing == Framing("auto", 8)
+    assert source.format_settings.framing.needs_headers
+    registry = source.format_settings.schemas
+    assert isinstance(registry, SchemaRegistry)
+    found = registry.settings
+    assert found.urls == ("https://a:1", "https://b:2")
+    assert (found.user_info, found.key_password) == ("me:hunter22", "hunter23")
+    assert found.ca_location == str(tmp_path / "ca.pem")
+    assert found.certificate_location == "/own.pem"
+    assert (found.timeout_seconds, found.retry_seconds, found.cache_capacity) == (3.0, 120.0, 9)
+    assert "hunter" not in repr(source)
+
+
+def test_secrets_are_shown_as_references_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "_secrets", set())
+    config = loaded(tmp_path, FULL.replace("${env:INFO}", "me:hunter24"))
+    shown = {one.key: one.value for one in effective_settings(config)}
+    prefix = "sources.shop.schema-registry."
+    assert shown[prefix + "url"] == '["https://a:1", "https://b:2"]'
+    assert shown[prefix + "basic.auth.user.info"] == log.MASK
+    assert shown[prefix + "ssl.key.password"] == log.MASK
+    assert "hunter" not in str(shown)
+    assert len(plain_secrets(config)) == 2
+    referred = {one.key: one.value for one in effective_settings(loaded(tmp_path, FULL))}
+    assert referred[prefix + "basic.auth.user.info"] == "${env:INFO}"
+
+
+def test_the_environment_can_give_every_value(tmp_path: Path) -> None:
+    more = {
+        "INGESTD__SOURCES__SHOP__SCHEMA_REGISTRY__ID_BYTES": "8",
+        "INGESTD__SOURCES__SHOP__SCHEMA_REGISTRY__RETRY_TIMEOUT": "5s",
+    }
+    config = loaded(tmp_path, "{url: 'http://a:1'}", **more)
+    section = config.config.sources["shop"].schema_registry
+    assert (section.id_bytes, section.retry_timeout) == (8, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("registry", "said"),
+    [
+        ("{}", "needed"),
+        ("{timeout: 3s}", "needed"),
+        ("{url: nowhere}", "no address"),
+        ("{url: 'http://a', bearer.auth.token: x, basic.auth.user.info: 'a:b'}", "give one of"),
+        ("{url: 'http://a', id-bytes: 5}", "id-bytes"),
+        ("{url: 'http://a', urll: 'http://b'}", "urll"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_its_place(
+    tmp_path: Path, registry: str, said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        loaded(tmp_path, registry)
+
+
+def test_a_registry_for_bytes_as_they_are_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="means nothing to the data format 'raw'"):
+        loaded(tmp_path, "{url: 'http://a'}", "raw")
+
+
+def test_settings_without_an_address_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="missing"):
+        loaded(tmp_path, "{timeout: 3s}", "debezium-json")
+
+
+def test_other_formats_need_no_registry(tmp_path: Path) -> None:
+    config = loaded(tmp_path, "{}", "debezium-json")
+    assert pipeline_settings(config).sources["shop"].format_settings.schemas is None

@@ -1,0 +1,219 @@
+"""The registry client against a registry process."""
+
+import pickle
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.errors import ConfigError, SourceError
+from ingestd.kafka.registry_http import RegistryHttp, RegistrySettings, check_registry
+from ingestd.kafka.schema_registry import SchemaRegistry, forget_schemas
+from tests.support.captured_avro import REGISTRY, schema_texts
+from tests.support.registry_server import RegistryServer
+from tests.support.scripted_http import Reply, ScriptedServer
+
+DOCUMENT: dict[str, Any] = {
+    "ids": {
+        "1": {"schema": '"string"'},
+        "2": {
+            "schema": 'syntax = "proto3";',
+            "schemaType": "PROTOBUF",
+            "references": [{"name": "a/b.proto", "subject": "a/b.proto", "version": 3}],
+        },
+        "3": {"schema": "{}", "schemaType": "JSON"},
+        "4": {"schema": '"X"', "references": [{"name": "X", "subject": "x", "version": 1}]},
+        "5": {"schema": '"Y"', "references": [{"name": "Y", "subject": "loop", "version": 1}]},
+        "9": {"schema": "message B {}", "schemaType": "PROTOBUF"},
+    },
+    "subjects": {
+        "a/b.proto": [{"version": 3, "id": 9}],
+        "loop": [{"version": 1, "id": 5}],
+    },
+    "guids": {"00112233-4455-6677-8899-aabbccddeeff": 1},
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known() -> Iterator[None]:
+    forget_schemas()
+    yield
+    forget_schemas()
+
+
+def registry_at(url: str, **more: Any) -> SchemaRegistry:
+    return SchemaRegistry(RegistrySettings((url,), **{"retry_seconds": 5.0, **more}))
+
+
+def test_schemas_are_found_with_all_that_they_refer_to_and_asked_for_once() -> None:
+    with RegistryServer(REGISTRY) as server:
+        registry = registry_at(server.url)
+        for _ in range(3):
+            for number in (15, 32):
+                found = registry.find(number)
+                text, references = schema_texts(number)
+                assert found is not None and found.text == text
+                assert [one.text for one in found.references] == references
+        copied: SchemaRegistry = pickle.loads(pickle.dumps(registry))
+        assert copied == registry and copied.find(15) == registry.find(15)
+        assert set(server.hits.values()) == {1}
+
+
+def test_types_guids_and_names_of_references_are_read() -> None:
+    with RegistryServer(DOCUMENT) as server:
+        registry = registry_at(server.url)
+        found = registry.find(2)
+        assert found is not None and found.kind == "PROTOBUF"
+        assert [(one.name, one.text) for one in found.references] == [("a/b.proto", "message B {}")]
+        by_guid = registry.find("00112233445566778899aabbccddeeff")
+        assert by_guid == registry.find(1)
+        assert registry.find(3) is not None
+        # A reference that is not there, and one that leads back to itself.
+        assert registry.find(4) is None and registry.find(5) is None
+
+
+def test_an_unknown_id_is_nothing_and_is_not_asked_for_again_at_once() -> None:
+    with RegistryServer(DOCUMENT) as server:
+        registry = registry_at(server.url)
+        assert registry.find(77) is None and registry.find(77) is None
+        assert server.hits == {"/schemas/ids/77": 1}
+
+
+def test_failing_answers_are_asked_for_again() -> None:
+    with RegistryServer(DOCUMENT, fail_first=3) as server:
+        assert registry_at(server.url).find(1) is not None
+        assert server.hits == {"/schemas/ids/1": 4}
+
+
+def test_an_outage_is_an_error_that_names_no_record_and_passes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = RegistryServer(DOCUMENT)
+    registry = registry_at(server.url, retry_seconds=0.3)
+    with pytest.raises(SourceError, match="No record is given up"):
+        registry.find(1)
+    assert "schema_registry_retry" in caplog.messages
+    with server:
+        assert registry.find(1) is not None
+        server.stop()
+        assert registry.find(1) is not None, "what is known needs no registry"
+        with pytest.raises(SourceError):
+            registry.find(3)
+        server.start()
+        assert registry.find(3) is not None
+
+
+def test_the_next_address_answers_for_one_that_is_down() -> None:
+    with RegistryServer(DOCUMENT) as server:
+        urls = ("http://127.0.0.1:9", server.url + "/")
+        assert SchemaRegistry(RegistrySettings(urls)).find(1) is not None
+
+
+@pytest.mark.parametrize(
+    "way",
+    [{"user_info": "me:secret pass"}, {"bearer": "a token"}, {"bearer_file": "a token\n"}],
+    ids=["basic", "bearer", "file"],
+)
+def test_credentials_are_sent_and_wrong_ones_are_an_error(
+    way: dict[str, str], tmp_path: Path
+) -> None:
+    wanted = "Basic bWU6c2VjcmV0IHBhc3M=" if "user_info" in way else "Bearer a token"
+    if "bearer_file" in way:
+        (tmp_path / "token").write_text(way["bearer_file"])
+        way = {"bearer_file": str(tmp_path / "token")}
+    with RegistryServer(DOCUMENT, authorization=wanted) as server:
+        assert registry_at(server.url, **way).find(1) is not None
+        with pytest.raises(ConfigError, match="credentials"):
+            registry_at(server.url).find(3)
+
+
+def certificate(folder: Path, name: str, issuer: str | None = None) -> Path:
+    """A certificate with its key in one file, signed by another one or by itself."""
+    key, request, found = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
+    subject = ["-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost"]
+    made = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key), *subject]
+    if issuer is None:
+        run([*made, "-x509", "-days", "2", "-out", str(found)])
+    else:
+        run([*made, "-out", str(request)])
+        signed = ["-CA", str(folder / f"{issuer}.pem"), "-CAkey", str(folder / f"{issuer}.key")]
+        command = ["openssl", "x509", "-req", "-in", str(request), *signed, "-CAcreateserial"]
+        run([*command, "-copy_extensions", "copy", "-days", "2", "-out", str(found)])
+    both = folder / f"{name}-both.pem"
+    both.write_text(found.read_text() + key.read_text())
+    return both
+
+
+def run(command: list[str]) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
+def test_with_mtls_both_sides_show_who_they_are(tmp_path: Path) -> None:
+    certificate(tmp_path, "authority")
+    server_file = certificate(tmp_path, "localhost", "authority")
+    ours = certificate(tmp_path, "client", "authority")
+    authority = str(tmp_path / "authority.pem")
+    with RegistryServer(DOCUMENT, certificate=str(server_file), client_ca=authority) as server:
+        shown = {"ca_location": authority, "certificate_location": str(ours)}
+        assert registry_at(server.url, **shown).find(1) is not None
+        for wrong in ({}, {"ca_location": authority}):
+            with pytest.raises(SourceError, match="no answer"):
+                registry_at(server.url, retry_seconds=0.0, **wrong).find(3)
+    with pytest.raises(ConfigError, match="TLS"):
+        registry_at(server.url, ca_location=str(tmp_path / "absent")).find(3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(404, {"message": "proxy"}), SourceError),
+        (Reply(404, b"<html>"), SourceError),
+        (Reply(200, b"<html>"), SourceError),
+        (Reply(200, []), SourceError),
+        (Reply(200, {"schema": 7}), SourceError),
+        (Reply(200, {"schema": "{}", "schemaType": "THRIFT"}), SourceError),
+        (Reply(200, {"schema": "{}", "references": [{}]}), SourceError),
+        (Reply(302, {}, {"Location": "http://127.0.0.1:9/"}), ConfigError),
+        (Reply(403, {}), ConfigError),
+        (Reply(429, {}), SourceError),
+        (None, SourceError),
+    ],
+)
+def test_what_is_no_word_of_a_registry_says_nothing_of_an_id(
+    reply: Reply | None, error: type[Exception]
+) -> None:
+    with ScriptedServer([reply]) as server, pytest.raises(error):
+        registry_at(server.uri, retry_seconds=0.0).find(1)
+
+
+def test_waits_grow_until_the_time_is_up() -> None:
+    now, waits = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += seconds
+
+    settings = RegistrySettings(("http://127.0.0.1:9",), retry_seconds=20.0)
+    with pytest.raises(SourceError, match="tried"):
+        RegistryHttp(settings, sleep=sleep, clock=lambda: now[0]).get("/schemas/ids/1")
+    assert waits == sorted(waits) and 10 < sum(waits) <= 20
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"urls": ("ftp://x",)}, "no address"),
+        ({"urls": ()}, "needed"),
+        ({"urls": ("http://me:secret@x",)}, "credentials"),
+        ({"user_info": "me:x", "bearer": "y"}, "give one of"),
+        ({"user_info": "me"}, "user:password"),
+        ({"key_location": "k"}, "certificate"),
+    ],
+)
+def test_settings_that_contradict_themselves_are_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        check_registry(RegistrySettings(**{"urls": ("http://x",), **more}))
