@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from ingestd.cdc.base import SourceTable
+from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.file_store_table import FileStoreTable
@@ -92,6 +92,7 @@ class SourceSettings:
 
     kafka: KafkaSource
     data_format: str
+    format_settings: FormatSettings = FormatSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,11 @@ class TableContext:
         return self.covered.get(source, {}).get(topic, {}).get(partition, 0)
 
 
+def commit_user(pipeline: str) -> str:
+    """The commit user of a pipeline in every table it writes; stable over restarts."""
+    return f"ingestd-{pipeline}"
+
+
 @dataclass(frozen=True, slots=True)
 class BatchContext:
     """All that the tasks of one batch share.
@@ -160,6 +166,11 @@ class BatchContext:
     max_record_bytes: int = 16 << 20
     max_run_bytes: int = 64 << 20
     index_cache_bytes: int = 64 << 20
+
+    @property
+    def commit_user(self) -> str:
+        """The commit user of the pipeline, which is part of some file names."""
+        return commit_user(self.pipeline)
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Settings of a target table, defaults included."""

@@ -5,7 +5,8 @@ table's columns and handed to the write task that is responsible for them. Recor
 used leave the same way, as rows of the dead letter table.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +32,9 @@ from ingestd.ingest.blobs import (
 from ingestd.ingest.conform import conform
 from ingestd.ingest.context import BatchContext, Feed, TableContext
 from ingestd.ingest.dead_letter import DeadLetter, dead_letter_rows
-from ingestd.ingest.discovery import Discovery, TableTruncate
+from ingestd.ingest.discovery import Discovery, KeptChunk, TableTruncate
 from ingestd.ingest.findings import Findings
+from ingestd.ingest.kept_chunks import Shelf, keep, leading, place_of, take
 from ingestd.ingest.known_columns import DeclaredColumns, TableColumns
 from ingestd.ingest.placement import place
 from ingestd.ingest.router import Router
@@ -51,12 +53,16 @@ def decode_ranges(
     *,
     task_index: int = 0,
     fetch: Fetch | None = None,
+    shelf: Shelf | None = None,
+    kept: Sequence[KeptChunk] = (),
 ) -> Pairs:
     """Decode the ranges of one task into (slot, blob) pairs for the write stage.
 
     The last pair is the task's report, in slot `task_index` modulo the slots. If it says that the
     batch must run again, every slot gets a void as well, so that nothing is written in vain;
-    decoding goes on, to find everything of the batch at once.
+    decoding goes on, to find everything of the batch at once. Chunks of tables that are not there
+    yet are put on the `shelf`; `kept` are those that earlier runs of the batch put there, which
+    are not read and decoded again.
 
     Raises OffsetLostError and SourceError from fetching; PolicyStopError, SchemaConflictError and
     UnsupportedError where the configuration or a table does not allow what comes.
@@ -68,28 +74,53 @@ def decode_ranges(
             wanted,
             max_records=context.max_chunk_records,
             max_bytes=context.max_chunk_bytes,
+            headers=context.sources[wanted.source].format_settings.framing.needs_headers,
         )
 
-    task = _DecodeTask(context, task_index)
+    task = _DecodeTask(context, task_index, shelf)
     for wanted in ranges:
-        settings = context.sources[wanted.source]
-        data_format = shared_data_format(settings.data_format, wanted.source)
-        for chunk in (fetch or from_kafka)(settings.kafka, wanted):
-            yield from task.decode(wanted.source, data_format, chunk)
+        rest = yield from task.go_on(wanted, kept)
+        if rest.rows:
+            yield from task.decode(rest, fetch or from_kafka)
     yield from task.finish()
 
 
 class _DecodeTask:
     """One task: what it knows of the batch, and what it finds while its chunks pass."""
 
-    def __init__(self, context: BatchContext, task_index: int) -> None:
+    def __init__(self, context: BatchContext, task_index: int, shelf: Shelf | None) -> None:
         self._context = context
+        self._shelf = shelf
         self._index = task_index
         self._router = Router(context.routing, context.database)
         self._findings = Findings()
 
-    def decode(self, source: str, data_format: DataFormat, chunk: RecordChunk) -> Pairs:
-        """Blobs of the rows of one chunk."""
+    def go_on(
+        self, wanted: OffsetRange, kept: Sequence[KeptChunk]
+    ) -> Generator[tuple[int, Blob], None, OffsetRange]:
+        """Blobs of the kept chunks that a range begins with; returns what is left of the range."""
+        for one in leading(kept, wanted):
+            batch = take(self._shelf, one, self._context)
+            if batch is None:
+                break
+            self._findings.note_kept(one)
+            yield from self._decode_batch(wanted.source, place_of(one), batch, [])
+            wanted = replace(wanted, start=one.until)
+        return wanted
+
+    def decode(self, wanted: OffsetRange, fetch: Fetch) -> Pairs:
+        """Blobs of the records of a range."""
+        settings, at = self._context.sources[wanted.source], wanted.start
+        data_format = shared_data_format(
+            settings.data_format, wanted.source, settings.format_settings
+        )
+        for chunk in fetch(settings.kafka, wanted):
+            yield from self._decode_chunk(wanted.source, data_format, chunk, at)
+            at = int(chunk.offsets[-1]) + 1
+
+    def _decode_chunk(
+        self, source: str, data_format: DataFormat, chunk: RecordChunk, start: int
+    ) -> Pairs:
         self._findings.note_chunk(source, chunk)
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
         known = TableColumns(self._context, self._router, chunk.topic)
@@ -101,6 +132,8 @@ class _DecodeTask:
         for batch in decoded.batches:
             yield from self._decode_batch(source, chunk, batch, letters)
         yield from self._bury(source, chunk, letters)
+        if len(decoded.batches) == 1 and not oversized:
+            self._keep(source, chunk, decoded, start)
 
     def finish(self) -> Pairs:
         """The task's report, and voids if the batch must run again."""
@@ -131,6 +164,15 @@ class _DecodeTask:
         rows = self._rows(target, feed, chunk, batch, letters)
         if rows is not None and rows.num_rows:
             yield from self._hand_on(source, chunk, target, rows)
+
+    def _keep(self, source: str, chunk: RecordChunk, decoded: Decoded, start: int) -> None:
+        """Put a chunk on the shelf whose rows all wait for one table."""
+        table = self._router.route(chunk.topic, decoded.batches[0].source)
+        if table is None or table in self._context.tables:
+            return
+        kept = keep(self._shelf, source, table, start, chunk, decoded)
+        if kept is not None:
+            self._findings.keep(kept)
 
     def _only_new(
         self, source: str, chunk: RecordChunk, target: TableContext, batch: ChangeBatch

@@ -48,13 +48,22 @@ class _ByRoute(Mapping[SourceTable, ColumnTypes]):
 
 
 class TableColumns(_ByRoute):
-    """Types of the columns that the target tables have as of the batch's start."""
+    """Types of the columns that the target tables have as of the batch's start.
+
+    Only those of the primary key are NOT NULL.
+    """
 
     def _types(self, table: str) -> ColumnTypes | None:
         target = self._context.tables.get(table)
         if target is None:
             return None
-        return {column.name: column.type.as_nullable() for column in target.table.schema.fields}
+        schema = target.table.schema
+        return {
+            column.name: column.type.not_null()
+            if column.name in schema.primary_keys
+            else column.type.as_nullable()
+            for column in schema.fields
+        }
 
 
 class DeclaredColumns(_ByRoute):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings
+from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings, commit_user
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +54,4 @@ class PipelineSettings:
     @property
     def commit_user(self) -> str:
         """The commit user of this pipeline in every table it writes; stable over restarts."""
-        return f"ingestd-{self.name}"
+        return commit_user(self.name)

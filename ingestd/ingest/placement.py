@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.errors import UnsupportedError
 from ingestd.ingest.blobs import BUCKET, HASH, POSITION
 from ingestd.ingest.context import TableContext
 from ingestd.ingest.row_groups import group_rows
@@ -17,6 +16,7 @@ from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.bucket_assigner import assign_fixed
+from ingestd.paimon.table.cross_partition_load import assigners_of_keys, primary_key_hashes
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
 Slots = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ def place(
 
     Rows of an append table without buckets stay with the task that decoded them, but for those
     with a source position: repeats of one change must meet, whichever task they come from.
-    UnsupportedError for bucket modes that are not written.
+    Rows of a key go to one slot: where keys move between partitions, whatever theirs is.
     """
     mode = bucket_mode(target.table.schema)
     if mode is BucketMode.BUCKET_UNAWARE:
@@ -43,10 +43,12 @@ def place(
         hashes = key_hashes(target.table, rows)
         assigners = assigners_of(target, rows, hashes)
         return rows.append_column(HASH, pa.array(hashes)), (salt + assigners) % slots
-    raise UnsupportedError(
-        f"table {target.identifier}: bucket mode {mode.name} is not written; set 'bucket' above 0 "
-        "or make the primary key contain all partition keys"
-    )
+    if mode is BucketMode.KEY_DYNAMIC:
+        hashes = primary_key_hashes(target.table, rows)
+        at = salt + assigners_of_keys(hashes, target.assigners)
+        return rows, at % slots
+    hashes = key_hashes(target.table, rows)
+    return rows, (salt + partition_hashes(target.table, rows) + hashes) % slots
 
 
 def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:

@@ -5,30 +5,39 @@ Where a key has neither (Debezium sends such a row when the key itself changed),
 to know: text and binary cells get the source's placeholder instead.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.cdc import unavailable
+from ingestd.errors import UnsupportedError
 from ingestd.ingest.blobs import KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.context import TableContext
 from ingestd.ingest.row_groups import RowGroups, Values, group_rows
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.read import read_table
 
 _Index = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
+Whereabouts = Callable[[pa.Table], frozenset[bytes]]
+"""The partitions (serialized rows) that some keys are in."""
 
 _ASK_TABLE = -1
 _KEEP = -2
 _NOT_KNOWN = -3
 
 
-def fill_unavailable(target: TableContext, rows: pa.Table) -> pa.Table:
+def fill_unavailable(
+    target: TableContext, rows: pa.Table, whereabouts: Whereabouts | None = None
+) -> pa.Table:
     """The rows, which are in order, with older values where the source left one out.
 
-    Columns that mark such cells are taken away.
+    Columns that mark such cells are taken away. Where keys do not tell their partitions,
+    `whereabouts` does. UnsupportedError if an older value may wait for its bucket.
     """
     marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
     if not marks:
@@ -47,7 +56,7 @@ def fill_unavailable(target: TableContext, rows: pa.Table) -> pa.Table:
     asking = np.zeros(plain.num_rows, np.bool_)
     for origin in origins.values():
         asking |= origin == _ASK_TABLE
-    old = _OldRows(target, plain, asking, list(origins))
+    old = _OldRows(target, plain, asking, list(origins), whereabouts)
     for name, origin in origins.items():
         position = plain.column_names.index(name)
         plain = plain.set_column(position, plain.field(name), old.fill(name, origin))
@@ -79,11 +88,23 @@ class _OldRows:
     """Rows of the table for the keys that ask for them, read at most once."""
 
     def __init__(
-        self, target: TableContext, rows: pa.Table, asking: _Mask, columns: list[str]
+        self,
+        target: TableContext,
+        rows: pa.Table,
+        asking: _Mask,
+        columns: list[str],
+        whereabouts: Whereabouts | None,
     ) -> None:
         self._rows = rows
         self._found: pa.Table | None = None
         self._at: _Index = np.full(rows.num_rows, -1, np.int64)
+        if bool(asking.any()) and bucket_mode(target.table.schema) is BucketMode.POSTPONE:
+            raise UnsupportedError(
+                f"table {target.identifier}: the source left out unchanged values of "
+                f"{', '.join(columns)}, and with 'bucket' = '-2' the older ones cannot be looked "
+                "up; let the source send whole rows (REPLICA IDENTITY FULL), or set a number of "
+                "buckets"
+            )
         if target.snapshot_id is None or not bool(asking.any()):
             return
         keys = list(target.table.schema.primary_keys)
@@ -93,6 +114,7 @@ class _OldRows:
             target.table,
             snapshot_id=target.snapshot_id,
             columns=[*keys, *(name for name in columns if name not in keys)],
+            partition_filter=whereabouts(wanted) if whereabouts else None,
             key_filter=wanted,
         )
         self._at = _positions_in(self._found.select(keys), rows.select(keys))

@@ -21,7 +21,7 @@ from ingestd.ingest.blobs import (
     RowBlob,
     receive,
 )
-from ingestd.ingest.context import BatchContext, TableContext
+from ingestd.ingest.context import BatchContext
 from ingestd.ingest.counts import Counts
 from ingestd.ingest.outcome import WriteOutcome
 from ingestd.ingest.placement import assigners_of, partition_values
@@ -29,11 +29,21 @@ from ingestd.ingest.repeats import repeated_rows
 from ingestd.ingest.row_groups import group_rows
 from ingestd.ingest.unavailable import fill_unavailable
 from ingestd.paimon.merge.row_kinds import ignored_kinds
-from ingestd.paimon.spec.binary_row import serialize_row
+from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner
 from ingestd.paimon.table.commit_message import CommitMessage
+from ingestd.paimon.table.cross_partition import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition_keep import KEPT
+from ingestd.paimon.table.cross_partition_load import (
+    KeyShare,
+    assigners_of_keys,
+    primary_key_hashes,
+)
 from ingestd.paimon.table.hash_index import CACHE
+from ingestd.paimon.table.postpone import waiting_room
 from ingestd.paimon.table.write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
@@ -49,12 +59,13 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     UnsupportedError.
     """
     CACHE.limit(context.index_cache_bytes)
+    KEPT.limit(context.index_cache_bytes)
     received = receive(blobs)
     counts = Counts()
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     if not received.void:
         for identifier, parts in received.rows.items():
-            writer = _TableWriter(context.tables[identifier], counts)
+            writer = _TableWriter(context, identifier, counts)
             written = writer.write(parts, context.max_run_bytes)
             if written:
                 messages[identifier] = written
@@ -64,23 +75,28 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
 class _TableWriter:
     """Writes the rows of one table; keeps its bucket assigners until the last row."""
 
-    def __init__(self, target: TableContext, counts: Counts) -> None:
-        self._target = target
-        self._table = target.table
+    def __init__(self, context: BatchContext, identifier: str, counts: Counts) -> None:
+        self._target = context.tables[identifier]
+        self._table = self._target.table
+        self._mode = bucket_mode(self._table.schema)
+        if self._mode is BucketMode.POSTPONE:
+            self._table = waiting_room(self._table, context.commit_user)
         self._counts = counts
         self._assigners: dict[tuple[bytes, int], DynamicBucketAssigner] = {}
-        self._new_name: Callable[[], str] = data_file_names(target.table)
+        self._new_name: Callable[[], str] = data_file_names(self._table)
 
     def write(self, parts: list[RowBlob], max_run_bytes: int) -> tuple[CommitMessage, ...]:
         """Messages of all buckets that got rows, and of those whose hash index grew."""
         messages: list[CommitMessage] = []
+        waits = self._mode is BucketMode.POSTPONE
         # Merging sorts by key and number anyway, so to put the rows in order would be in vain.
-        by_number = bool(self._table.schema.primary_keys)
+        by_number = bool(self._table.schema.primary_keys) and not waits
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
+        whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
         for run in runs(parts, max_run_bytes, by_number=by_number, whole=whole):
             rows = self._prepared(run)
             if rows.num_rows:
-                messages.extend(self._write_partitions(rows))
+                messages.extend(self._write_rows(rows))
         for assigner in self._assigners.values():
             for entry in assigner.prepare_commit(self._table.io):
                 message = CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
@@ -100,7 +116,9 @@ class _TableWriter:
             self._counts.skip(identifier, "repeated", int(np.count_nonzero(repeated)))
             if bool(repeated.any()):
                 rows = rows.filter(~repeated)
-        rows = fill_unavailable(self._target, self._without_ignored(rows))
+        across = self._mode is BucketMode.KEY_DYNAMIC
+        whereabouts = self._partitions_of if across else None
+        rows = fill_unavailable(self._target, self._without_ignored(rows), whereabouts)
         kinds = np.bincount(rows.column(KIND).to_numpy())
         for kind in np.flatnonzero(kinds).tolist():
             self._counts.rows[identifier, kind] += int(kinds[kind])
@@ -110,6 +128,21 @@ class _TableWriter:
         done_with = {OFFSET, POSITION, RANK}
         return rows.select([name for name in rows.column_names if name not in done_with])
 
+    def _partitions_of(self, keys: pa.Table) -> frozenset[bytes]:
+        """The partitions that keys are in so far, in a table where they do not tell theirs."""
+        found: frozenset[bytes] = frozenset()
+        for share, mine in self._shares(keys):
+            assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
+            found |= assigner.partitions_of(keys.take(mine))
+        return found
+
+    def _shares(self, keys: pa.Table) -> Iterator[tuple[KeyShare, _Numbers]]:
+        """The rows of each share of the keys."""
+        assigners = self._target.assigners
+        owners = assigners_of_keys(primary_key_hashes(self._table, keys), assigners)
+        for owner in np.unique(owners).tolist():
+            yield KeyShare(owner, assigners), np.flatnonzero(owners == owner)
+
     def _without_ignored(self, rows: pa.Table) -> pa.Table:
         """The rows but for those that the table's options tell writers to leave out."""
         ignored = ignored_kinds(self._table.merge_rules, rows.column(KIND).to_numpy())
@@ -118,31 +151,54 @@ class _TableWriter:
         self._counts.skip(self._target.identifier, "ignored", int(np.count_nonzero(ignored)))
         return rows.filter(~ignored)
 
-    def _write_partitions(self, rows: pa.Table) -> Iterator[CommitMessage]:
+    def _write_rows(self, rows: pa.Table) -> Iterator[CommitMessage]:
         table = self._table
         groups = group_rows(rows, table.schema.partition_keys)
         values = partition_values(table, rows, groups.first)
         partitions = [serialize_row(table.partition_types, one) for one in values]
-        buckets = self._buckets(rows, groups.codes, partitions)
         plain = rows.drop_columns([name for name in (BUCKET, HASH) if name in rows.column_names])
-        order = np.lexsort((buckets, groups.codes))
-        ordered = plain.take(order) if bool((np.diff(order) < 0).any()) else plain
-        codes, numbers = groups.codes[order], buckets[order]
+        if self._mode is BucketMode.KEY_DYNAMIC:
+            yield from self._write_moving(plain, groups.codes, partitions)
+            return
+        buckets = self._buckets(rows, groups.codes, partitions)
+        yield from self._write_placed(PlacedRows(plain, groups.codes, partitions, buckets))
+
+    def _write_moving(
+        self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
+    ) -> Iterator[CommitMessage]:
+        """Rows of keys that may be in another partition: share by share of the keys."""
+        for share, mine in self._shares(rows):
+            assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
+            placed = assigner.place(rows.take(mine), codes[mine], partitions)
+            written = list(self._write_placed(placed))
+            yield from written
+            assigner.wrote([file.file_name for one in written for file in one.new_files])
+
+    def _write_placed(self, placed: PlacedRows) -> Iterator[CommitMessage]:
+        table = self._table
+        if not placed.rows.num_rows:
+            return
+        order = np.lexsort((placed.buckets, placed.codes))
+        in_order = not bool((np.diff(order) < 0).any())
+        ordered = placed.rows if in_order else placed.rows.take(order)
+        codes, numbers = placed.codes[order], placed.buckets[order]
         borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(numbers) != 0)) + 1
         starts = [0, *borders.tolist()]
         ends = [*borders.tolist(), len(order)]
         for start, end in zip(starts, ends, strict=True):
-            partition = int(codes[start])
+            partition = placed.partitions[int(codes[start])]
             yield write_bucket(
                 table,
-                partitions[partition],
-                values[partition],
+                partition,
+                deserialize_row(table.partition_types, partition),
                 int(numbers[start]),
                 ordered.slice(start, end - start),
                 new_name=self._new_name,
             )
 
     def _buckets(self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]) -> _Numbers:
+        if self._mode is BucketMode.POSTPONE:
+            return np.full(rows.num_rows, POSTPONE_BUCKET, np.int64)
         if BUCKET in rows.column_names:
             return rows.column(BUCKET).to_numpy().astype(np.int64)
         buckets: _Numbers = np.zeros(rows.num_rows, np.int64)

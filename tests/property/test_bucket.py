@@ -1,5 +1,7 @@
 """Hashes of columns are the hashes of their rows, and buckets stay in their bounds."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -13,7 +15,8 @@ from ingestd.paimon.spec.bucket import (
     hash_row,
     mod_buckets,
 )
-from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.data_types import DataType, parse_type
+from ingestd.paimon.spec.hive_hash import hive_buckets, hive_hashes
 from tests.support.typed_cells import cells, scalar_types
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -81,3 +84,41 @@ def test_assigners_are_channels_and_one_key_has_one(
         chosen.tolist()
     )
     assert len(set(chosen.tolist())) <= assigners
+
+
+def _hive(cell: object) -> int:
+    """One cell as Hive hashes it, before it is cut to 32 bits."""
+    if isinstance(cell, str | bytes):
+        hashed = 0
+        for byte in cell.encode() if isinstance(cell, str) else cell:
+            hashed = hashed * 31 + (byte - 256 if byte > 127 else byte)
+        return hashed
+    if isinstance(cell, Decimal):
+        plain = cell.normalize()
+        scale = max(-int(plain.as_tuple().exponent), 0)
+        digits, hashed = int(plain.scaleb(scale)), 0
+        for shift in range(96, -1, -32):
+            hashed = hashed * 31 + (abs(digits) >> shift & 0xFFFFFFFF)
+        return (hashed if digits >= 0 else -hashed) * 31 + scale
+    return int(cell) if isinstance(cell, int) else 0
+
+
+_WIDE = st.decimals(Decimal(-(10**30)), Decimal(10**30), places=4)
+_NARROW = st.decimals(-1_000_000, 1_000_000, places=3)
+
+
+@given(
+    st.lists(st.tuples(st.text() | st.none(), st.binary() | st.none(), INT32 | st.none(),
+                       _NARROW | st.none(), _WIDE | st.none()))
+)  # fmt: skip
+def test_hive_buckets_are_made_of_the_cells_of_their_rows(rows: list[tuple[object, ...]]) -> None:
+    names = ("STRING", "BYTES", "INT", "DECIMAL(10, 3)", "DECIMAL(38, 4)")
+    types = [parse_type(name) for name in names]
+    columns = [column_of([row[i] for row in rows], t) for i, t in enumerate(types)]
+    expected = []
+    for row in rows:
+        hashed = 0
+        for cell in row:
+            hashed = hashed * 31 + _hive(cell)
+        expected.append((hashed & 0x7FFFFFFF) % 1024)
+    assert hive_buckets(hive_hashes(columns, types), 1024).tolist() == expected

@@ -35,6 +35,8 @@ _HEADER_SCHEMA = fastavro.parse_schema(
         ],
     }
 )
+_CHECKSUM = "ingestd.crc32"
+"""Beside the header entries of the format, none of which is a checksum."""
 BROKEN = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError,
     OSError, RecursionError, StopIteration, TypeError, ValueError, lzma.LZMAError, struct.error,
@@ -63,6 +65,7 @@ def encode_blocks(
     sync = hashlib.md5(content, usedforsecurity=False).digest()
     out = io.BytesIO()
     meta = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
+    meta[_CHECKSUM] = _checksum(meta, packed)
     header = {"magic": _MAGIC, "meta": meta, "sync": sync}
     fastavro.schemaless_writer(out, _HEADER_SCHEMA, header)
     for count, block in packed:
@@ -80,18 +83,28 @@ def decode_blocks(data: bytes) -> AvroBlocks:
     if codec not in _DECODERS:
         raise ValueError(f"codec '{codec}' is not one of {', '.join(_DECODERS)}")
     schema = header["meta"]["avro.schema"].decode()
-    return AvroBlocks(schema, tuple(_blocks(stream, len(data), header["sync"], _DECODERS[codec])))
+    packed = tuple(_blocks(stream, len(data), header["sync"]))
+    promised = header["meta"].get(_CHECKSUM)
+    if promised is not None and promised != _checksum(header["meta"], packed):
+        raise ValueError("its checksum is wrong")
+    return AvroBlocks(schema, tuple((n, _DECODERS[codec](block)) for n, block in packed))
 
 
-def _blocks(
-    stream: io.BytesIO, end: int, marker: bytes, decompress: Callable[[bytes], bytes]
-) -> Iterator[tuple[int, bytes]]:
+def _checksum(meta: Mapping[str, bytes], packed: Sequence[tuple[int, bytes]]) -> bytes:
+    """Of the header and of the blocks as they are stored: few codecs notice other bytes."""
+    found = zlib.crc32(meta["avro.codec"] + b"\n" + meta["avro.schema"])
+    for count, block in packed:
+        found = zlib.crc32(block, zlib.crc32(encode_long(count), found))
+    return b"%08x" % found
+
+
+def _blocks(stream: io.BytesIO, end: int, marker: bytes) -> Iterator[tuple[int, bytes]]:
     while stream.tell() < end:
         count, size = _decode_long(stream), _decode_long(stream)
         block, sync = stream.read(size), stream.read(_SYNC_SIZE)
         if count < 0 or size < 0 or sync != marker:
             raise ValueError("a block does not end at its sync marker")
-        yield count, decompress(block)
+        yield count, block
 
 
 def parse_block_schema(document: Json) -> Json:

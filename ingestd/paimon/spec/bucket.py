@@ -13,6 +13,7 @@ import pyarrow as pa
 from ingestd.paimon.spec.arrow import Column, column_values
 from ingestd.paimon.spec.binary_row import encode_row
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.hive_hash import HASHED_ROOTS
 from ingestd.paimon.spec.row_words import Words, can_make_words, row_words
 
 HASH_SEED = 42
@@ -118,6 +119,16 @@ def mod_buckets(column: Column, n: int) -> npt.NDArray[np.int32]:
     filled = keys.fill_null(0)
     values: npt.NDArray[np.int64] = np.asarray(filled).astype(np.int64)
     return np.mod(values, n).astype(np.int32)
+
+
+def takes_bucket_keys(function: str, types: Sequence[DataType]) -> bool:
+    """Whether a bucket function (`bucket-function.type`) is defined for a key of these types."""
+    roots = [t.root for t in types]
+    if function == "mod":
+        return len(roots) == 1 and roots[0] in ("INT", "BIGINT")
+    if function == "hive":
+        return HASHED_ROOTS.issuperset(roots)
+    return function == "default"
 
 
 def assigner_of(

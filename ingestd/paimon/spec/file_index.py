@@ -5,6 +5,7 @@ big-endian. Specification: File index.
 """
 
 import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
@@ -23,11 +24,14 @@ _COUNT = struct.Struct(">i")
 _PLACE = struct.Struct(">ii")
 _TEXT = struct.Struct(">H")
 _EMPTY = -1
+_SUM = struct.Struct(">I")
+_MARK = _COUNT.pack(9) + b"crc32"
+"""Stands with the checksum at the end of the head, where readers pass over 9 bytes."""
 
 
 def encode_file_index(indexes: FileIndexes) -> bytes:
     """The bytes of a container."""
-    size = _START.size + 2 * _COUNT.size
+    size = _START.size + _COUNT.size + len(_MARK) + _SUM.size
     for column, kinds in indexes.items():
         size += len(_text(column)) + _COUNT.size
         size += sum(len(_text(kind)) + _PLACE.size for kind in kinds)
@@ -41,18 +45,30 @@ def encode_file_index(indexes: FileIndexes) -> bytes:
             else:
                 head += [_text(kind), _PLACE.pack(size + sum(map(len, bodies)), len(body))]
                 bodies.append(body)
-    return b"".join([*head, _COUNT.pack(0), *bodies])
+    head.append(_MARK)
+    start, rest = b"".join(head), b"".join(bodies)
+    return start + _SUM.pack(zlib.crc32(rest, zlib.crc32(start))) + rest
 
 
 def decode_file_index(data: bytes, source: str) -> FileIndexes:
     """The indexes of a container; FormatError names `source` if it is damaged."""
     try:
-        magic, version, _ = _START.unpack_from(data)
+        magic, version, size = _START.unpack_from(data)
         if magic != _MAGIC or version != _VERSION:
             raise ValueError(f"it begins with {magic}, version {version}")
+        _check_sum(data, size)
         return {column: dict(kinds) for column, kinds in _Head(data, _START.size).columns()}
     except (struct.error, ValueError) as error:
         raise FormatError(f"file index {source} cannot be read: {error}") from error
+
+
+def _check_sum(data: bytes, size: int) -> None:
+    """ValueError if there is a checksum at the end of the head and it is not that of the bytes."""
+    at = size - _SUM.size
+    if at < len(_MARK) or data[at - len(_MARK) : at] != _MARK:
+        return
+    if _SUM.unpack_from(data, at)[0] != zlib.crc32(data[size:], zlib.crc32(data[:at])):
+        raise ValueError("its checksum is wrong")
 
 
 class _Head:

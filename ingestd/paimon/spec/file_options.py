@@ -16,15 +16,17 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 COMPRESSIONS: Mapping[str, Mapping[str, str]] = {
     "parquet": {
-        "zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "lz4": "lz4", "brotli": "brotli",
+        "zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "lz4": "lz4",
         "none": "none", "uncompressed": "none",
     },
     "orc": {"zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "zlib": "zlib",
             "none": "uncompressed"},
     "avro": {"zstd": "zstandard", "zstandard": "zstandard", "deflate": "deflate",
-             "null": "null", "bzip2": "bzip2", "xz": "xz"},
+             "null": "null", "bzip2": "bzip2"},
 }  # fmt: skip
 """File format -> compression as table options name it -> as the library names it."""
+_WITHOUT_JAVA = frozenset({("parquet", "brotli"), ("avro", "xz")})
+"""What could be written here and that Paimon's Java library cannot read as it is shipped."""
 _TITLES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
 DEFAULT_STATS_MODE = "truncate(16)"
 
@@ -130,6 +132,11 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
         raise UnsupportedError(
             f"file format '{style.file_format}' is not supported; set 'file.format' (and "
             f"'file.format.per.level', 'changelog-file.format') to one of {sorted(COMPRESSIONS)}"
+        )
+    if (style.file_format, style.file_compression) in _WITHOUT_JAVA:
+        raise UnsupportedError(
+            f"option 'file.compression' = '{style.file_compression}' is not supported for "
+            f"{style.file_format}: Paimon's Java readers lack it; use one of {sorted(known)}"
         )
     if style.file_compression not in known:
         raise UnsupportedError(

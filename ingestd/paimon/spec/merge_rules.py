@@ -65,6 +65,7 @@ class MergeRules:
     `functions` is by column: for the engine aggregation all columns that are not of the primary
     key, for partial-update those of sequence groups that have one. `newest_level_only`: of the
     rows above level 0 the one of the lowest level already holds what the others do.
+    `merges_single`: a key with one row is merged, too, which without it stays as it is.
     """
 
     engine: str = "deduplicate"
@@ -77,6 +78,7 @@ class MergeRules:
     groups: tuple[SequenceGroup, ...] = ()
     functions: Mapping[str, FieldFunction] = field(default_factory=dict)
     newest_level_only: bool = False
+    merges_single: bool = False
 
     def columns_beside(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Columns that must be read to merge rows of `columns`, without these."""

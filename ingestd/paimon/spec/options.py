@@ -10,6 +10,11 @@ from functools import partial
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec import option_rules
+from ingestd.paimon.spec.bucket_rules import (
+    refuse_across_partitions,
+    refuse_bucket_keys,
+    refuse_postponed,
+)
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     KEY_PREFIX,
@@ -264,24 +269,11 @@ def _refuse_buckets(schema: TableSchema, for_write: bool) -> None:
     if not for_write:
         return
     if mode is BucketMode.POSTPONE:
-        raise UnsupportedError(
-            "option 'bucket' = '-2' (postponed buckets) is not supported for writing"
-        )
+        refuse_postponed(schema)
     if mode is BucketMode.KEY_DYNAMIC:
-        missing = sorted(set(schema.partition_keys) - set(schema.primary_keys))
-        raise UnsupportedError(
-            f"primary key {list(schema.primary_keys)} without partition keys {missing} is not "
-            "supported with option 'bucket' = '-1': keys would move between partitions; add "
-            "them to the primary key or set a fixed number of buckets"
-        )
-    keys = options.bucket_keys
-    if options.bucket_function == "mod" and (
-        len(keys) != 1 or schema.field(keys[0]).type.root not in ("INT", "BIGINT")
-    ):
-        raise UnsupportedError(
-            f"option 'bucket-function.type' = 'mod' needs one INT or BIGINT bucket key, not "
-            f"{list(keys)}"
-        )
+        refuse_across_partitions(schema)
+    if mode in (BucketMode.HASH_FIXED, BucketMode.POSTPONE):
+        refuse_bucket_keys(schema, options.bucket_function, options.bucket_keys)
 
 
 def _refuse_partition_names(schema: TableSchema) -> None:

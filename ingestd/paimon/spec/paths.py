@@ -227,6 +227,15 @@ class TablePaths:
         """A schema file; ids start at 0."""
         return f"{self.schema_dir}/schema-{schema_id}"
 
+    @property
+    def changelog_dir(self) -> str:
+        """Folder of what is kept of expired snapshots for their changes."""
+        return f"{self.branch_root}/changelog"
+
+    def changelog(self, snapshot_id: int) -> str:
+        """A file of that folder, named by the snapshot that has expired."""
+        return f"{self.changelog_dir}/changelog-{snapshot_id}"
+
     def snapshot(self, snapshot_id: int) -> str:
         """A snapshot file; ids start at 1."""
         return f"{self.snapshot_dir}/snapshot-{snapshot_id}"

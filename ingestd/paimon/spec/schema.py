@@ -16,6 +16,7 @@ from ingestd.paimon.spec.data_types import (
     max_field_id,
     parse_field,
 )
+from ingestd.paimon.spec.document_checks import check_seal, refuse_misspelt
 from ingestd.paimon.spec.merge_checks import check_merge_options
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import (
@@ -62,12 +63,18 @@ __all__ = [
     "new_schema",
     "parse_schema",
 ]
+_KEYS = (
+    "version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options",
+    "comment", "timeMillis",
+)  # fmt: skip
 
 
 def parse_schema(data: bytes, source: str) -> TableSchema:
     """The schema in the bytes of a schema file; FormatError names `source`."""
     try:
+        check_seal(data)
         document = json.loads(data)
+        refuse_misspelt(document.keys(), _KEYS)
         return _from_document(document)
     except FormatError as error:
         raise FormatError(f"schema file {source}: {error.message}") from error
@@ -85,6 +92,9 @@ def _from_document(document: Mapping[str, Any]) -> TableSchema:
     if version < SCHEMA_VERSION:
         options.setdefault("file.format", "orc")
     fields = tuple(map(parse_field, document["fields"]))
+    for what, several in (("name", [f.name for f in fields]), ("id", [f.id for f in fields])):
+        if len(set(several)) < len(several):
+            raise FormatError(f"two columns have the same {what}")
     keys = {*document["partitionKeys"], *document["primaryKeys"]}
     strangers = sorted(keys - {column.name for column in fields})
     if strangers:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from ingestd.errors import FormatError
+from ingestd.paimon.spec.document_checks import check_seal, refuse_misspelt
 
 SNAPSHOT_VERSION = 3
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
@@ -77,7 +78,9 @@ def parse_snapshot(data: bytes, source: str) -> Snapshot:
     Keys that the specification does not know are ignored.
     """
     try:
+        check_seal(data)
         document = json.loads(data)
+        refuse_misspelt(document.keys(), _JSON_NAMES.values())
         version = document.get("version", SNAPSHOT_VERSION)
         if not isinstance(version, int) or not 1 <= version <= SNAPSHOT_VERSION:
             raise ValueError(f"version {version!r} is not between 1 and {SNAPSHOT_VERSION}")

@@ -5,7 +5,7 @@ It alone puts new keys there, so assigners of one partition never meet.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,16 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.spec.bucket import fixed_buckets, hash_columns, mod_buckets
+from ingestd.paimon.spec.bucket import (
+    fixed_buckets,
+    hash_columns,
+    mod_buckets,
+    takes_bucket_keys,
+)
+from ingestd.paimon.spec.hive_hash import hive_buckets, hive_hashes
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.table.bucket_filler import BucketFiller, Buckets
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.hash_index import (
     CACHE,
@@ -23,14 +30,10 @@ from ingestd.paimon.table.hash_index import (
     UNKNOWN_BUCKET,
     Hashes,
     PartitionIndex,
-    index_path,
     with_gained,
 )
+from ingestd.paimon.table.index_paths import index_path, new_index_path
 
-MAX_BUCKETS = 32767
-"""Highest number of dynamic buckets of a partition if the table sets none."""
-
-Buckets = npt.NDArray[np.int32]
 _Places = npt.NDArray[np.int64]
 
 _NO_HASHES = np.zeros(0, np.int32)
@@ -46,15 +49,17 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
     options = table.options
     keys = options.bucket_keys
     columns = [rows.column(key) for key in keys]
-    if options.bucket_function == "default":
-        types = [table.schema.field(key).type for key in keys]
-        return fixed_buckets(hash_columns(columns, types), n)
-    if options.bucket_function == "mod" and len(keys) == 1:
+    types = [table.schema.field(key).type for key in keys]
+    if not takes_bucket_keys(options.bucket_function, types):
+        raise UnsupportedError(
+            f"table {table.name}: 'bucket-function.type' = '{options.bucket_function}' is not "
+            f"supported for the bucket key {', '.join(keys)}"
+        )
+    if options.bucket_function == "mod":
         return mod_buckets(columns[0], n)
-    raise UnsupportedError(
-        f"table {table.name}: 'bucket-function.type' = '{options.bucket_function}' is not "
-        f"supported for the bucket key {', '.join(keys)}"
-    )
+    if options.bucket_function == "hive":
+        return hive_buckets(hive_hashes(columns, types), n)
+    return fixed_buckets(hash_columns(columns, types), n)
 
 
 class DynamicBucketAssigner:
@@ -73,12 +78,11 @@ class DynamicBucketAssigner:
     ) -> None:
         self._table = table
         self._partition = partition
-        self._id, self._assigners = assigner_id % assigners, assigners
         ours = [e for e in entries if e.partition == partition and e.index_type == HASH_INDEX]
-        self._index = PartitionIndex.load(table.io, table.paths, ours)
-        self._files = {entry.bucket: index_path(table.paths, entry) for entry in ours}
-        own = {b: len(h) for b, h in self._index.buckets.items() if self._is_own(b)}
-        self._counts = dict(sorted(own.items()))
+        self._index = PartitionIndex.load(table, ours)
+        self._files = {entry.bucket: index_path(table, entry) for entry in ours}
+        counts = {bucket: len(hashes) for bucket, hashes in self._index.buckets.items()}
+        self._filler = BucketFiller(table, counts, assigner_id, assigners)
         self._gained: dict[int, list[Hashes]] = {}
 
     def assign(self, hashes: Hashes) -> Buckets:
@@ -110,9 +114,6 @@ class DynamicBucketAssigner:
         self._gained = {}
         return tuple(entries)
 
-    def _is_own(self, bucket: int) -> bool:
-        return bucket % self._assigners == self._id
-
     def _known(self, distinct: Hashes) -> Buckets:
         buckets = self._index.lookup_sorted(distinct)
         for bucket, arrays in self._gained.items():
@@ -121,59 +122,14 @@ class DynamicBucketAssigner:
         return buckets
 
     def _place(self, hashes: Hashes) -> Buckets:
-        """Fill own buckets in ascending order, then new ones; beyond the limit by the hash."""
-        placed = np.empty(len(hashes), np.int32)
-        done = 0
-        for bucket in self._candidates():
-            if done == len(hashes):
-                break
-            room = self._table.options.dynamic_bucket_target_row_num - self._counts.get(bucket, 0)
-            taken = hashes[done : done + room]
-            placed[done : done + len(taken)] = bucket
-            self._gain(bucket, taken)
-            done += len(taken)
-        if done < len(hashes):
-            placed[done:] = self._spread(hashes[done:])
-        return placed
-
-    def _candidates(self) -> Iterator[int]:
-        """Own buckets with room, then numbers of new ones as long as there may be more."""
-        target = self._table.options.dynamic_bucket_target_row_num
-        yield from [bucket for bucket, count in self._counts.items() if count < target]
-        limit = self._limit()
-        for bucket in range(self._id, limit, self._assigners):
-            if self._counts and max(self._counts) >= limit - 1:
-                return
-            if bucket not in self._counts:
-                yield bucket
-
-    def _limit(self) -> int:
-        configured = self._table.options.dynamic_bucket_max_buckets
-        return MAX_BUCKETS if configured == -1 else configured
-
-    def _gain(self, bucket: int, hashes: Hashes) -> None:
-        if not len(hashes):
-            return
-        self._counts[bucket] = self._counts.get(bucket, 0) + len(hashes)
-        self._gained.setdefault(bucket, []).append(hashes)
-
-    def _spread(self, hashes: Hashes) -> Buckets:
-        """Every own bucket is full and no new one may be made: share them out evenly."""
-        options = self._table.options
-        own = np.array(sorted(self._counts), np.int32)
-        if options.dynamic_bucket_max_buckets == -1 or not len(own):
-            raise UnsupportedError(
-                f"table {self._table.name}: no dynamic bucket is left for new keys; raise "
-                "'dynamic-bucket.target-row-num', or 'dynamic-bucket.max-buckets' to at least "
-                f"the number of assigners ({self._assigners})"
-            )
-        placed = own[hashes.view(np.uint32) % len(own)]
-        for bucket in own.tolist():
-            self._gain(bucket, hashes[placed == bucket])
+        placed = self._filler.place(hashes.view(np.uint32))
+        for bucket in np.unique(placed).tolist():
+            self._gained.setdefault(bucket, []).append(hashes[placed == bucket])
         return placed
 
     def _write(self, io: FileIO, name: str, bucket: int, hashes: Hashes) -> IndexManifestEntry:
-        path, data = self._table.paths.index(name), encode_hash_index(hashes)
+        path = new_index_path(self._table, self._partition, bucket, name)
+        data = encode_hash_index(hashes)
         io.write_new(path, data)
         CACHE.put(path, hashes)
         # The next batch asks for this file; its predecessor would only take up room.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ingestd.paimon.spec.arrow import column_of
+from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, conjuncts
@@ -18,7 +19,8 @@ from ingestd.paimon.table.file_store_table import FileStoreTable
 
 _MAX_KEYS = 1000
 """More combinations of bucket key values than this are not worth their hashes."""
-_HASHED_FUNCTIONS = frozenset({"default", "mod"})
+_FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
+"""Modes in which a file of n buckets holds the keys whose hash says so."""
 
 
 @dataclass(slots=True)
@@ -32,11 +34,12 @@ class BucketPruner:
     @classmethod
     def of(cls, table: FileStoreTable, predicate: Predicate | None) -> "BucketPruner | None":
         """The pruner of a predicate that allows only some values of all bucket keys, or None."""
-        if bucket_mode(table.schema) is not BucketMode.HASH_FIXED:
-            return None
-        if table.options.bucket_function not in _HASHED_FUNCTIONS:
+        if bucket_mode(table.schema) not in _FIXED_MODES:
             return None
         names = table.options.bucket_keys
+        types = [table.schema.field(name).type for name in names]
+        if not takes_bucket_keys(table.options.bucket_function, types):
+            return None
         columns = [_allowed(predicate, name) for name in names]
         known = [values for values in columns if values is not None]
         if len(known) < len(names) or not known:

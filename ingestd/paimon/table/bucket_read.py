@@ -16,7 +16,7 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.merge.merging import merge_rows
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, DataField, DataType
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.table.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.evolution import evolve
@@ -48,10 +48,11 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
     """A serialized key as a tuple that compares as keys do: strings by their bytes."""
-    return tuple(map(_comparable, deserialize_row(types, key)))
+    return tuple(map(comparable_value, deserialize_row(types, key)))
 
 
-def _comparable(value: object) -> object:
+def comparable_value(value: object) -> object:
+    """A value of a key column as something that compares as keys do."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -77,6 +78,21 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
         groups[-1].append(age)
         reached = high if reached is None else max(reached, high)
     return [[files[age] for age in sorted(group, key=ages.__getitem__)] for group in groups]
+
+
+def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
+    """Whether of two files that may share a key the later one has the newer rows throughout.
+
+    Files of one level above 0 share none. `files` stand by their largest sequence numbers.
+    """
+    reached: dict[int, int] = {}
+    for file in files:
+        run = file.level if file.level > 0 else -1 - len(reached)
+        others = (age for other, age in reached.items() if other != run)
+        if any(age >= file.min_sequence_number for age in others):
+            return False
+        reached[run] = file.max_sequence_number
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +135,9 @@ class BucketReader:
 
     def _merged(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
         """Specification: Merge engines. Keys are unique within a file."""
-        parts = [self._file_rows(bucket, file) for file in section]
+        told_by_files = ages_by_file(section)
+        fields = [*self._merge_fields, *self._system_fields(section, told_by_files)]
+        parts = [self._file_rows(bucket, file, fields) for file in section]
         rows = pa.concat_tables(parts)
         if len(section) > 1:
             rules, names = self.table.merge_rules, self.table.schema.trimmed_primary_keys
@@ -130,14 +148,31 @@ class BucketReader:
                     for part, f in zip(parts, section, strict=True)
                 ]
                 rows = rows.append_column(LEVEL, pa.array(np.concatenate(levels)))
-            rows = merge_rows(rows, names, rules)
+            rows = merge_rows(rows, names, rules, oldest_first=told_by_files)
         if not self.kinds and any(file.delete_row_count != 0 for file in section):
             kinds = rows.column(VALUE_KIND).to_numpy()
             rows = rows.filter(pa.array(~np.isin(kinds, RETRACTS)))
         return rows
 
-    def _file_rows(self, bucket: BucketFiles, file: DataFileMeta) -> pa.Table:
-        fields = [*self._merge_fields, *SYSTEM_FIELDS]
+    def _system_fields(
+        self, section: Sequence[DataFileMeta], told_by_files: bool
+    ) -> tuple[DataField, ...]:
+        """The system columns that the merge has to see: each costs decoding and copying."""
+        rules = self.table.merge_rules
+        merges = len(section) > 1
+        takes_newest = rules.engine == "deduplicate" and not rules.ignore_delete
+        if merges and not takes_newest:
+            return SYSTEM_FIELDS
+        has_deletes = any(file.delete_row_count != 0 for file in section)
+        wanted = {
+            SEQUENCE_NUMBER: merges and not (told_by_files and not rules.sequence_fields),
+            VALUE_KIND: self.kinds or has_deletes,
+        }
+        return tuple(field for field in SYSTEM_FIELDS if wanted[field.name])
+
+    def _file_rows(
+        self, bucket: BucketFiles, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
         if self.keys is None:
             return self._read(bucket, file, fields)
         # The keys first: a file without any of them is not read further.

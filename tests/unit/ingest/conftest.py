@@ -10,5 +10,5 @@ from tests.support.ingest_rig import JsonChanges
 def json_changes(monkeypatch: pytest.MonkeyPatch) -> JsonChanges:
     """The data format of the rig, in place of the real ones."""
     shared = JsonChanges()
-    monkeypatch.setattr(decode_stage, "shared_data_format", lambda name, source: shared)
+    monkeypatch.setattr(decode_stage, "shared_data_format", lambda *which: shared)
     return shared

@@ -11,12 +11,13 @@ from tests.support.ingest_rig import DATABASE, Rig
 ORDERS = SourceTable("db", "shop", "orders")
 
 
-def test_columns_are_those_of_the_target_whatever_it_is_called() -> None:
+def test_columns_are_those_of_the_target_and_its_key_is_not_null() -> None:
     rig = Rig(routing=RoutingConfig(table_mapping={"orders": "sales"}))
-    rig.create("lake.sales", new_schema([("id", DataType("INT"))], ("id",), (), {}, 0))
+    columns = [("id", DataType("INT")), ("n", DataType("INT", nullable=False))]
+    rig.create("lake.sales", new_schema(columns, ("id",), (), {}, 0))
     context = rig.context(table_changes={"lake.sales": {"feeds": frozenset({Feed("s", *ORDERS)})}})
     known = TableColumns(context, Router(context.routing, DATABASE), "topic")
-    assert known[ORDERS] == {"id": DataType("INT")}
+    assert known[ORDERS] == {"id": DataType("INT").not_null(), "n": DataType("INT")}
     assert known.get(SourceTable("db", "shop", "unknown")) is None
     assert list(known) == [ORDERS]
     assert len(known) == 1

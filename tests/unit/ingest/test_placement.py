@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingestd.errors import UnsupportedError
 from ingestd.ingest.blobs import BUCKET, HASH, POSITION
 from ingestd.ingest.context import TableContext
 from ingestd.ingest.placement import place
@@ -82,9 +81,23 @@ def test_positions_of_evenly_sized_changes_spread_over_the_slots() -> None:
     assert min(np.bincount(slots, minlength=SLOTS)) > 100
 
 
-def test_cross_partition_tables_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"lake\.t.*KEY_DYNAMIC"):
-        place(target(-1, ("id",), ("day",)), some_rows(), SLOTS, 0)
+@pytest.mark.parametrize("assigners", [1, 3])
+def test_a_key_that_moves_between_partitions_stays_in_its_slot(assigners: int) -> None:
+    one = target(-1, ("id",), ("day",), assigners)
+    rows = some_rows(60)
+    moved = rows.set_column(1, "day", pa.array(["elsewhere"] * 60))
+    _, slots = place(one, rows, SLOTS, 0)
+    _, others = place(one, moved, SLOTS, 3)
+    assert slots.tolist() == others.tolist()
+    assert len(set(slots.tolist())) == assigners
+
+
+def test_rows_that_wait_for_their_bucket_are_spread_by_key_and_partition() -> None:
+    one = target(-2, ("id", "day"), ("day",))
+    placed, slots = place(one, some_rows(), SLOTS, 0)
+    assert slots.tolist() == place(one, some_rows(), SLOTS, 2)[1].tolist()
+    assert set(slots.tolist()) == set(range(SLOTS))
+    assert placed.column_names == some_rows().column_names
 
 
 @pytest.mark.usefixtures("json_changes")

@@ -1,5 +1,6 @@
 """Blocks of Avro files: every codec, and every kind of damage."""
 
+import contextlib
 import io
 import zlib
 
@@ -40,11 +41,31 @@ def test_blocks_of_every_codec_come_back(codec: str) -> None:
 def test_snappy_blocks_of_others_are_read_and_their_checksum_is_checked() -> None:
     payload = encode_records(SCHEMA, ROWS)
     import_block = _snappy(payload)
-    data = encode_blocks(TEXT, [(100, import_block)], "null").replace(b"\x08null", b"\x0csnappy")
-    assert rows_of(data) == ROWS
-    damaged = encode_blocks(TEXT, [(100, import_block[:-1] + b"?")], "null")
+    assert rows_of(_of_others(import_block)) == ROWS
     with pytest.raises(ValueError, match="checksum"):
-        rows_of(damaged.replace(b"\x08null", b"\x0csnappy"))
+        rows_of(_of_others(import_block[:-1] + b"?"))
+
+
+def _of_others(block: bytes) -> bytes:
+    """A file with one snappy block, and without the checksum that is written here."""
+    data = encode_blocks(TEXT, [(100, block)], "null").replace(b"\x08null", b"\x0csnappy")
+    return data.replace(b"ingestd.crc32", b"another.entry")
+
+
+@pytest.mark.parametrize("codec", ENCODERS)
+def test_no_byte_of_a_file_can_change_what_is_read(codec: str) -> None:
+    data = encode_blocks(TEXT, [(100, encode_records(SCHEMA, ROWS))], codec)
+    for at in range(len(data)):
+        damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        with contextlib.suppress(*BROKEN):
+            assert rows_of(damaged) == ROWS
+
+
+@pytest.mark.parametrize("codec", ENCODERS)
+def test_a_file_that_lost_its_only_block_is_not_taken_for_an_empty_one(codec: str) -> None:
+    data = encode_blocks(TEXT, [(100, encode_records(SCHEMA, ROWS))], codec)
+    with pytest.raises(ValueError, match="checksum"):
+        rows_of(data[: len(encode_blocks(TEXT, [], codec))])
 
 
 def _snappy(payload: bytes) -> bytes:

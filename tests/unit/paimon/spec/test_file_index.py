@@ -1,3 +1,6 @@
+import contextlib
+import itertools
+import struct
 from typing import Any
 
 import pytest
@@ -14,9 +17,24 @@ WANTED: dict[str, Any] = {
 DATA = bytes.fromhex(CASE["bytes"])
 
 
-def test_containers_are_those_of_java() -> None:
-    assert encode_file_index(WANTED) == DATA
+CHECK_SIZE = 9
+
+
+def test_containers_are_those_of_java_but_for_a_checksum_in_the_room_for_more() -> None:
     assert decode_file_index(DATA, "f") == WANTED
+    own = encode_file_index(WANTED)
+    assert decode_file_index(own, "f") == WANTED
+    assert len(own) == len(DATA) + CHECK_SIZE
+    (head,) = struct.unpack_from(">i", own, 12)
+    assert own[head:] == DATA[head - CHECK_SIZE :]
+
+
+def test_no_byte_of_our_own_can_change_what_is_read() -> None:
+    own = encode_file_index(WANTED)
+    for at, bit in itertools.product(range(len(own)), range(8)):
+        damaged = own[:at] + bytes([own[at] ^ 1 << bit]) + own[at + 1 :]
+        with contextlib.suppress(FormatError):
+            assert decode_file_index(damaged, "f") == WANTED
 
 
 def test_column_names_may_be_any_text() -> None:

@@ -106,3 +106,10 @@ def test_what_they_can_hold_is_taken() -> None:
     styles = data_file_styles(schema)
     refuse_style(styles[None], schema.fields)
     refuse_style(changelog_style(schema, styles[None]), schema.fields)
+
+
+@pytest.mark.parametrize(("file_format", "compression"), [("parquet", "brotli"), ("avro", "xz")])
+def test_what_java_could_not_read_again_is_refused(file_format: str, compression: str) -> None:
+    schema = table({"file.format": file_format, "file.compression": compression})
+    with pytest.raises(UnsupportedError, match=f"'{compression}'.*Java readers"):
+        refuse_style(data_file_styles(schema)[None], schema.fields)

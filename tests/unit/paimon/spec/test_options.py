@@ -141,8 +141,8 @@ def test_tables_that_are_kept_right_are_taken(options: dict[str, str]) -> None:
     [
         ("merge-engine", "newest-wins"), ("file.format", "csv"),
        
-        ("data-file.thin-mode", "true"), ("branch", "dev"), ("record-level.expire-time", "1 d"),
-        ("data-file.path-directory", "d"), ("scan.fallback-branch", "b"), ("type", "format-table"),
+        ("branch", "dev"), ("record-level.expire-time", "1 d"),
+        ("scan.fallback-branch", "b"), ("type", "format-table"),
         ("fields.v.unheard-of", "sum"),
         ("data-evolution.enabled", "true"), ("blob-field", "v"),
     ],
@@ -158,14 +158,15 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
     ("name", "value"),
     [
         ("changelog-producer", "input"),
-        ("bucket-function.type", "hive"), ("file.compression", "lzo"), ("file.block-size", "1 mb"),
-        ("file-index.bsi.columns", "v"), ("deletion-vectors.enabled", "true"), ("bucket", "-2"),
-        ("row-tracking.enabled", "true"), ("index-file-in-data-file-dir", "true"),
+        ("bucket-function.type", "sip"), ("file.compression", "lzo"), ("file.block-size", "1 mb"),
+        ("file-index.bsi.columns", "v"), ("deletion-vectors.enabled", "true"),
+        ("row-tracking.enabled", "true"),
         ("manifest.compression", "null"), ("manifest.format", "parquet"),
         ("metadata.iceberg.storage", "table-location"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"), ("some.new-option", "1"),
         ("parquet.enable.dictionary", "false"), ("commit.force-compact", "true"),
-        ("commit.timeout", "1 s"), ("path", "/x"),
+        ("commit.timeout", "1 s"), ("path", "/x"), ("data-file.thin-mode", "true"),
+        ("data-file.path-directory", "d"), ("data-file.external-paths", "file:///x"),
     ],
 )  # fmt: skip
 def test_options_that_ask_something_of_a_writer_are_refused_for_writing_only(
@@ -208,14 +209,20 @@ def test_all_types_that_files_carry_right_are_taken(document: str) -> None:
     assert refused(table(extra=(("c", parse_type(document)),)), for_write=True) is None
 
 
-def test_bucket_modes_that_are_not_implemented_are_refused() -> None:
-    postponed = refused(table({"bucket": "-2"}), for_write=True)
-    assert postponed is not None
-    assert "option 'bucket' = '-2'" in postponed
-    assert refused(table({"bucket": "-2"}), for_write=False) is None
-    across = table({}, primary=("k",))
+def test_every_bucket_mode_is_written() -> None:
+    for schema in (
+        table({"bucket": "-2", "postpone.default-bucket-num": "4"}),
+        table({}, primary=("k",)),
+        table({"bucket": "3", "bucket-function.type": "hive"}),
+        table({"index-file-in-data-file-dir": "true"}),
+    ):
+        assert refused(schema, for_write=True) is None
+
+
+def test_moving_keys_are_refused_what_would_leave_old_rows() -> None:
+    across = table({"ignore-delete": "true"}, primary=("k",))
     assert refused(across, for_write=False) is None
-    with pytest.raises(UnsupportedError, match=r"without partition keys \['dt'\]"):
+    with pytest.raises(UnsupportedError, match=r"'ignore-delete' = 'true'.*keys \['dt'\]"):
         refuse_unsupported(across, for_write=True)
 
 

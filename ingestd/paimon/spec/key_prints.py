@@ -1,0 +1,74 @@
+"""Keys as pairs of 64-bit numbers that are as good as the keys: for indexes in memory.
+
+A print is made of the words of the key's BinaryRow. Of a key that is one word it is the key in
+another form; of longer keys two have the same print by a chance of one in 2^128. Prints are never
+stored. Specification: BinaryRow.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.row_words import Rows, Words, row_words
+
+Numbers = npt.NDArray[np.uint64]
+
+_FACTORS = ((0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9), (0xC2B2AE3D27D4EB4F, 0x94D049BB133111EB))
+"""Odd numbers, so that what is multiplied by them can be told again."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPrints:
+    """Prints of some keys; both arrays have one number of each key."""
+
+    first: Numbers
+    second: Numbers
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, picked: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "KeyPrints":
+        """The prints at some places, or where a mask is true."""
+        return KeyPrints(self.first[picked], self.second[picked])
+
+    @classmethod
+    def concat(cls, parts: "Sequence[KeyPrints]") -> "KeyPrints":
+        """The prints of several, one after the other."""
+        empty = np.zeros(0, np.uint64)
+        return cls(
+            np.concatenate([empty, *(part.first for part in parts)]),
+            np.concatenate([empty, *(part.second for part in parts)]),
+        )
+
+
+def key_prints(
+    columns: Sequence[Column], types: Sequence[DataType], seeds: tuple[int, int]
+) -> KeyPrints:
+    """The prints of every row of key columns; only those of the same seeds can be compared.
+
+    ValueError without columns.
+    """
+    arrays = [
+        column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        for column in columns
+    ]
+    words = row_words(arrays, types)
+    count = len(words.lengths)
+    first, second = (np.full(count, seed, np.uint64) for seed in seeds)
+    for word, rows in words:
+        _absorb(first, word, rows, _FACTORS[0])
+        _absorb(second, word, rows, _FACTORS[1])
+    return KeyPrints(first, second)
+
+
+def _absorb(state: Numbers, word: Words, rows: Rows | None, factors: tuple[int, int]) -> None:
+    mixed = (state if rows is None else state[rows]) ^ word
+    for factor, shift in zip(factors, (32, 29), strict=True):
+        mixed *= np.uint64(factor)
+        mixed ^= mixed >> np.uint64(shift)
+    state[slice(None) if rows is None else rows] = mixed

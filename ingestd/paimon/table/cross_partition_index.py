@@ -1,0 +1,172 @@
+"""Where each key of a table is, over all its partitions: columns in memory, never changed.
+
+An index is a large sorted layer and a small one with what came since, so that a change costs what
+it changes. About 20 bytes a key. Specification: Bucket (cross partition).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.paimon.spec.key_prints import KeyPrints, Numbers
+
+UNKNOWN = -1
+"""The place of a key that is nowhere."""
+
+Places = npt.NDArray[np.int32]
+_Positions = npt.NDArray[np.int64]
+
+_SMALL = 4096
+_SHARE = 8
+
+
+class PlaceBook:
+    """Numbers of places, each a partition (its serialized row) and a bucket; it only grows."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[bytes, int]] = []
+        self._numbers: dict[bytes, dict[int, int]] = {}
+
+    def number(self, partition: bytes, bucket: int) -> int:
+        """The number of a place, a new one if it has none."""
+        found = self._numbers.setdefault(partition, {}).setdefault(bucket, len(self._places))
+        if found == len(self._places):
+            self._places.append((partition, bucket))
+        return found
+
+    def place(self, number: int) -> tuple[bytes, int]:
+        """The partition and the bucket of a number."""
+        return self._places[number]
+
+    def of_partition(self, partition: bytes) -> Mapping[int, int]:
+        """The number of each known place of a partition by its bucket."""
+        return self._numbers.get(partition, {})
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """Keys by their first number, each once, and their places."""
+
+    keys: KeyPrints
+    places: Places
+
+    @classmethod
+    def of(cls, keys: KeyPrints, places: Places) -> "_Layer":
+        """A layer of keys in any order, each of which is there once."""
+        order = np.argsort(keys.first, kind="stable")
+        return cls(keys.take(order), places[order])
+
+    def find(self, keys: KeyPrints) -> _Positions:
+        """Where each key stands, -1 if it is not here."""
+        found = np.full(len(keys), -1, np.int64)
+        count = len(self.keys)
+        at = np.searchsorted(self.keys.first, keys.first)
+        asked = np.arange(len(keys))
+        while len(asked):
+            here = at[asked]
+            asked, here = asked[here < count], here[here < count]
+            alike = self.keys.first[here] == keys.first[asked]
+            asked, here = asked[alike], here[alike]
+            same = self.keys.second[here] == keys.second[asked]
+            found[asked[same]] = here[same]
+            # Another key with the same first number: this one may stand behind it.
+            asked = asked[~same]
+            at[asked] += 1
+        return found
+
+    def over(self, newer: "_Layer") -> "_Layer":
+        """Both as one layer, in which the newer one counts."""
+        replaced = self.find(newer.keys)
+        kept = np.ones(len(self.places), bool)
+        kept[replaced[replaced >= 0]] = False
+        keys = KeyPrints.concat([self.keys.take(kept), newer.keys])
+        return _Layer.of(keys, np.concatenate([self.places[kept], newer.places]))
+
+    def settled(self) -> "_Layer":
+        """The keys that are somewhere."""
+        there = self.places != UNKNOWN
+        return _Layer(self.keys.take(there), self.places[there])
+
+
+def _empty() -> _Layer:
+    none: Numbers = np.zeros(0, np.uint64)
+    return _Layer(KeyPrints(none, none), np.zeros(0, np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """The places of keys by the numbers of `book`; `counts` has the keys of each place."""
+
+    book: PlaceBook = field(default_factory=PlaceBook)
+    counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    _base: _Layer = field(default_factory=_empty)
+    _recent: _Layer = field(default_factory=_empty)
+
+    @classmethod
+    def of(cls, book: PlaceBook, keys: KeyPrints, places: Places) -> "KeyIndex":
+        """An index of keys in any order; of a key that is there twice the last place counts."""
+        distinct = last_of_each(keys)
+        keys, places = keys.take(distinct), places[distinct]
+        counts = np.bincount(places, minlength=len(book)).astype(np.int64)
+        return cls(book, counts, _Layer(keys, places))
+
+    def lookup(self, keys: KeyPrints) -> Places:
+        """The number of the place of each key, `UNKNOWN` where it has none."""
+        places = np.full(len(keys), UNKNOWN, np.int32)
+        for layer in (self._base, self._recent):
+            found = layer.find(keys)
+            there = found >= 0
+            places[there] = layer.places[found[there]]
+        return places
+
+    def with_changes(self, keys: KeyPrints, places: Places) -> "KeyIndex":
+        """The index with keys, each of them once, at other places (`UNKNOWN`: nowhere)."""
+        counts = np.zeros(len(self.book), np.int64)
+        counts[: len(self.counts)] = self.counts
+        for sign, changed in ((-1, self.lookup(keys)), (1, places)):
+            counts += sign * np.bincount(changed[changed != UNKNOWN], minlength=len(counts))
+        base, recent = self._base, self._recent.over(_Layer.of(keys, places))
+        if len(recent.places) > max(_SMALL, len(base.places) // _SHARE):
+            base, recent = base.over(recent).settled(), _empty()
+        return KeyIndex(self.book, counts, base, recent)
+
+    def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
+        """The index with the number of keys of each place, also of those it does not know."""
+        return KeyIndex(self.book, counts, self._base, self._recent)
+
+    def counts_of(self, partition: bytes) -> dict[int, int]:
+        """The keys in each bucket of a partition."""
+        places = self.book.of_partition(partition)
+        counts = self.counts
+        return {b: int(counts[n]) if n < len(counts) else 0 for b, n in places.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its columns."""
+        return sum(
+            layer.keys.first.nbytes + layer.keys.second.nbytes + layer.places.nbytes
+            for layer in (self._base, self._recent)
+        )
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())
+
+
+def last_of_each(keys: KeyPrints) -> _Positions:
+    """Where each distinct key stands for the last time, in the order of a layer."""
+    order = np.argsort(keys.first, kind="stable")
+    ordered = keys.first[order]
+    if not bool((ordered[1:] == ordered[:-1]).any()):
+        return order
+    order = np.lexsort((np.arange(len(keys)), keys.second, keys.first))
+    sorted_keys = keys.take(order)
+    ends = np.ones(len(order), bool)
+    ends[:-1] = (sorted_keys.first[1:] != sorted_keys.first[:-1]) | (
+        sorted_keys.second[1:] != sorted_keys.second[:-1]
+    )
+    return order[ends]

@@ -1,0 +1,92 @@
+"""Batches written to tables whose keys move between partitions, as a write task does it.
+
+batch = Batch(table)
+batch.write([{"id": 1, "day": "a"}])      # files that nobody sees yet
+batch.commit()
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
+from ingestd.paimon.table.bucket_read import BucketReader, group_by_bucket
+from ingestd.paimon.table.commit import CommitResult, commit
+from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
+from ingestd.paimon.table.cross_partition import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition_load import KeyShare
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.scan import live_entries
+from ingestd.paimon.table.table_state import TableState, load_state
+from ingestd.paimon.table.write import data_file_names, write_bucket
+from tests.support.native_tables import NOW_MS, USER, rows_table, split_by
+
+WHOLE = KeyShare(0, 1)
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class Batch:
+    """One batch on the newest snapshot of a table, with a single assigner."""
+
+    table: FileStoreTable
+    state: TableState = field(init=False)
+    messages: tuple[CommitMessage, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.state = load_state(self.table)
+
+    def place(self, rows: Rows) -> PlacedRows:
+        """Rows in arrival order, placed."""
+        return self._placed(rows)[1]
+
+    def write(self, rows: Rows) -> "Batch":
+        """Rows in arrival order as files that are not committed."""
+        assigner, placed = self._placed(rows)
+        places = list(zip(placed.codes.tolist(), placed.buckets.tolist(), strict=True))
+        new_name = data_file_names(self.table)
+        messages = []
+        for code, bucket in sorted(set(places)):
+            partition = placed.partitions[code]
+            mine = [i for i, place in enumerate(places) if place == (code, bucket)]
+            values = deserialize_row(self.table.partition_types, partition)
+            own = placed.rows.take(mine)
+            messages.append(
+                write_bucket(self.table, partition, values, bucket, own, new_name=new_name)
+            )
+        assigner.wrote([file.file_name for one in messages for file in one.new_files])
+        self.messages = tuple(messages)
+        return self
+
+    def commit(self, user: str = USER) -> CommitResult:
+        """Make the files visible."""
+        number = (self.state.snapshot.id if self.state.snapshot else 0) + 1
+        committable = ManifestCommittable(number, self.messages)
+        return commit(self.table, user, committable, state=self.state, now_ms=NOW_MS)
+
+    def _placed(self, rows: Rows) -> tuple[CrossPartitionAssigner, PlacedRows]:
+        table, snapshot = self.table, self.state.snapshot
+        whole = rows_table(table.schema, rows, self.state.max_sequence_number + 1)
+        numbered = whole.append_column("_at", pa.array(np.arange(whole.num_rows)))
+        codes, partitions = np.zeros(whole.num_rows, np.int64), list[bytes]()
+        for values, part in split_by(numbered, table.schema.partition_keys):
+            codes[part.column("_at").to_numpy()] = len(partitions)
+            partitions.append(serialize_row(table.partition_types, values))
+        assigner = CrossPartitionAssigner(table, snapshot.id if snapshot else None, WHOLE)
+        return assigner, assigner.place(whole, codes, partitions)
+
+
+def load_places(table: FileStoreTable) -> dict[Any, list[tuple[Any, int]]]:
+    """Where each key's live rows are: (partition value, bucket), by the first key column."""
+    found: dict[Any, list[tuple[Any, int]]] = {}
+    state = load_state(table)
+    reader = BucketReader(table, table.schema.select(table.schema.primary_keys))
+    for bucket in group_by_bucket(live_entries(table, state.manifests)):
+        (partition,) = deserialize_row(table.partition_types, bucket.partition)
+        for rows in reader.read(bucket):
+            for key in rows.column(0).to_pylist():
+                found.setdefault(key, []).append((partition, bucket.bucket))
+    return found
