@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from ingestd.cli.catalog_options import add_catalog_options
 from ingestd.errors import IngestdError
 from ingestd.log import configure_logging, printable, redact
 
@@ -43,6 +44,12 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "truncate": CommandInfo("ingestd.cli.maintenance", "Empty a table, or one partition of it."),
     "drop_partition": CommandInfo("ingestd.cli.maintenance", "Drop partitions of a table."),
     "analyze": CommandInfo("ingestd.cli.maintenance", "Compute statistics and keep them."),
+    "expire": CommandInfo(
+        "ingestd.cli.expire", "Expire snapshots, changelogs, partitions and tags."
+    ),
+    "orphans": CommandInfo("ingestd.cli.orphans", "Delete files that nothing refers to."),
+    "rollback": CommandInfo("ingestd.cli.rollback", "Go back to an older snapshot, offsets too."),
+    "compact": CommandInfo("ingestd.cli.compact", "Put the files of a table together."),
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
     "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and forward branches."),
     "consumer": CommandInfo("ingestd.cli.consumer", "List, reset and delete consumers."),
@@ -73,12 +80,12 @@ def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type priva
     """Import a command's module and make the command of its function, or of its group."""
     function = getattr(importlib.import_module(COMMANDS[name].module), name)
     if isinstance(function, typer.Typer):
-        return typer.main.get_command(function)
+        return add_catalog_options(typer.main.get_command(function))
     single = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown"
     )
     single.command(name, context_settings={"help_option_names": ["-h", "--help"]})(function)
-    return typer.main.get_command(single)
+    return add_catalog_options(typer.main.get_command(single))
 
 
 def _placeholder() -> None:

@@ -71,9 +71,9 @@ def read(
 ) -> None:
     """Print the rows of a table as they are now, or as they were at a snapshot.
 
-    JSON lines are canonical: a fixed order, the same text whoever wrote the table. Changes come in
-    their order, with snapshot and row kind. --from and --to alone print the rows that these
-    snapshots brought. TABLE$VIEW ($files, $partitions, ...) prints what a table is made of.
+    JSON lines are canonical, in a fixed order; changes in theirs, with snapshot and kind. --from
+    and --to alone print the rows that these snapshots brought. TABLE$VIEW: what it is made of
+    ($files, ...), rows of the last full compaction ($ro), an update as one row ($binlog).
 
     **Examples**
 

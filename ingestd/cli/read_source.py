@@ -11,7 +11,8 @@ from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.binlog import binlog_fields, packed_rows, single_rows
+from ingestd.paimon.table.changelog_read import CHANGE_FIELDS, change_fields, iter_changelog
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.incremental_read import iter_changed
 from ingestd.paimon.table.read import TableReader
@@ -20,11 +21,18 @@ from ingestd.paimon.table.system_tables import read_system_table, system_table
 from ingestd.paimon.table.time_travel import snapshot_as_of, tagged_snapshot
 
 AUDIT_LOG = "audit_log"
+BINLOG = "binlog"
+READ_OPTIMIZED = "ro"
+_DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED})
+"""Views of the table's own rows; without a name, the table itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of the command; ConfigError if they contradict each other."""
+    """Options of the command; ConfigError if they contradict each other.
+
+    `view` is one of the views of the table's own rows.
+    """
 
     where: str | None = None
     columns: str | None = None
@@ -35,6 +43,7 @@ class Request:
     audit_log: bool = False
     first: int | None = None
     last: int | None = None
+    view: str | None = None
 
     def __post_init__(self) -> None:
         if sum(one is not None for one in (self.snapshot, self.tag, self.as_of)) > 1:
@@ -45,6 +54,8 @@ class Request:
             raise ConfigError("--from and --to go without --snapshot, --tag and --as-of")
         if self.changelog and self.audit_log:
             raise ConfigError("--changelog prints row kinds already: leave out --audit-log")
+        if self.view == READ_OPTIMIZED and (self.changelog or self.is_range):
+            raise ConfigError("$ro shows the table as of its last full compaction: no changes")
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -65,12 +76,19 @@ class Request:
 def requested_rows(warehouse: str, name: str, request: Request) -> Rows:
     """The rows asked for; ConfigError, UnsupportedError or FormatError if there are none such."""
     table, view = open_view(warehouse, name)
-    if view == AUDIT_LOG:
+    if view not in _DATA_VIEWS:
+        return _system_rows(table, view or "", request)
+    request = replace(request, view=view)
+    if view == AUDIT_LOG or (view == BINLOG and not request.changelog):
         request = replace(request, audit_log=True)
-    elif view is not None:
-        return _system_rows(table, view, request)
     if request.changelog:
-        return _changes(table, request)
+        changes = _changes(table, request)
+        return _as_binlog(changes, CHANGE_FIELDS[1].name) if view == BINLOG else changes
+    rows = _rows(table, request)
+    return _as_binlog(rows) if view == BINLOG else rows
+
+
+def _rows(table: FileStoreTable, request: Request) -> Rows:
     if request.is_range:
         reader = _reader(table, request)
         parts = iter_changed(reader, request.first or 1, request.last)
@@ -86,7 +104,21 @@ def requested_rows(warehouse: str, name: str, request: Request) -> Rows:
 
 def _reader(table: FileStoreTable, request: Request) -> TableReader:
     predicate = _predicate(request, table.schema.fields)
-    return TableReader(table, request.names, predicate, audit=request.audit_log)
+    top_level = request.view == READ_OPTIMIZED
+    return TableReader(
+        table, request.names, predicate, audit=request.audit_log, top_level=top_level
+    )
+
+
+def _as_binlog(rows: Rows, kind: str | None = None) -> Rows:
+    """Rows with every column as an array; updates in one row if a column tells the kinds."""
+    fields = binlog_fields(rows.fields)
+    if kind is None:
+        return Rows((single_rows(part, fields) for part in rows.parts), fields, rows.in_order)
+    if not any(field.name == kind for field in fields):
+        raise ConfigError(f"$binlog joins rows by their kind: name {kind} in --columns, too")
+    parts = (packed_rows(part, fields, kind) for part in rows.parts)
+    return Rows(parts, fields, rows.in_order)
 
 
 def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | None:
@@ -109,7 +141,7 @@ def _changes(table: FileStoreTable, request: Request) -> Rows:
     types = {field.name: field.type for field in fields}
     shown = _shown(fields, request.names, table.name)
     names = [field.name for field in shown]
-    changes = iter_changelog(table, request.first or 1, request.last)
+    changes = iter_changelog(table, request.first, request.last)
     found = (matching(predicate, part, types).select(names) for part in changes)
     return Rows(found, shown, in_order=True)
 

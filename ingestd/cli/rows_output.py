@@ -13,14 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
+from ingestd.cli.line_sort import sorted_lines
 from ingestd.cli.output import print_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.table.rows_json import json_lines, sort_lines
+from ingestd.paimon.table.rows_json import json_lines
 
 SHOWN_ROWS = 50
 """Rows in a table for people, unless told otherwise."""
+_ROWS_AT_A_TIME = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,18 @@ class Rows:
     in_order: bool
 
     def lines(self, limit: int | None = None) -> Iterator[str]:
-        """Canonical JSON lines: in the given order, or in the canonical one."""
-        found = (line for part in self.parts for line in json_lines(part, self.fields))
-        return itertools.islice(found if self.in_order else iter(sort_lines(found)), limit)
+        """Canonical JSON lines: in the given order, or in the canonical one.
+
+        Of lines in the given order a few are held at a time, of others a run.
+        """
+        slices = (one for part in self.parts for one in _slices(part))
+        found = (line for one in slices for line in json_lines(one, self.fields))
+        return itertools.islice(found if self.in_order else sorted_lines(found), limit)
+
+
+def _slices(part: pa.Table) -> Iterator[pa.Table]:
+    """A part in pieces whose text is small."""
+    return (part.slice(at, _ROWS_AT_A_TIME) for at in range(0, part.num_rows, _ROWS_AT_A_TIME))
 
 
 def write_json_lines(rows: Rows, limit: int | None, output: Path | None) -> None:

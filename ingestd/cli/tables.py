@@ -6,10 +6,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from ingestd.cli.catalog_options import chosen_catalog
 from ingestd.cli.output import AsJson, Row, print_json, print_table, time_text
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
-from ingestd.paimon.io.file_io import absolute_path, file_io_for
+from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.schema import TableSchema, encode_schema
@@ -22,7 +23,7 @@ from ingestd.paimon.table.system_tables import split_name
 from ingestd.paimon.table.time_travel import on_branch
 
 Warehouse: TypeAlias = Annotated[
-    str, typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse.")
+    str, typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse, or its name.")
 ]
 TableName: TypeAlias = Annotated[
     str, typer.Argument(metavar="DB.TABLE", help="The table, with its database.")
@@ -33,11 +34,17 @@ SnapshotId: TypeAlias = Annotated[
 
 
 def open_catalog(warehouse: str) -> Catalog:
-    """The catalog of a warehouse given on the command line; ConfigError if nothing is there."""
+    """The catalog given on the command line; ConfigError if there is no such warehouse.
+
+    `warehouse` is a path, or what the server of the catalog knows it by.
+    """
+    chosen = chosen_catalog()
+    if chosen.metastore != "filesystem":
+        return load_catalog(chosen.metastore, warehouse, chosen.options)
     path = absolute_path(warehouse)
-    if not file_io_for(path).exists(path):
+    if not file_io_for(path, storage_options(chosen.options)).exists(path):
         raise ConfigError(f"there is no warehouse at {path}")
-    return load_catalog("filesystem", path)
+    return load_catalog(chosen.metastore, path, chosen.options)
 
 
 def open_table(warehouse: str, name: str) -> FileStoreTable:

@@ -8,9 +8,10 @@ from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.spec.option_values import millis_option
+from ingestd.paimon.table.auto_tags import make_auto_tags, tags_to_expire
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.system_history import tag_rows
-from ingestd.paimon.table.tags import create_tag, delete_tag, expired_tags
+from ingestd.paimon.table.tags import create_tag, delete_tag
 from ingestd.paimon.table.time_travel import tagged_snapshot
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
@@ -91,13 +92,37 @@ def delete(
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
 
+@tag.command("auto")
+def auto(
+    warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
+    """Make the tags that are due by the table's option `tag.automatic-creation`.
+
+    It is process-time or watermark; `tag.creation-period`, `tag.creation-delay`,
+    `tag.num-retained-max`, `tag.default-time-retained` and others say which.
+
+    **Examples**
+
+    ingestd tag auto /lake shop.orders --dry-run
+
+    ingestd tag auto /lake shop.orders --json
+    """
+    found = open_table(warehouse, table)
+    tags = make_auto_tags(found, found.schema.options, now_ms(), dry_run=dry_run)
+    made = [{"tag": one.name, "snapshot": one.snapshot.id} for one in tags.made]
+    names = ", ".join(one.name for one in tags.made) or "-"
+    text = f"{table}: {len(made)} tags made ({names}), {len(tags.deleted)} deleted."
+    document = {"table": table, "made": made, "deleted": list(tags.deleted)}
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
 @tag.command("expire")
 def expire(
     warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
     """Delete the tags that were created with a time to live that is over."""
     found = open_table(warehouse, table)
-    over = expired_tags(found, now_ms())
+    over = tags_to_expire(found, found.schema.options, now_ms())
     for name in [] if dry_run else over:
         delete_tag(found, name)
     text = f"{table}: {len(over)} tags expired: {', '.join(over) or '-'}."

@@ -90,6 +90,13 @@ def commit_document(
     }
 
 
+def rollback_document(snapshot_id: int, tag: str | None) -> _Document:
+    """The request that rolls a table back to a snapshot, or to the one that a tag keeps."""
+    if tag is not None:
+        return {"instant": {"type": "tag", "tagName": tag}}
+    return {"instant": {"type": "snapshot", "snapshotId": snapshot_id}}
+
+
 def change_document(change: SchemaChange) -> _Document:
     """One schema change."""
     action, write = _CHANGES[type(change)]

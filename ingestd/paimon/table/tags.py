@@ -14,6 +14,7 @@ from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.kept_files import delete_unless_kept, files_of, referring_snapshots
 from ingestd.paimon.table.snapshot_manager import find_snapshot
 from ingestd.paimon.table.time_travel import tag_names, tag_path, tagged_snapshot
+from ingestd.paimon.table.used_files import UsedFiles, all_lines
 
 _FORBIDDEN = frozenset("/\\:")
 _MICROS = 1_000_000
@@ -57,7 +58,12 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
     table.io.delete_quietly(tag_path(table.paths, name))
     if others is None or any(other.id == snapshot.id for _, other in others):
         return []
-    return delete_unless_kept(table.io, files_of(table, snapshot), others)
+    in_changelogs = UsedFiles()
+    for line in all_lines(table):
+        in_changelogs.add_changelogs(line)
+    files = files_of(table, snapshot)
+    going = [path for path in files if path.rpartition("/")[2] not in in_changelogs.names]
+    return delete_unless_kept(table.io, going, others)
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import run_command
-from tests.support.native_tables import native_table, put
+from tests.support.native_tables import native_table, open_native, put
 
 Capture = pytest.CaptureFixture[str]
 
@@ -97,3 +97,24 @@ def test_mistakes_are_explained(
     done = run_command(capsys, "read", warehouse, *arguments)
     assert done.code == 2
     assert message in done.err.replace("\n", " ")
+
+
+def test_a_binlog_has_an_update_in_one_row(warehouse: Path, capsys: Capture) -> None:
+    put(open_native(warehouse), [{"id": 9, "_kind": 3}, {"id": 4, "v": "x", "_kind": 2}])
+    found = rows(capsys, warehouse, "db.t$binlog", "--where", "id = 1 or id = 9")
+    kinds = sorted((one["rowkind"], one["id"]) for one in found)
+    assert kinds == [("+I", [1]), ("-D", [9])]
+    changes = rows(capsys, warehouse, "db.t$binlog", "--changelog", "--from", 3)
+    assert sorted((one["_kind"], one["id"], one["v"]) for one in changes) == [
+        ("+U", [4], ["x"]), ("-D", [9], [None]),
+    ]  # fmt: skip
+    done = run_command(capsys, "read", warehouse, "db.t$binlog", "--changelog", "--columns", "id")
+    assert done.code == 2
+    assert "_kind" in done.err
+
+
+def test_the_read_optimized_view_has_what_is_compacted(warehouse: Path, capsys: Capture) -> None:
+    assert rows(capsys, warehouse, "db.t$ro") == []
+    done = run_command(capsys, "read", warehouse, "db.t$ro", "--changelog")
+    assert done.code == 2
+    assert "no changes" in done.err

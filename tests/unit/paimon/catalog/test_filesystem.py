@@ -275,3 +275,12 @@ def test_capitals_are_refused_where_engines_fold_names(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'Upper' has capitals"):
         folding.rename_table(ORDERS, Identifier("shop", "Upper"))
     assert load_catalog("filesystem", str(tmp_path)).get_table(ORDERS).schema.id == 0
+
+
+def test_a_table_without_files_may_change_what_files_are_written_with(catalog: Catalog) -> None:
+    table = catalog.create_table(ORDERS, schema())
+    change = SetOption("merge-engine", "first-row")
+    assert catalog.alter_table(ORDERS, [change], NOW_MS).options.merge_engine == "first-row"
+    append(table, "u", 1, message("f"))
+    with pytest.raises(SchemaConflictError, match="merge-engine"):
+        catalog.alter_table(ORDERS, [SetOption("merge-engine", "deduplicate")], NOW_MS)

@@ -6,6 +6,7 @@ from ingestd.errors import FormatError
 from ingestd.paimon.catalog.rest_messages import (
     change_document,
     commit_document,
+    rollback_document,
     schema_document,
     schema_of,
 )
@@ -107,3 +108,8 @@ def test_a_commit_carries_the_snapshot_and_what_partitions_gain() -> None:
         {"spec": {"dt": "a"}, "recordCount": 2, "fileSizeInBytes": 100, "fileCount": 1,
          "lastFileCreationTime": 7, "totalBuckets": 4}
     ]  # fmt: skip
+
+
+def test_a_rollback_names_a_snapshot_or_its_tag() -> None:
+    assert rollback_document(3, None) == {"instant": {"type": "snapshot", "snapshotId": 3}}
+    assert rollback_document(3, "a") == {"instant": {"type": "tag", "tagName": "a"}}

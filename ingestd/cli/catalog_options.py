@@ -1,0 +1,106 @@
+"""Which catalog a command opens: options that every command with a WAREHOUSE has, and their values.
+
+They are not parameters of the commands' functions: `open_catalog` asks for what was chosen.
+"""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+import typer
+
+from ingestd.errors import ConfigError
+
+_PANEL = "Catalog"
+_WAREHOUSE = "warehouse"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChoice:
+    """A metastore and the options of its catalog."""
+
+    metastore: str = "filesystem"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+_CHOICE: ContextVar[CatalogChoice | None] = ContextVar("catalog", default=None)
+
+
+def chosen_catalog() -> CatalogChoice:
+    """What the command line says; the file system if it says nothing."""
+    return _CHOICE.get() or CatalogChoice()
+
+
+def add_catalog_options(command: Any) -> Any:  # noqa: ANN401  (typer keeps the type private)
+    """The command, or group of commands, with these options wherever there is a WAREHOUSE."""
+    for one in getattr(command, "commands", {}).values():
+        add_catalog_options(one)
+    if any(param.name == _WAREHOUSE for param in command.params):
+        command.params += _parameters()
+    return command
+
+
+def _set_metastore(value: str | None) -> None:
+    # The first of them on every command line, given or not: whatever was chosen before is over.
+    _CHOICE.set(CatalogChoice() if value is None else CatalogChoice(value))
+
+
+def _set_uri(value: str | None) -> None:
+    if value is not None:
+        _add({"uri": value})
+
+
+def _set_options(values: list[str] | None) -> None:
+    for text in values or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--catalog-option '{text}': write NAME=VALUE")
+        _add({name.strip(): value})
+
+
+def _add(options: Mapping[str, str]) -> None:
+    chosen = chosen_catalog()
+    _CHOICE.set(replace(chosen, options={**chosen.options, **options}))
+
+
+def _parameters() -> list[Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(_options)
+    found = [one for one in typer.main.get_command(app).params if one.name in _NAMES]
+    for one in found:
+        one.expose_value = False
+    # Options that are given are handled in the order of the command line: this one is before all.
+    found[0].is_eager = True
+    return found
+
+
+_NAMES = ("metastore", "uri", "catalog_option")
+
+
+def _options(
+    metastore: Annotated[
+        str | None,
+        typer.Option(
+            help="Kind of catalog: filesystem (default) or rest.",
+            callback=_set_metastore,
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    uri: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the server of the catalog is.", callback=_set_uri, rich_help_panel=_PANEL
+        ),
+    ] = None,
+    catalog_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Option of the catalog, as Paimon calls it; repeatable.",
+            callback=_set_options,
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+) -> None:
+    """Stands for the commands that get these options."""

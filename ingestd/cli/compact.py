@@ -1,0 +1,163 @@
+"""`ingestd compact`: put the files of a table together, as its triggers ask for or all of them."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ingestd.cli.groups import DryRun, now_ms, tell
+from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.compact import (
+    BucketReport,
+    CompactPlan,
+    CompactResult,
+    compact_table,
+    plan_compaction,
+)
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.postpone_move import move_waiting, waiting_rows
+from ingestd.paimon.table.scan import PartitionFilter
+from ingestd.paimon.table.system_text import partition_name
+from ingestd.paimon.table.table_state import load_state
+
+_MB = 1 << 20
+
+
+def compact(
+    warehouse: Warehouse,
+    table: TableName,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compact everything, whatever the triggers say.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compact a table: files of a bucket become fewer, older rows of a key are dropped.
+
+    Readers see the same rows as before, and those of tables with deletion vectors or of
+    `first-row` tables see what was written since. Ingest may go on meanwhile. Without `--full`
+    each bucket gets what the table's triggers ask for, once. Rows in no bucket yet get one first.
+
+    **Examples**
+
+    ingestd compact /lake shop.orders
+
+    ingestd compact /lake shop.orders --full --partition dt=2024-01-01
+
+    ingestd compact /lake shop.orders --dry-run --json
+    """
+    found = open_table(warehouse, table)
+    wanted = _partitions(found, partition or [])
+    waiting = _waiting(found, wanted)
+    if dry_run:
+        plans = plan_compaction(found, now_ms=now_ms(), full=full, partition_filter=wanted)
+        _tell_plans(found, plans, waiting, as_json=as_json)
+        return
+    if waiting:
+        _put_into_buckets(found, wanted)
+    result = compact_table(found, now_ms=now_ms(), full=full, partition_filter=wanted)
+    _tell_result(found, result, waiting, as_json=as_json)
+
+
+def _partitions(table: FileStoreTable, texts: Sequence[str]) -> PartitionFilter | None:
+    specs = [parse_partition_spec(table, text) for text in texts]
+    return partition_filter(table, specs) if specs else None
+
+
+def _waiting(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
+    """Rows that a compaction puts into buckets first."""
+    if bucket_mode(table.schema) is not BucketMode.POSTPONE:
+        return 0
+    return waiting_rows(table, load_state(table), wanted)
+
+
+def _put_into_buckets(table: FileStoreTable, wanted: PartitionFilter | None) -> None:
+    state, user = load_state(table), str(uuid.uuid4())
+    move_waiting(table, user, state=state, now_ms=now_ms(), partition_filter=wanted)
+
+
+def _tell_plans(
+    table: FileStoreTable, plans: Sequence[CompactPlan], waiting: int, *, as_json: bool
+) -> None:
+    rows: list[Row] = [
+        {
+            "partition": partition_name(table, plan.bucket.partition),
+            "bucket": plan.bucket.bucket,
+            "reason": plan.reason,
+            "files_before": len(plan.inputs),
+            "rows_before": sum(file.row_count for file in plan.inputs),
+            "bytes": sum(file.file_size for file in plan.inputs),
+        }
+        for plan in plans
+    ]
+    files = sum(len(plan.inputs) for plan in plans)
+    tell(
+        f"{table.name}: {_moved(waiting)}{files} files of {len(plans)} buckets compacted.",
+        {"table": table.name, "waiting_rows": waiting, "buckets": rows},
+        as_json=as_json,
+        dry_run=True,
+    )
+    if not as_json:
+        columns = ("partition", "bucket", "reason", "files_before", "rows_before", "bytes")
+        print_table(rows, columns, none="Nothing to compact.")
+
+
+def _moved(waiting: int) -> str:
+    return f"{waiting} waiting rows put into buckets; " if waiting else ""
+
+
+def _tell_result(
+    table: FileStoreTable, result: CompactResult, waiting: int, *, as_json: bool
+) -> None:
+    rows = [_row(table, report) for report in result.buckets]
+    landed = [report for report in result.buckets if not report.lost]
+    made = result.snapshot.id if result.status == "compacted" and result.snapshot else None
+    texts = {
+        "nothing": f"{table.name}: nothing to compact.",
+        "lost": f"{table.name}: another compaction was first; nothing was changed.",
+        "compacted": f"{table.name}: {sum(one.files_before for one in landed)} files became "
+        f"{sum(one.files_after for one in landed)} by snapshot {made}, "
+        f"{sum(one.bytes_written for one in landed) / _MB:.1f} MB written in "
+        f"{result.seconds:.1f} s.",
+    }
+    document = {
+        "table": table.name,
+        "status": result.status,
+        "waiting_rows": waiting,
+        "snapshot": made,
+        "seconds": round(result.seconds, 3),
+        "buckets": rows,
+    }
+    name, _, what = texts[result.status].partition(": ")
+    tell(f"{name}: {_moved(waiting)}{what}", document, as_json=as_json, dry_run=False)
+    if rows and not as_json:
+        columns = ("partition", "bucket", "reason", "files_before", "files_after", "upgraded",
+                   "rows_before", "rows_after", "changelog_rows", "lost")  # fmt: skip
+        print_table(rows, columns, none="")
+
+
+def _row(table: FileStoreTable, report: BucketReport) -> Row:
+    return {
+        "partition": partition_name(table, report.partition),
+        "bucket": report.bucket,
+        "reason": report.reason,
+        "files_before": report.files_before,
+        "files_after": report.files_after,
+        "upgraded": report.upgraded,
+        "rows_before": report.rows_before,
+        "rows_after": report.rows_after,
+        "bytes_read": report.bytes_read,
+        "bytes_written": report.bytes_written,
+        "changelog_rows": report.changelog_rows,
+        "lost": report.lost,
+    }

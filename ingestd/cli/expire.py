@@ -1,0 +1,201 @@
+"""`ingestd expire`: what a table no longer has to keep goes."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.output import AsJson, print_table
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.table.auto_tags import tags_to_expire
+from ingestd.paimon.table.expire_changelogs import expire_changelogs, plan_changelog_expiry
+from ingestd.paimon.table.expire_partitions import EXPIRATION_TIME, expire_partitions
+from ingestd.paimon.table.expire_settings import ExpireSettings, expire_settings
+from ingestd.paimon.table.expire_snapshots import (
+    Expiry,
+    expire_snapshots,
+    plan_snapshot_expiry,
+)
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.system_text import partition_name
+from ingestd.paimon.table.tags import delete_tag
+
+_Least: TypeAlias = Annotated[
+    int | None, typer.Option("--retain-min", min=1, help="Keep at least so many.")
+]
+_Most: TypeAlias = Annotated[
+    int | None, typer.Option("--retain-max", min=1, help="Keep at most so many.")
+]
+_Age: TypeAlias = Annotated[
+    str | None, typer.Option("--time-retained", help="Keep what is younger, as in `12 h`.")
+]
+_Limit: TypeAlias = Annotated[
+    int | None, typer.Option("--limit", min=1, help="At most so many in this run.")
+]
+
+expire = group(
+    "expire",
+    "Expire snapshots, changelogs, partitions and tags as the options of the table say.",
+    "ingestd expire snapshots /lake shop.orders --dry-run",
+    "ingestd expire snapshots /lake shop.orders --retain-min 10 --time-retained '1 d'",
+    "ingestd expire partitions /lake shop.orders --expiration-time '90 d'",
+)
+
+
+@expire.command("snapshots")
+def snapshots(
+    warehouse: Warehouse,
+    table: TableName,
+    retain_min: _Least = None,
+    retain_max: _Most = None,
+    time_retained: _Age = None,
+    limit: _Limit = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Expire snapshots, the oldest first, with every file that nothing else needs.
+
+    Without an option those of the table hold: `snapshot.num-retained.min` (10) and `.max`,
+    `snapshot.time-retained` (1 h), `snapshot.expire.limit` (50). Consumers, tags, branches and
+    the newest snapshot of each live commit user keep what they need.
+
+    **Examples**
+
+    ingestd expire snapshots /lake shop.orders --dry-run
+
+    ingestd expire snapshots /lake shop.orders --retain-max 5 --retain-min 5
+    """
+    found = open_table(warehouse, table)
+    given = (retain_min, retain_max, time_retained, limit)
+    settings = _settings(found, "snapshot", *given)
+    run = plan_snapshot_expiry if dry_run else expire_snapshots
+    _tell(found, "snapshots", run(found, settings, now_ms()), dry_run=dry_run, as_json=as_json)
+
+
+@expire.command("changelogs")
+def changelogs(
+    warehouse: Warehouse,
+    table: TableName,
+    retain_min: _Least = None,
+    retain_max: _Most = None,
+    time_retained: _Age = None,
+    limit: _Limit = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Expire changelogs that have outlived their snapshots.
+
+    A table has such if its `changelog.num-retained.min`, `.max` or `changelog.time-retained` is
+    more than that of its snapshots.
+
+    **Examples**
+
+    ingestd expire changelogs /lake shop.orders --dry-run
+
+    ingestd expire changelogs /lake shop.orders --time-retained '7 d'
+    """
+    found = open_table(warehouse, table)
+    given = (retain_min, retain_max, time_retained, limit)
+    settings = _settings(found, "changelog", *given)
+    run = plan_changelog_expiry if dry_run else expire_changelogs
+    _tell(found, "changelogs", run(found, settings, now_ms()), dry_run=dry_run, as_json=as_json)
+
+
+@expire.command("partitions")
+def partitions(
+    warehouse: Warehouse,
+    table: TableName,
+    expiration_time: Annotated[
+        str | None, typer.Option("--expiration-time", help="How old they may become, as in `90 d`.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Drop partitions that are too old, by the time in their values or by their last change.
+
+    `partition.expiration-strategy` of the table is values-time, with `partition.timestamp-pattern`
+    and `partition.timestamp-formatter`, or update-time.
+
+    **Examples**
+
+    ingestd expire partitions /lake shop.orders --dry-run
+
+    ingestd expire partitions /lake shop.orders --expiration-time '90 d'
+    """
+    found = open_table(warehouse, table)
+    options = dict(found.schema.options)
+    if expiration_time is not None:
+        options[EXPIRATION_TIME] = expiration_time
+    expired = expire_partitions(found, options, now_ms(), dry_run=dry_run)
+    rows = [
+        {
+            "partition": partition_name(found, one.partition),
+            "files": one.files,
+            "rows": one.rows,
+            "bytes": one.bytes,
+        }
+        for one in expired.partitions
+    ]
+    document = {"table": table, "partitions": rows, "snapshots": list(expired.snapshots)}
+    text = f"{table}: {len(rows)} partitions expired."
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+    if not as_json and rows:
+        print_table(rows, ("partition", "files", "rows", "bytes"), none="")
+
+
+@expire.command("tags")
+def tags(
+    warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
+    """Delete the tags whose time to live is over, with the files that only they kept.
+
+    **Examples**
+
+    ingestd expire tags /lake shop.orders --dry-run
+
+    ingestd expire tags /lake shop.orders --json
+    """
+    found = open_table(warehouse, table)
+    over = tags_to_expire(found, found.schema.options, now_ms())
+    files = [path for name in ([] if dry_run else over) for path in delete_tag(found, name)]
+    text = f"{table}: {len(over)} tags expired: {', '.join(over) or '-'}."
+    document = {"table": table, "tags": over, "deleted_files": files}
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+def _settings(
+    table: FileStoreTable,
+    what: str,
+    retain_min: int | None,
+    retain_max: int | None,
+    time_retained: str | None,
+    limit: int | None,
+) -> ExpireSettings:
+    """The settings of the table, with what is given on the command line in their place."""
+    given = {
+        f"{what}.num-retained.min": retain_min,
+        f"{what}.num-retained.max": retain_max,
+        f"{what}.time-retained": time_retained,
+        "snapshot.expire.limit": limit,
+    }
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    if retain_max is not None and retain_min is None:
+        # The least number of the table may be more than the most that is wanted now.
+        options[f"{what}.num-retained.min"] = "1"
+    return expire_settings({**table.schema.options, **options})
+
+
+def _tell(
+    table: FileStoreTable, what: str, expiry: Expiry, *, dry_run: bool, as_json: bool
+) -> None:
+    document = {
+        "table": table.name,
+        what: list(expiry.ids),
+        "first_kept": expiry.end,
+        "kept_as_changelogs": list(expiry.kept_as_changelogs),
+        "consumers": list(expiry.consumers),
+        "deleted_files": list(expiry.files),
+    }
+    span = f" ({expiry.ids[0]} to {expiry.ids[-1]})" if expiry.ids else ""
+    text = f"{table.name}: {len(expiry.ids)} {what} expired{span}, {len(expiry.files)} files gone."
+    tell(text, document, as_json=as_json, dry_run=dry_run)

@@ -1,0 +1,126 @@
+"""`ingestd rollback`: a table, and with it the offsets it covers, as of an older snapshot."""
+
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.groups import DryRun, tell
+from ingestd.cli.output import AsJson, print_table, time_text
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.errors import ConfigError
+from ingestd.ingest.progress import decode_properties
+from ingestd.paimon.spec.literals import timestamp_millis
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.rollback import Rollback, plan_rollback
+from ingestd.paimon.table.rollback import rollback as roll_back
+from ingestd.paimon.table.snapshot_manager import find_snapshot, read_snapshot
+from ingestd.paimon.table.time_travel import snapshot_as_of, tag_names, tagged_snapshot
+
+_SnapshotId: TypeAlias = Annotated[
+    int | None, typer.Option("--snapshot", min=1, help="The snapshot to go back to.")
+]
+_Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="The tag to go back to.")]
+_Time: TypeAlias = Annotated[
+    str | None, typer.Option("--to-time", help="The time to go back to, ISO 8601 (UTC if silent).")
+]
+
+
+def rollback(
+    warehouse: Warehouse,
+    table: TableName,
+    snapshot: _SnapshotId = None,
+    tag: _Tag = None,
+    to_time: _Time = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also if the offsets of a pipeline are forgotten.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go back to a snapshot: later snapshots, tags and changelogs are forgotten.
+
+    The offsets of Kafka that the table covers are in its snapshots, so they go back with it: the
+    pipeline reads again what came since. Stop all writers of the table first. Files of forgotten
+    snapshots stay until `ingestd orphans` finds them.
+
+    **Examples**
+
+    ingestd rollback /lake shop.orders --snapshot 42 --dry-run
+
+    ingestd rollback /lake shop.orders --tag 2026-01-31
+
+    ingestd rollback /lake shop.orders --to-time 2026-01-31T12:00:00Z
+    """
+    found = open_table(warehouse, table)
+    plan = plan_rollback(found, _target(found, snapshot, tag, to_time))
+    if plan.forgotten_users and not force and not dry_run:
+        raise ConfigError(
+            f"table {table}: nothing that is left says how far commit user "
+            f"{', '.join(plan.forgotten_users)} had read, so it would read its topics from the "
+            "start; go back to a younger snapshot, or add --force"
+        )
+    if not dry_run:
+        roll_back(found, plan)
+    offsets = _offsets(found, plan.record)
+    tell(_sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run)
+    if offsets and not as_json:
+        print_table(offsets, ("source", "topic", "partition", "next_offset"), none="")
+
+
+def _target(
+    table: FileStoreTable, snapshot: int | None, tag: str | None, to_time: str | None
+) -> Snapshot:
+    if sum(one is not None for one in (snapshot, tag, to_time)) != 1:
+        raise ConfigError("say where to go back to: one of --snapshot, --tag and --to-time")
+    if tag is not None:
+        return tagged_snapshot(table, tag)
+    if to_time is not None:
+        return snapshot_as_of(table, timestamp_millis(to_time))
+    wanted = snapshot or 0
+    found = find_snapshot(table.io, table.paths, wanted)
+    if found is not None:
+        return found
+    tagged = (tagged_snapshot(table, name) for name in tag_names(table.io, table.paths))
+    kept = next((one for one in tagged if one.id == wanted), None)
+    return kept or read_snapshot(table.io, table.paths, wanted)
+
+
+def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str, object]]:
+    """Where the pipeline goes on, as its newest record that is left says."""
+    where = "" if record is None else table.paths.snapshot(record.id)
+    progress = None if record is None else decode_properties(record.properties, where)
+    covered = progress.covered if progress else {}
+    return [
+        {"source": source, "topic": topic, "partition": partition, "next_offset": offset}
+        for source, topics in covered.items()
+        for topic, partitions in topics.items()
+        for partition, offset in partitions.items()
+    ]
+
+
+def _sentence(table: str, plan: Rollback) -> str:
+    parts = [f"{len(plan.snapshots)} snapshots"]
+    parts += [f"{len(plan.tags)} tags"] if plan.tags else []
+    parts += [f"{len(plan.changelogs)} changelogs"] if plan.changelogs else []
+    text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(parts)} behind it."
+    if plan.forgotten_users:
+        text += f" Forgotten is how far {', '.join(plan.forgotten_users)} had read."
+    return text
+
+
+def _document(
+    table: str, plan: Rollback, offsets: list[Mapping[str, object]]
+) -> Mapping[str, object]:
+    return {
+        "table": table,
+        "snapshot": plan.target.id,
+        "committed_at": time_text(plan.target.time_millis),
+        "restored_from_tag": plan.restored,
+        "deleted_snapshots": list(plan.snapshots),
+        "deleted_tags": list(plan.tags),
+        "deleted_changelogs": list(plan.changelogs),
+        "forgotten_users": list(plan.forgotten_users),
+        "offsets": offsets,
+    }

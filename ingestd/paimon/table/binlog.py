@@ -1,0 +1,74 @@
+"""The view `binlog` of a table: every column as an array, so that an update is one row.
+
+Specification: System Tables (binlog). Rows that were inserted or deleted have arrays of one
+value; an update has the value before it and the one after.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.arrow import Column, to_arrow_type
+from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
+
+
+def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
+    """The fields of a binlog; those that are not of the table (ids below 0) stay as they are."""
+    return tuple(
+        field
+        if field.id < 0
+        else replace(field, type=DataType("ARRAY", element=replace(field.type, nullable=True)))
+        for field in fields
+    )
+
+
+def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
+    """Rows as arrays of one value each; `fields` are those of `binlog_fields`."""
+    starts = np.arange(rows.num_rows + 1, dtype=np.int32)
+    return _packed(rows, fields, starts, np.arange(rows.num_rows))
+
+
+def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
+    """Changes in their order, each row of kind -U joined with the one behind it.
+
+    Columns that are not of the table, as the one named `kind`, are those of the row behind.
+    """
+    symbols = rows.column(kind).combine_chunks()
+    before = symbols.to_numpy(zero_copy_only=False) == RowKind.UPDATE_BEFORE.symbol
+    joined = np.zeros(rows.num_rows, bool)
+    joined[1:] = _begins_pair(before)[:-1]
+    first = np.flatnonzero(~joined)
+    starts = np.append(first, rows.num_rows).astype(np.int32)
+    return _packed(rows, fields, starts, starts[1:].astype(np.int64) - 1)
+
+
+def _begins_pair(before: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Marks the rows that are joined with the next: of a run of -U every other one."""
+    places = np.arange(len(before))
+    last_other = np.maximum.accumulate(np.where(before, -1, places))
+    begins: npt.NDArray[np.bool_] = before & ((places - last_other) % 2 == 1)
+    return begins
+
+
+def _packed(
+    rows: pa.Table,
+    fields: Sequence[DataField],
+    starts: npt.NDArray[np.int32],
+    told_by: npt.NDArray[np.int64],
+) -> pa.Table:
+    """Rows `starts[i]` to before `starts[i + 1]` as one, the rest of it as in row `told_by[i]`."""
+    columns: dict[str, Column] = {}
+    for field in fields:
+        values: Any = rows.column(field.name)
+        if field.id < 0:
+            columns[field.name] = values.take(pa.array(told_by))
+            continue
+        whole = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+        offsets: Any = pa.array(starts, pa.int32())
+        lists = pa.ListArray.from_arrays(offsets, whole)
+        columns[field.name] = lists.cast(to_arrow_type(field.type))
+    return pa.table(columns)

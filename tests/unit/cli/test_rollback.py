@@ -1,0 +1,80 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.ingest.progress import Span, TableProgress, TopicProgress, encode_properties
+from ingestd.paimon.table.commit import commit
+from ingestd.paimon.table.commit_message import ManifestCommittable
+from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.tags import create_tag
+from tests.support.command_line import run_command
+from tests.support.native_tables import NOW_MS, native_table, open_native, put
+
+Capture = pytest.CaptureFixture[str]
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """Snapshot 1 by somebody, then 2 to 4 of a pipeline, an hour apart."""
+    table = native_table(tmp_path, [("id", "INT")], keys=["id"])
+    put(table, [{"id": 1}])
+    for number in range(1, 4):
+        topics = {"orders": TopicProgress("x", {0: Span(number * 10 - 10, number * 10)})}
+        progress = TableProgress("shop", 1, str(number), {"mysql": topics})
+        record = ManifestCommittable(number, (), properties=encode_properties(progress))
+        time = NOW_MS + number * HOUR
+        commit(table, "shop", record, state=load_state(table), now_ms=time, allow_empty=True)
+    create_tag(table, "a", read_snapshot(table.io, table.paths, 2), now_ms=NOW_MS)
+    return tmp_path
+
+
+def shown(capsys: Capture, warehouse: Path, *arguments: object) -> Any:
+    done = run_command(capsys, "rollback", warehouse, "db.t", *arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def snapshots(warehouse: Path) -> list[int]:
+    table = open_native(warehouse)
+    return snapshot_ids(table.io, table.paths)
+
+
+def test_table_and_offsets_go_back_together(warehouse: Path, capsys: Capture) -> None:
+    planned = shown(capsys, warehouse, "--snapshot", 3, "--dry-run")
+    assert planned["deleted_snapshots"] == [4]
+    assert snapshots(warehouse) == [1, 2, 3, 4]
+    done = shown(capsys, warehouse, "--snapshot", 3)
+    assert done["offsets"] == [
+        {"source": "mysql", "topic": "orders", "partition": 0, "next_offset": 20}
+    ]
+    assert snapshots(warehouse) == [1, 2, 3]
+
+
+def test_tags_and_times_name_a_snapshot_too(warehouse: Path, capsys: Capture) -> None:
+    assert shown(capsys, warehouse, "--to-time", "2023-11-15T00:30:00Z")["snapshot"] == 3
+    done = run_command(capsys, "rollback", warehouse, "db.t", "--tag", "a")
+    assert "back at snapshot 2, without 1 snapshots" in done.out
+    assert "orders" in done.out
+    assert snapshots(warehouse) == [1, 2]
+
+
+def test_offsets_are_not_forgotten_by_mistake(warehouse: Path, capsys: Capture) -> None:
+    assert shown(capsys, warehouse, "--snapshot", 1, "--dry-run")["forgotten_users"] == ["shop"]
+    done = run_command(capsys, "rollback", warehouse, "db.t", "--snapshot", 1)
+    assert done.code == 2
+    assert "--force" in done.err
+    assert snapshots(warehouse) == [1, 2, 3, 4]
+    assert shown(capsys, warehouse, "--snapshot", 1, "--force")["deleted_tags"] == ["a"]
+    assert snapshots(warehouse) == [1]
+
+
+def test_one_target_has_to_be_named(warehouse: Path, capsys: Capture) -> None:
+    for given in ([], ["--snapshot", 1, "--tag", "a"]):
+        done = run_command(capsys, "rollback", warehouse, "db.t", *given)
+        assert done.code == 2
+        assert "where to go back to" in done.err
+    assert run_command(capsys, "rollback", warehouse, "db.t", "--snapshot", 9).code == 4
