@@ -65,13 +65,22 @@ unit: setup ## fast tests: no network, no Spark
 property: setup ## properties, with hypothesis
 	$(PYTEST) tests/property
 
+.PHONY: property-long
+property-long: setup ## every damage of every file, and 2,000 lives of tables (hours)
+	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py
+
 .PHONY: compat
 compat: setup ## Java Paimon and pypaimon judge our tables, and we read theirs
 	$(PYTEST) tests/compat
 
+.PHONY: matrix
+matrix: setup ## ask all readers again what they read: docs/compatibility.json and .md
+	$(PYTEST) tests/compat/test_matrix.py --matrix
+	$(BIN)/python -m docs.generate
+
 .PHONY: integration
-integration: setup ## a real broker, a real Spark, the Dockerfile's steps
-	$(PYTEST) tests/integration tests/docker
+integration: setup ## a real broker, a real Spark, the command line, the Dockerfile
+	$(PYTEST) tests/integration tests/docker tests/cli
 
 .PHONY: chart
 chart: setup ## helm, Kubernetes' schemas and promtool judge the chart

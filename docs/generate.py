@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation: `python -m docs.generate [--check]`.
 
 Module tables come from docstrings, configuration.md from the configuration's model, metrics.md
-from the collectors, the chart's README from its values. With --check nothing is written and stale
-pages are named, exit status 1.
+from the collectors, the chart's README from its values, compatibility.md from what the tests
+found. With --check nothing is written and stale pages are named, exit status 1.
 """
 
 import ast
@@ -10,7 +10,9 @@ import re
 import sys
 from pathlib import Path
 
+from docs.cdc_formats_page import cdc_formats_page
 from docs.chart_page import chart_page
+from docs.compatibility_page import read_table, written_table
 from docs.configuration_page import configuration_page
 from docs.metrics_page import metrics_page
 
@@ -66,12 +68,15 @@ def between(text: str, name: str, body: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Every page that has generated parts, as it should be."""
-    architecture = DOCS / "architecture.md"
+    architecture, compatibility = DOCS / "architecture.md", DOCS / "compatibility.md"
+    matrix = between(compatibility.read_text("utf-8"), "written", written_table())
     return {
+        compatibility: between(matrix, "read", read_table()),
         architecture: between(architecture.read_text("utf-8"), "packages", package_table()),
         DOCS / "modules.md": modules_page(),
         DOCS / "configuration.md": configuration_page(),
         DOCS / "metrics.md": metrics_page(),
+        DOCS / "cdc-formats.md": cdc_formats_page(),
         ROOT / "helm" / "ingestd" / "README.md": chart_page(ROOT / "helm" / "ingestd"),
     }
 

@@ -23,6 +23,13 @@ settings.register_profile(
 settings.load_profile("untimed")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of our own."""
+    parser.addoption(
+        "--matrix", action="store_true", help="write what readers say to docs/compatibility.json"
+    )
+
+
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Oracle]:
     """Java Paimon, one JVM for the whole run."""

@@ -19,8 +19,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 SHOP = Path(__file__).resolve().parents[1] / "golden" / "corpus" / "shop"
-Mode = Literal["json", "json-schema"]
+Mode = Literal["json", "json-schema", "avro", "avro-inline", "flat"]
 MODES: tuple[Mode, ...] = ("json", "json-schema")
+AVRO_MODES: tuple[Mode, ...] = ("avro", "avro-inline")
+"""They differ in whether schemas refer to others; ``registry.json.xz`` has those of both."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Daemon:
         self.process.wait(30)
 
     def kill_one(self, command_part: str) -> int | None:
-        """SIGKILL to one descendant whose command line holds the text; its pid, None if absent."""
+        """SIGKILL to one descendant whose name or command line holds the text; its pid, or None."""
         for pid, command in self.family().items():
             if command_part in command and pid != self.process.pid:
                 os.kill(pid, signal.SIGKILL)
@@ -63,16 +63,17 @@ class Daemon:
         return None
 
     def family(self) -> dict[int, str]:
-        """Command lines of all processes of the daemon's session, youngest first."""
+        """Names and command lines of all processes of the daemon's session, youngest first."""
         found: dict[int, str] = {}
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                name = (folder / "comm").read_text()
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except (OSError, UnicodeDecodeError):
                 continue
             if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                found[int(folder.name)] = command
+                found[int(folder.name)] = f"{name.strip()}: {command}"
         return dict(sorted(found.items(), reverse=True))
 
     def get(self, path: str) -> tuple[int, str]:

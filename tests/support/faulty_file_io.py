@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from ingestd.errors import StorageError
-from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.file_io import DirectoryEntry, FileIO
 
 When = Literal["before", "after"]
 
@@ -76,6 +76,10 @@ class FaultyFileIO:
         with self._call("list_names", directory):
             return self.inner.list_names(directory)
 
+    def list_entries(self, directory: str) -> list[DirectoryEntry]:
+        with self._call("list_entries", directory):
+            return self.inner.list_entries(directory)
+
     def exists(self, path: str) -> bool:
         with self._call("exists", path):
             return self.inner.exists(path)
@@ -91,6 +95,10 @@ class FaultyFileIO:
     def delete_quietly(self, path: str) -> None:
         with self._call("delete_quietly", path):
             self.inner.delete_quietly(path)
+
+    def delete_empty_directory(self, path: str) -> bool:
+        with self._call("delete_empty_directory", path):
+            return self.inner.delete_empty_directory(path)
 
     def delete_tree(self, path: str) -> None:
         with self._call("delete_tree", path):

@@ -30,6 +30,8 @@ from ingestd.ingest.context import (
 )
 from ingestd.ingest.dead_letter import dead_letter_schema
 from ingestd.ingest.decode_stage import decode_ranges
+from ingestd.ingest.discovery import KeptChunk
+from ingestd.ingest.kept_chunks import Shelf
 from ingestd.ingest.outcome import RoundResult, merge_outcomes
 from ingestd.ingest.schema_evolution import plan
 from ingestd.ingest.write_stage import write_slot
@@ -162,6 +164,9 @@ class Rig:
     logs: dict[tuple[str, int], list[bytes | None]] = field(default_factory=dict)
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     identifier: int = 0
+    shelf: Shelf | None = None
+    kept: list[KeptChunk] = field(default_factory=list)
+    fetched: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.create(DEAD_LETTERS, dead_letter_schema(0))
@@ -215,6 +220,7 @@ class Rig:
             values = log[start : min(start + 3, wanted.until)]
             offsets = np.arange(start, start + len(values), dtype=np.int64)
             keys: list[bytes | None] = [b"k"] * len(values)
+            self.fetched.extend(offsets.tolist())
             yield RecordChunk(
                 wanted.topic, wanted.partition, offsets, offsets + 1000, keys, values, None
             )
@@ -232,7 +238,14 @@ class Rig:
         """Both stages over the ranges, a decode task for each, a write task for each slot."""
         slots: dict[int, list[bytes]] = {}
         for index, one in enumerate(ranges):
-            pairs = decode_ranges(context, [one], task_index=index, fetch=self.fetch)
+            pairs = decode_ranges(
+                context,
+                [one],
+                task_index=index,
+                fetch=self.fetch,
+                shelf=self.shelf,
+                kept=self.kept,
+            )
             for slot, blob in pairs:
                 slots.setdefault(slot, []).append(as_bytes(blob))
         outcomes = [write_slot(context, blobs) for blobs in slots.values()]
@@ -249,7 +262,9 @@ class Rig:
                 break
             assert not result.messages
             truncates.update(result.truncates)
+            self.kept.extend(result.kept)
             self.evolve(context, result)
+        self.kept.clear()
         assert not result.runs_again
         self.commit(result, frozenset(truncates))
         self.committed.update({(one.topic, one.partition): one.until for one in ranges})

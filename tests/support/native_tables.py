@@ -22,12 +22,13 @@ from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.spec.paths import POSTPONE_BUCKET, TablePaths
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes, new_schema
 from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner, assign_fixed
 from ingestd.paimon.table.commit import CommitResult, commit
 from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.postpone import waiting_room
 from ingestd.paimon.table.schema_manager import latest_schema, publish_schema
 from ingestd.paimon.table.table_state import TableState, load_state
 from ingestd.paimon.table.write import data_file_names, write_bucket
@@ -94,6 +95,8 @@ def put(
 
 def write(table: FileStoreTable, state: TableState, rows: pa.Table) -> Iterator[CommitMessage]:
     """Messages of uncommitted files for rows in arrival order."""
+    if bucket_mode(table.schema) is BucketMode.POSTPONE:
+        table = waiting_room(table, USER)
     new_name = data_file_names(table)
     for values, part in split_by(rows, table.schema.partition_keys):
         partition = serialize_row(table.partition_types, values)
@@ -122,6 +125,8 @@ def _assign(
     mode = bucket_mode(table.schema)
     if mode is BucketMode.HASH_FIXED:
         return assign_fixed(table, rows), ()
+    if mode is BucketMode.POSTPONE:
+        return np.full(rows.num_rows, POSTPONE_BUCKET, np.int32), ()
     if mode is BucketMode.BUCKET_UNAWARE:
         return np.zeros(rows.num_rows, np.int32), ()
     names = table.schema.trimmed_primary_keys

@@ -1,6 +1,7 @@
-"""pypaimon as a second judge, in an environment of its own because it pins an older pyarrow.
+"""Readers in Python as judges: pypaimon and paimon-rust, each in an environment of its own.
 
-The environment is made once from ``pypaimon.lock`` in the user's cache; requests go through a pipe.
+An environment is made once in the user's cache from its lock file (``pypaimon.lock`` pins an older
+pyarrow, ``paimon_rust.lock`` a compiled package); requests go through a pipe.
 """
 
 import hashlib
@@ -20,23 +21,23 @@ import pyarrow as pa
 from ingestd.dev.jars import cache_folder
 
 HERE = Path(__file__).resolve().parent
-LOCK = HERE / "pypaimon.lock"
 
 
 class PypaimonError(Exception):
-    """pypaimon refused a request; the message holds its traceback."""
+    """The reader refused a request; the message holds its traceback."""
 
 
-def environment() -> Path:
-    """The interpreter of the environment, made on first use."""
-    digest = hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    home = cache_folder() / "pypaimon" / digest
+def environment(name: str) -> Path:
+    """The interpreter of the environment of a lock file, made on first use."""
+    lock = HERE / f"{name}.lock"
+    digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    home = cache_folder() / name / digest
     python = home / "bin" / "python"
     finished = home / "finished"
     if not finished.exists():
         shutil.rmtree(home, ignore_errors=True)
         venv.create(home, with_pip=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", LOCK]
+        install = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock]
         subprocess.run(list(map(str, install)), check=True)
         finished.touch()
     return python
@@ -45,10 +46,12 @@ def environment() -> Path:
 class Pypaimon:
     """One running reader for a whole test run."""
 
+    name = "pypaimon"
+
     def __init__(self) -> None:
         surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         self._process = subprocess.Popen(
-            [str(environment()), "-P", str(HERE / "pypaimon_server.py")],
+            [str(environment(self.name)), "-P", str(HERE / f"{self.name}_server.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -98,3 +101,9 @@ class Pypaimon:
         if not line:
             raise PypaimonError("the reader has ended")
         return line
+
+
+class PaimonRust(Pypaimon):
+    """paimon-rust, through its Python package."""
+
+    name = "paimon_rust"

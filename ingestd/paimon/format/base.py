@@ -3,14 +3,14 @@
 A data file's format is told by the last part of its name, so a table may mix formats.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast, runtime_checkable
 
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.row_groups import FilePart, GroupFilter
+from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.options import CoreOptions
 
@@ -50,6 +50,38 @@ class PartReader(Protocol):
     ) -> FilePart:
         """Like `read_file`, without parts that certainly hold no wanted row."""
         ...
+
+
+@runtime_checkable
+class StreamFormat(Protocol):
+    """A file format whose files need not be in memory as a whole."""
+
+    def read_batches(
+        self, io: FileIO, path: str, columns: Sequence[str] | None, rows: int
+    ) -> Iterator[pa.Table]:
+        """Like `read_file`, in parts of at most so many rows, in order."""
+        ...
+
+    def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
+        """A file to be written in parts; from its beginning, `first`, its settings are learned."""
+        ...
+
+
+def read_batches(
+    io: FileIO, path: str, columns: Sequence[str] | None, rows: int
+) -> Iterator[pa.Table]:
+    """The rows of a data file in parts of at most `rows`.
+
+    Files of formats that cannot be streamed are in memory as a whole. Raises what
+    `FileFormat.read_file` raises.
+    """
+    module = load_format(format_of(path))
+    if isinstance(module, StreamFormat):
+        yield from module.read_batches(io, path, columns, rows)
+        return
+    whole = module.read_file(io, path, columns)
+    for start in range(0, whole.num_rows, rows):
+        yield whole.slice(start, rows)
 
 
 def read_wanted(

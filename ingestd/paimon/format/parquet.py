@@ -5,6 +5,7 @@ unit of the Arrow column is written as it is. Nanoseconds have no other common f
 and one such column turns all timestamps of its file into INT96.
 """
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,13 +14,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingestd.errors import FormatError, StorageError
+from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
-from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowRange, wanted_groups
+from ingestd.paimon.format.row_groups import (
+    FilePart,
+    GroupFilter,
+    RowRange,
+    RowSink,
+    wanted_groups,
+)
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _ROW_GROUP_ROWS = 1 << 20
+_STREAM_BYTES = 1 << 17
+"""How much of a column's encoded bytes is in memory while a file is read in batches."""
 _SAMPLE_ROWS = 4096
 _ROWS_PER_VALUE = 4
 """A dictionary pays when a value repeats this often on the average of a sample."""
@@ -53,8 +63,43 @@ def read_part(
 ) -> FilePart:
     """Like `read_file`, of the wanted row groups (None: all)."""
     source = io.open_input(path)
-    try:
+    with _decoding(source, path):
         return _read_part(source, columns, wanted)
+
+
+def read_batches(
+    io: FileIO, path: str, columns: Sequence[str] | None, rows: int
+) -> Iterator[pa.Table]:
+    """Like `read_file`, in parts of at most so many rows; only a part is in memory at a time."""
+    source = io.open_input(path)
+    with _decoding(source, path):
+        file = pq.ParquetFile(
+            source, page_checksum_verification=True, buffer_size=_STREAM_BYTES, pre_buffer=False
+        )
+        present = file.schema_arrow.names
+        names = present if columns is None else [name for name in columns if name in present]
+        if int96_columns(file, names):
+            yield from _group_batches(source, names, file.metadata.num_row_groups, rows)
+            return
+        for batch in file.iter_batches(batch_size=rows, columns=names):
+            yield pa.Table.from_batches([batch]).select(names)
+
+
+def _group_batches(
+    source: pa.NativeFile, names: Sequence[str], groups: int, rows: int
+) -> Iterator[pa.Table]:
+    """A row group at a time: timestamps beyond nanoseconds are looked for in whole groups."""
+    for number in range(groups):
+        part = _read_groups(source, names, [number])
+        for start in range(0, part.num_rows, rows):
+            yield part.slice(start, rows)
+
+
+@contextlib.contextmanager
+def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
+    """Closes the file at the end, and says what is wrong with it."""
+    try:
+        yield
     except pa.ArrowException as error:
         raise FormatError(f"data file {path} cannot be read as Parquet: {error}") from error
     except OSError as error:
@@ -68,6 +113,16 @@ def read_part(
         source.close()
 
 
+def _read_groups(source: pa.NativeFile, names: Sequence[str], groups: Sequence[int]) -> pa.Table:
+    """Some row groups, timestamps beyond nanoseconds among them in microseconds."""
+    file = pq.ParquetFile(source, page_checksum_verification=True)
+    rows = file.read_row_groups(list(groups), columns=list(names)).select(names)
+    wide = int96_columns(file, names)
+    for name, column in (beyond_nanoseconds(source, wide, groups) if wide else {}).items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
+
+
 def _read_part(
     source: pa.NativeFile, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
@@ -79,6 +134,7 @@ def _read_part(
     if wanted is None:
         rows = file.read(columns=names).select(names)
     else:
+        check_chunk_types(source)
         found = wanted_groups(file, wanted)
         groups = [number for number, _ in found]
         rows = file.read_row_groups(groups, columns=names).select(names)
@@ -91,22 +147,27 @@ def _read_part(
     return FilePart(rows, ranges, file.metadata.num_rows)
 
 
-def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
+def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
+    """A file to be written in parts, each of which becomes row groups; `first` is its beginning."""
     compression = library_compression("parquet", options.file_compression)
     open_writer: Any = pq.ParquetWriter
-    writer = open_writer(
+    writer: RowSink = open_writer(
         sink,
-        table.schema,
+        first.schema,
         compression=compression,
         compression_level=options.zstd_level if compression == "zstd" else None,
-        use_dictionary=_dictionary_columns(table),
-        use_deprecated_int96_timestamps=_has_nanoseconds(table.schema),
+        use_dictionary=_dictionary_columns(first),
+        use_deprecated_int96_timestamps=_has_nanoseconds(first.schema),
         store_schema=False,
         store_decimal_as_integer=True,
         write_time_adjusted_to_utc=True,
         write_page_checksum=True,
     )
-    with writer:
+    return writer
+
+
+def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
+    with contextlib.closing(open_sink(sink, table, options)) as writer:
         writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
 
 

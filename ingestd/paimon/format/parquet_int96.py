@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.thrift_compact import Struct, ThriftReader, encode_struct
+from ingestd.paimon.format.parquet_footer import member, read_footer, structs
+from ingestd.paimon.format.thrift_compact import Struct, encode_struct
 from ingestd.paimon.spec.arrow import Array, Column
 
 _MAGIC = b"PAR1"
@@ -108,28 +109,15 @@ def _timestamps(column: Array, name: str) -> Array:
 
 def _with_bytes(source: pa.NativeFile) -> pq.FileMetaData:
     """The footer of a file with fixed bytes instead of INT96."""
-    size = source.size()
-    source.seek(size - 8)
-    length = int.from_bytes(source.read(4), "little")
-    source.seek(size - 8 - length)
-    footer = ThriftReader(bytes(source.read(length))).struct()
-    for element in _all(_get(footer, 2)):
+    footer = read_footer(source)
+    for element in structs(member(footer, 2)):
         _replace_type(element, with_length=True)
-    for group in _all(_get(footer, 4)):
-        for chunk in _all(_get(group, 1)):
-            _replace_type(_get(chunk, 3), with_length=False)
+    for group in structs(member(footer, 4)):
+        for chunk in structs(member(group, 1)):
+            _replace_type(member(chunk, 3), with_length=False)
     changed = encode_struct(footer)
     small = _MAGIC + changed + len(changed).to_bytes(4, "little") + _MAGIC
     return pq.read_metadata(pa.BufferReader(small))
-
-
-def _get(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the field holds
-    return next((value for field, _, value in struct if field == number), [])
-
-
-def _all(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
-    structs: list[Struct] = value[1] if value else []
-    return structs
 
 
 def _replace_type(struct: Struct, *, with_length: bool) -> None:

@@ -6,7 +6,7 @@ Specification: Data files, Parquet.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,6 +36,18 @@ class FilePart:
     rows: pa.Table
     ranges: tuple[RowRange, ...]
     row_count: int
+
+
+class RowSink(Protocol):
+    """A data file that is being written in parts."""
+
+    def write_table(self, table: pa.Table, row_group_size: int | None = None) -> None:
+        """Write more rows, in groups of at most so many."""
+        ...
+
+    def close(self) -> None:
+        """Write what stands behind the rows; the stream stays open."""
+        ...
 
 
 def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:

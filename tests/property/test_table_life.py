@@ -1,0 +1,28 @@
+"""Random lives of tables against a dictionary: a few here, 2,000 with INGESTD_LONG=1."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.support.oracle import Oracle
+from tests.support.table_life import TableLife
+
+LONG = bool(os.environ.get("INGESTD_LONG"))
+EXAMPLES = int(os.environ.get("INGESTD_EXAMPLES", "2000" if LONG else "12"))
+
+
+@pytest.mark.timeout(0 if LONG else 300)
+@pytest.mark.compat
+def test_a_table_holds_at_every_time_what_a_dictionary_would(
+    tmp_path: Path, oracle: Oracle
+) -> None:
+    class Life(TableLife):
+        pass
+
+    Life.oracle, Life.folder = oracle, tmp_path / "warehouse"
+    run_state_machine_as_test(
+        Life, settings=settings(max_examples=EXAMPLES, stateful_step_count=12, deadline=None)
+    )
