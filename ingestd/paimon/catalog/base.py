@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.spec.schema import SchemaChange, TableSchema
+from ingestd.paimon.spec.schema import AddColumn, RenameColumn, SchemaChange, TableSchema
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
 METASTORES: Mapping[str, str] = {
@@ -149,6 +149,13 @@ def check_case(names: Iterable[str], *, case_sensitive: bool) -> None:
             raise ConfigError(
                 f"name '{name}' has capitals, and the catalog option '{CASE_SENSITIVE}' is false"
             )
+
+
+def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
+    """Names of columns that the changes bring."""
+    added = [change.name for change in changes if isinstance(change, AddColumn)]
+    names = [name if isinstance(name, str) else name[-1] for name in added]
+    return names + [change.new_name for change in changes if isinstance(change, RenameColumn)]
 
 
 def check_database_name(name: str) -> None:

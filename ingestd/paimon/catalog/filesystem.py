@@ -23,13 +23,12 @@ from ingestd.paimon.catalog.base import (
     check_case,
     check_database_name,
     nearest_name_hint,
+    new_column_names,
 )
 from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storage_options
 from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import (
-    AddColumn,
-    RenameColumn,
     SchemaChange,
     TableSchema,
     apply_changes,
@@ -166,7 +165,7 @@ class FilesystemCatalog:
         table = self.get_table(identifier)
         if not changes:
             return table
-        check_case(_new_columns(changes), case_sensitive=self.case_sensitive)
+        check_case(new_column_names(changes), case_sensitive=self.case_sensitive)
         for _ in range(_ALTER_TRIES):
             newest = latest_snapshot_id(table.io, table.paths)
             schema = apply_changes(table.schema, changes, now_ms, has_snapshots=newest is not None)
@@ -234,10 +233,3 @@ class FilesystemCatalog:
                 f"table '{identifier}' has no schema but {path}/snapshot holds snapshots of an "
                 "older table; move that directory away first"
             )
-
-
-def _new_columns(changes: Sequence[SchemaChange]) -> list[str]:
-    """Names of columns that the changes bring."""
-    added = [change.name for change in changes if isinstance(change, AddColumn)]
-    names = [name if isinstance(name, str) else name[-1] for name in added]
-    return names + [change.new_name for change in changes if isinstance(change, RenameColumn)]

@@ -47,7 +47,8 @@ class MergeInput:
         if LEVEL in rows.column_names:
             absent = _below_newest_level(rows.column(LEVEL).to_numpy()[events.rows], events)
         ignored = absent | retracts if rules.ignore_delete else absent
-        return cls(rows, events, kinds, retracts, absent, ignored, events.sizes == 1)
+        single = (events.sizes == 1) & (not rules.merges_single)
+        return cls(rows, events, kinds, retracts, absent, ignored, single)
 
     @property
     def last(self) -> Index:

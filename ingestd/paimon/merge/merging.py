@@ -14,15 +14,22 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.merge_rules import MergeRules
 
 
-def merge_rows(rows: pa.Table, key_columns: Sequence[str], rules: MergeRules) -> pa.Table:
+def merge_rows(
+    rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool = False
+) -> pa.Table:
     """One row of each key, ordered by key; what is ignored altogether has none.
 
     `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any
-    others of the table. UnsupportedError for a deletion that the engine cannot take.
+    others of the table. `oldest_first` says that rows of one key stand in the order of their
+    sequence numbers, which are not looked at then. UnsupportedError for a deletion that the
+    engine cannot take.
     """
     if not rows.num_rows:
         return rows
-    keys = ordered_rows(rows, key_columns, rules)
+    if oldest_first and not rules.sequence_fields:
+        keys = sort_keys(rows, key_columns)
+    else:
+        keys = ordered_rows(rows, key_columns, rules)
     return load_merge_engine(rules.engine).merge(rows, key_columns, keys, rules)
 
 

@@ -31,7 +31,7 @@ SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
 WRITER_SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
     "bucket-function.type": frozenset({"default", "mod", "hive"}),
     "deletion-vectors.enabled": frozenset({"true", "false"}),
-    "changelog-producer": frozenset({"none", "lookup", "full-compaction"}),
+    "changelog-producer": frozenset({"none", "input", "lookup", "full-compaction"}),
     "data-file.thin-mode": frozenset({"false"}),
     "data-file.external-paths": frozenset(),
     "data-file.path-directory": frozenset(),
@@ -55,6 +55,7 @@ HONOURED_OPTIONS = frozenset(
     {"bucket", "bucket-key", "file.compression", "file.compression.per.level",
      "file.compression.zstd-level", "file.format.per.level", "file.suffix.include.compression",
      "changelog-file.format", "changelog-file.compression", "changelog-file.stats-mode",
+     "changelog-file.prefix",
      "target-file-size", "metadata.stats-mode.per.level",
      "metadata.stats-mode", "metadata.stats-dense-store", "metadata.stats-keep-first-n-columns",
      "dynamic-bucket.target-row-num", "dynamic-bucket.initial-buckets",

@@ -2,7 +2,8 @@
 
 Specification: Changelog. Without a changelog producer these are the rows of every APPEND
 snapshot's new files as they were written; with one, the changelog files of any snapshot.
-Compaction changes nothing, and an overwrite is not told.
+Compaction changes nothing, and an overwrite is not told. Where changes are kept for longer than
+snapshots, the changelog folder has a copy of each snapshot that has expired.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,13 @@ from ingestd.paimon.table.data_files import SYSTEM_FIELDS, read_data_file
 from ingestd.paimon.table.evolution import evolve
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.scan import changelog_entries, delta_entries
-from ingestd.paimon.table.snapshot_manager import latest_snapshot_id, read_snapshot
+from ingestd.paimon.table.snapshot_manager import (
+    find_changelog,
+    find_snapshot,
+    first_change_id,
+    latest_snapshot_id,
+    read_snapshot,
+)
 
 CHANGE_FIELDS = (
     DataField(-1, "_snapshot", DataType("BIGINT", nullable=False)),
@@ -29,25 +36,31 @@ CHANGE_FIELDS = (
 """The columns in front of the table's own."""
 
 
-def read_changelog(table: FileStoreTable, from_id: int = 1, to_id: int | None = None) -> pa.Table:
+def read_changelog(
+    table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
+) -> pa.Table:
     """All changes that `iter_changelog` gives, as one table."""
     parts = list(iter_changelog(table, from_id, to_id))
     return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
 
 
 def iter_changelog(
-    table: FileStoreTable, from_id: int = 1, to_id: int | None = None
+    table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
 ) -> Iterator[pa.Table]:
-    """The changes of the snapshots from `from_id` to `to_id` (None: the newest), file by file.
+    """The changes of the snapshots from `from_id` to `to_id`, file by file.
+
+    None are the oldest whose changes are still there and the newest.
 
     Columns are `change_fields`: the snapshot, the kind (+I, -U, +U, -D), and the table's. Order
-    is by snapshot, partition and bucket, then as written. FormatError if a snapshot is gone.
+    is by snapshot, partition and bucket, then as written. FormatError if a snapshot is gone and
+    has left no changelog.
     """
     refuse_unsupported(table.schema, for_write=False)
     newest = latest_snapshot_id(table.io, table.paths) or 0
     last = newest if to_id is None else min(to_id, newest)
-    for snapshot_id in range(from_id, last + 1):
-        snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+    first = first_change_id(table.io, table.paths) if from_id is None else from_id
+    for snapshot_id in range(first or 1, last + 1):
+        snapshot = _changes_of(table, snapshot_id)
         entries = [entry for entry in _entries(table, snapshot) if entry.kind == FileKind.ADD]
         texts = {entry.partition: _partition_text(table, entry.partition) for entry in entries}
         entries.sort(key=lambda entry: (texts[entry.partition], entry.bucket))
@@ -58,6 +71,15 @@ def iter_changelog(
 def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
     """What the columns of a changelog are."""
     return (*CHANGE_FIELDS, *table.schema.fields)
+
+
+def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
+    """The snapshot, or what is kept of it."""
+    found = find_snapshot(table.io, table.paths, snapshot_id)
+    if found is None:
+        found = find_changelog(table.io, table.paths, snapshot_id)
+    # One may expire while the other is looked for.
+    return found or read_snapshot(table.io, table.paths, snapshot_id)
 
 
 def _entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:

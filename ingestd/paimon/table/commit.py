@@ -21,7 +21,8 @@ from ingestd.paimon.table.commit_attempt import (
 )
 from ingestd.paimon.table.commit_changes import SnapshotChange, plan_changes
 from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.conflict import check_bucket_option, check_hash_index
+from ingestd.paimon.table.conflict import check_bucket_option, check_hash_index, check_key_places
+from ingestd.paimon.table.conflict_compact import check_deletion_vectors
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.publish import discard, publish, retry_waits
 from ingestd.paimon.table.schema_manager import latest_schema_id
@@ -148,9 +149,13 @@ class _Landing:
         schema_id = latest_schema_id(self._table.io, self._table.paths, known)
         if schema_id != self._table.schema.id:
             check_bucket_option(self._table, self._table.schemas(schema_id))
-        if self._change.kind != CommitKind.OVERWRITE:
+        if self._change.kind == CommitKind.COMPACT:
+            check_deletion_vectors(self._table, self._planned, self.current, self._change)
+        elif self._change.kind != CommitKind.OVERWRITE:
             partitions = self._change.partitions
             check_hash_index(self._table, self._planned, self.current, partitions)
+        if self._change.kind == CommitKind.APPEND:
+            check_key_places(self._table, self._planned, self.current)
         delta = self._delta_on_current()
         return prepare(self._table, self._change, delta, self.current, self._origin, schema_id)
 

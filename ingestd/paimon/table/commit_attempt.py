@@ -13,6 +13,7 @@ from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.commit_changes import SnapshotChange
 from ingestd.paimon.table.commit_message import ManifestCommittable
 from ingestd.paimon.table.conflict import check_files, was_rescaled
+from ingestd.paimon.table.conflict_compact import check_beside
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.index_entries import IndexEntries, index_key, split_index_entries
 from ingestd.paimon.table.manifest_merge import merge_manifests
@@ -103,6 +104,7 @@ def checked_entries(
         return entries
     live = live_entries(table, state.manifests, partition_filter=change.partitions)
     check_files(table, live, change.entries)
+    check_beside(table, live, change)
     return change.entries
 
 
@@ -167,6 +169,8 @@ def _index_after(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     if change.kind == CommitKind.OVERWRITE:
         return _index_overwritten(table, change, state)
+    if change.gone_index:
+        return _index_without(table, change, state)
     if not change.index:
         # The same object, so that the next commit sees at once that nothing changed.
         return state.index_entries, state.repeated_index_entries
@@ -178,6 +182,22 @@ def _index_after(
                 f"files, so {entry.file_name} cannot take the place of one"
             )
     return state.index_entries.with_changes(change.index), state.repeated_index_entries
+
+
+def _index_without(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
+    """The index files but for those that are gone, and those of the change."""
+    before = (*state.index_entries.values(), *state.repeated_index_entries)
+    missing = change.gone_index - {entry.file_name for entry in before}
+    if missing:
+        raise CommitConflictError(
+            f"table {table.name}: index file {min(missing)} was replaced by another commit; plan "
+            "this change again on the newest snapshot"
+        )
+    stay = [entry for entry in before if entry.file_name not in change.gone_index]
+    by_key, repeated = split_index_entries((*stay, *change.index))
+    return IndexEntries(by_key), repeated
 
 
 def _index_overwritten(

@@ -4,12 +4,16 @@ Specification: Snapshot. Appended files and compaction results of one committabl
 snapshots, APPEND before COMPACT, under one commit identifier.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
+from ingestd.paimon.spec.index_manifest import (
+    DELETION_VECTORS_INDEX,
+    HASH_INDEX,
+    IndexManifestEntry,
+)
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
@@ -21,7 +25,8 @@ class SnapshotChange:
     """The content of one snapshot to be made; of an OVERWRITE only what it adds.
 
     `replaced` says which partitions an OVERWRITE empties (None: all), `statistics` which file an
-    ANALYZE names.
+    ANALYZE names, `gone_index` which index files a COMPACT takes away, and `beside` what other
+    files above level 0 it relies on, by partition and bucket.
     """
 
     kind: CommitKind
@@ -30,12 +35,15 @@ class SnapshotChange:
     index: tuple[IndexManifestEntry, ...] = ()
     replaced: PartitionFilter | None = None
     statistics: str | None = None
+    gone_index: frozenset[str] = frozenset()
+    beside: Mapping[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """Whether it would leave the table as it is."""
         speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
-        return not (self.entries or self.changelog or self.index or speaks_for_itself)
+        files = self.entries or self.changelog or self.index or self.gone_index
+        return not (files or speaks_for_itself)
 
     @property
     def partitions(self) -> frozenset[bytes]:
@@ -47,7 +55,8 @@ class SnapshotChange:
 def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list[SnapshotChange]:
     """The snapshots that a committable asks for, in order; [] if it holds nothing.
 
-    UnsupportedError for index files other than the hash index of dynamic buckets.
+    UnsupportedError for index files other than the hash index of dynamic buckets and, in
+    compactions, deletion vectors.
     """
     messages = committable.messages
     for message in messages:
@@ -73,14 +82,26 @@ def _appends(message: CommitMessage) -> bool:
 
 
 def _compacts(message: CommitMessage) -> bool:
-    return bool(message.compact_before or message.compact_after)
+    return bool(message.compact_before or message.compact_after or message.compact_changelog)
 
 
 def _compact(messages: Sequence[CommitMessage]) -> SnapshotChange:
     deleted = (e for m in messages for e in _entries(m, FileKind.DELETE, m.compact_before))
     added = (e for m in messages for e in _entries(m, FileKind.ADD, m.compact_after))
-    index = tuple(e for m in messages if not _appends(m) for e in m.new_index_files)
-    return SnapshotChange(CommitKind.COMPACT, (*deleted, *added), (), index)
+    changelog = (e for m in messages for e in _entries(m, FileKind.ADD, m.compact_changelog))
+    only = [message for message in messages if not _appends(message)]
+    return SnapshotChange(
+        CommitKind.COMPACT,
+        (*deleted, *added),
+        tuple(changelog),
+        tuple(entry for message in only for entry in message.new_index_files),
+        gone_index=frozenset(name for message in only for name in message.gone_index_files),
+        beside={
+            (message.partition, message.bucket): message.compact_beside
+            for message in only
+            if message.compact_beside is not None
+        },
+    )
 
 
 def _analyze(committable: ManifestCommittable) -> SnapshotChange:
@@ -109,7 +130,8 @@ def _entries(
 
 def _check_index_types(message: CommitMessage) -> None:
     for entry in message.new_index_files:
-        if entry.index_type != HASH_INDEX:
+        vectors = entry.index_type == DELETION_VECTORS_INDEX and not _appends(message)
+        if entry.index_type != HASH_INDEX and not vectors:
             raise UnsupportedError(
                 f"index file {entry.file_name} of bucket {message.bucket}: committing index type "
                 f"{entry.index_type} is not supported"

@@ -13,9 +13,14 @@ class CommitMessage:
     """Changes of one bucket.
 
     `partition` is the serialized partition row. `new_files` and `changelog_files` land in an
-    APPEND snapshot, together with `new_index_files`; `compact_before` and `compact_after` in a
-    COMPACT snapshot behind it (with the index files if there is nothing to append). A name that
-    was deleted from a level once must not be added there again: readers take it for deleted.
+    APPEND snapshot, together with `new_index_files`; `compact_before`, `compact_after` and
+    `compact_changelog` in a COMPACT snapshot behind it (with the index files if there is nothing
+    to append). A name that was deleted from a level once must not be added there again: readers
+    take it for deleted.
+
+    A compaction relies on the rest of the bucket: `compact_beside` names its other files above
+    level 0 (None: not looked at). `gone_index_files` names index files of deletion vectors whose
+    place the new ones take where a bucket may have several of them.
     """
 
     partition: bytes
@@ -26,6 +31,9 @@ class CommitMessage:
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
     new_index_files: tuple[IndexManifestEntry, ...] = ()
+    compact_changelog: tuple[DataFileMeta, ...] = ()
+    compact_beside: frozenset[str] | None = None
+    gone_index_files: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -36,6 +44,8 @@ class CommitMessage:
             or self.compact_before
             or self.compact_after
             or self.new_index_files
+            or self.compact_changelog
+            or self.gone_index_files
         )
 
 

@@ -13,10 +13,12 @@ from ingestd.errors import CommitConflictError
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.index_manifest import HASH_INDEX
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.spec.options import core_options
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_rules import bucket_number
+from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.snapshot_manager import find_snapshot
 from ingestd.paimon.table.table_state import TableState
 
 
@@ -63,6 +65,24 @@ def check_hash_index(
             f"table {table.name}: another writer has changed the hash index of a partition of this "
             "commit; load the state again and write again (a dynamic-bucket table takes one writer)"
         )
+
+
+def check_key_places(table: FileStoreTable, planned: TableState, current: TableState) -> None:
+    """Refuse to go on when another writer may have moved keys between partitions.
+
+    Rows were placed by where their keys were: a key could end up in two partitions.
+    """
+    if bucket_mode(table.schema) is not BucketMode.KEY_DYNAMIC or current.snapshot is None:
+        return
+    first = planned.snapshot.id if planned.snapshot else 0
+    for snapshot_id in range(first + 1, current.snapshot.id + 1):
+        snapshot = find_snapshot(table.io, table.paths, snapshot_id)
+        if snapshot is None or snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
+            raise CommitConflictError(
+                f"table {table.name}: another writer has written rows since this commit was "
+                "planned, and keys may have moved between partitions; load the state again and "
+                "write again (a table whose keys move between partitions takes one writer)"
+            )
 
 
 def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:

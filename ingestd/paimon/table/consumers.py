@@ -4,7 +4,7 @@ Specification: Consumer. One small file each, with the id of the next snapshot t
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.table.file_store_table import FileStoreTable
@@ -43,6 +43,23 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
         there = ", ".join(known) or "there are none"
         raise ConfigError(f"table {table.name} has no consumer '{consumer_id}'; there is: {there}")
     table.io.delete_quietly(_path(table, consumer_id))
+
+
+def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
+    """Ids of the consumers that have not moved for `retained_ms`; None: none ever."""
+    if retained_ms is None:
+        return []
+    return [
+        entry.name.removeprefix(_PREFIX)
+        for entry in table.io.list_entries(table.paths.consumer_dir)
+        if entry.name.startswith(_PREFIX) and now_ms - retained_ms > entry.modified_ms
+    ]
+
+
+def forget_consumers(table: FileStoreTable, ids: Iterable[str]) -> None:
+    """Forget consumers, whether they are known or not."""
+    for consumer_id in ids:
+        table.io.delete_quietly(_path(table, consumer_id))
 
 
 def _path(table: FileStoreTable, consumer_id: str) -> str:

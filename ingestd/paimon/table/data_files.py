@@ -3,14 +3,16 @@
 Specification: Data files.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.errors import FormatError
-from ingestd.paimon.format.base import read_wanted
+from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.format.base import read_batches, read_wanted
 from ingestd.paimon.format.row_groups import FilePart, GroupFilter
 from ingestd.paimon.spec.arrow import Array, Column, column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
@@ -26,11 +28,13 @@ from ingestd.paimon.spec.data_types import (
     DataType,
     RowKind,
 )
+from ingestd.paimon.spec.deletion_vector import Positions
 from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.spec.predicate import Predicate
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.evolution import evolve, file_columns
+from ingestd.paimon.table.file_checks import check_columns, check_nulls
 from ingestd.paimon.table.file_stats import group_filter
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
@@ -67,7 +71,8 @@ def data_file_path(
         table.options.partition_default_name,
         table.options.partition_legacy_name,
     )
-    return table.paths.data_file(directory, bucket, name)
+    above = table.schema.options.get("data-file.path-directory", "").strip().strip("/")
+    return table.paths.data_file(f"{above}/{directory}" if above else directory, bucket, name)
 
 
 def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta) -> str:
@@ -107,20 +112,65 @@ class DataFileReader:
         a file that is missing, damaged, or has another number of rows than promised.
         """
         table = self.table
-        keys = table.schema.partition_keys
-        stored = [field for field in fields if field.name not in keys]
-        file_schema = table.schemas(file.schema_id)
-        file_fields = (*SYSTEM_FIELDS, *file_schema.fields)
-        names = [field.name for field in file_columns(file_fields, stored).values()]
+        names = self._stored_names(file, fields)
         path = live_path(table, partition, bucket, file)
         # A file without any of the columns still has to tell its number of rows.
-        part = _part(table, path, names or None, group_filter(table, file_schema, self.wanted))
-        if part.row_count != file.row_count:
-            raise FormatError(
-                f"data file {path} has {part.row_count} rows, {file.row_count} are promised"
-            )
-        rows = self._undeleted(part, partition, bucket, file)
-        evolved = evolve(rows, file_fields, stored)
+        wanted = group_filter(table, table.schemas(file.schema_id), self.wanted)
+        part = _part(table, path, names or None, wanted)
+        _check_count(path, part.row_count, file)
+        check_columns(path, part.rows, file, names)
+        if part.rows.num_rows == file.row_count:
+            check_nulls(path, part.rows, file, table.schemas(file.schema_id))
+        kept = self._kept(partition, bucket, file)
+        rows = part.rows
+        if kept is not None:
+            masks = [kept[start : start + count] for start, count in part.ranges]
+            rows = rows.filter(pa.array(np.concatenate(masks) if masks else kept[:0]))
+        with _evolving(path, same=file.schema_id == table.schema.id):
+            return self._as_declared(rows, partition, file, fields)
+
+    def batches(
+        self,
+        partition: bytes,
+        bucket: int,
+        file: DataFileMeta,
+        fields: Sequence[DataField],
+        rows: int,
+    ) -> Generator[tuple[Positions, pa.Table]]:
+        """Like `read`, in parts made of at most `rows` of the file's rows, with their positions.
+
+        A part may be empty. Parts of the file are not left out, whatever is wanted.
+        """
+        path = live_path(self.table, partition, bucket, file)
+        names = self._stored_names(file, fields)
+        kept = self._kept(partition, bucket, file)
+        start = 0
+        try:
+            for part in read_batches(self.table.io, path, names or None, rows):
+                at = np.arange(start, start + part.num_rows)
+                start += part.num_rows
+                if kept is not None and start <= file.row_count:
+                    part, at = part.filter(pa.array(kept[at])), at[kept[at]]
+                check_columns(path, part, file, names)
+                with _evolving(path, same=file.schema_id == self.table.schema.id):
+                    declared = self._as_declared(part, partition, file, fields)
+                yield at, declared
+        except FileNotFoundError as error:
+            raise _missing(path) from error
+        _check_count(path, start, file)
+
+    def _stored_names(self, file: DataFileMeta, fields: Sequence[DataField]) -> list[str]:
+        stored = [f for f in fields if f.name not in self.table.schema.partition_keys]
+        file_fields = (*SYSTEM_FIELDS, *self.table.schemas(file.schema_id).fields)
+        return [field.name for field in file_columns(file_fields, stored).values()]
+
+    def _as_declared(
+        self, rows: pa.Table, partition: bytes, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
+        """Rows of a file as `fields`, with the columns that the manifest has."""
+        table, keys = self.table, self.table.schema.partition_keys
+        stored = [field for field in fields if field.name not in keys]
+        evolved = evolve(rows, (*SYSTEM_FIELDS, *table.schemas(file.schema_id).fields), stored)
         if len(stored) == len(fields):
             return evolved
         cells = deserialize_row(table.partition_types, partition)
@@ -131,23 +181,23 @@ class DataFileReader:
                 columns[field.name] = _repeated(values[field.name], field.type, rows.num_rows)
         return pa.table({field.name: columns[field.name] for field in fields})
 
-    def _undeleted(
-        self, part: FilePart, partition: bytes, bucket: int, file: DataFileMeta
-    ) -> pa.Table:
+    def _kept(
+        self, partition: bytes, bucket: int, file: DataFileMeta
+    ) -> npt.NDArray[np.bool_] | None:
+        """Which rows of a file no vector deletes; None: all."""
         if self.deletions is None:
-            return part.rows
+            return None
         deleted = self.deletions.deleted_rows(partition, bucket, file.file_name)
         if not len(deleted):
-            return part.rows
-        if int(deleted[-1]) >= part.row_count:
+            return None
+        if int(deleted[-1]) >= file.row_count:
             raise FormatError(
-                f"data file {file.file_name} has {part.row_count} rows, its deletion vector "
+                f"data file {file.file_name} has {file.row_count} rows, its deletion vector "
                 f"deletes row {int(deleted[-1])}"
             )
-        kept = np.ones(part.row_count, bool)
+        kept = np.ones(file.row_count, np.bool_)
         kept[deleted] = False
-        masks = [kept[start : start + count] for start, count in part.ranges]
-        return part.rows.filter(pa.array(np.concatenate(masks) if masks else kept[:0]))
+        return kept
 
 
 def read_data_file(
@@ -168,6 +218,28 @@ def _part(
         return read_wanted(table.io, path, columns, wanted)
     except FileNotFoundError as error:
         raise _missing(path) from error
+
+
+def _check_count(path: str, found: int, file: DataFileMeta) -> None:
+    if found != file.row_count:
+        raise FormatError(f"data file {path} has {found} rows, {file.row_count} are promised")
+
+
+@contextlib.contextmanager
+def _evolving(path: str, *, same: bool) -> Iterator[None]:
+    """Says what is wrong with a file whose columns are not what its schema says.
+
+    Under the `same` schema no value has to be cast, so that none can be one that has no cast.
+    """
+    wrong = f"data file {path} has columns of other types than its schema says"
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise FormatError(f"{wrong}: {error}") from error
+    except UnsupportedError as error:
+        if same:
+            raise FormatError(f"{wrong}: {error}") from error
+        raise
 
 
 def _missing(path: str) -> FormatError:

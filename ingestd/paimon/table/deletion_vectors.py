@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.deletion_vector import Positions, decode_dv_index, encode_dv_index
 from ingestd.paimon.spec.index_manifest import (
@@ -19,8 +18,8 @@ from ingestd.paimon.spec.index_manifest import (
     IndexManifestEntry,
 )
 from ingestd.paimon.spec.manifest import FileKind
-from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.index_paths import index_path
 
 _FileKey = tuple[bytes, int, str]
 _NONE = np.empty(0, np.int64)
@@ -94,20 +93,7 @@ def read_dv_index(table: FileStoreTable, path: str) -> bytes:
 
 def dv_index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
     """Where an index file of deletion vectors lies."""
-    if entry.external_path is not None:
-        return entry.external_path
-    beside = table.schema.options.get("index-file-in-data-file-dir", "false")
-    if beside.strip().lower() != "true":
-        return table.paths.index(entry.file_name)
-    options = table.options
-    directory = partition_path(
-        table.schema.partition_keys,
-        table.partition_types,
-        deserialize_row(table.partition_types, entry.partition),
-        options.partition_default_name,
-        options.partition_legacy_name,
-    )
-    return table.paths.data_file(directory, entry.bucket, entry.file_name)
+    return index_path(table, entry)
 
 
 def write_deletion_vectors(
@@ -124,15 +110,15 @@ def write_deletion_vectors(
     The caller commits the entry.
     """
     data, ranges = encode_dv_index(vectors)
-    name = f"index-{uuid.uuid4()}-0"
-    table.io.write_new(table.paths.index(name), data)
-    return IndexManifestEntry(
+    entry = IndexManifestEntry(
         kind=FileKind.ADD,
         partition=partition,
         bucket=bucket,
         index_type=DELETION_VECTORS_INDEX,
-        file_name=name,
+        file_name=f"index-{uuid.uuid4()}-0",
         file_size=len(data),
         row_count=len(ranges),
         dv_ranges=ranges,
     )
+    table.io.write_new(dv_index_path(table, entry), data)
+    return entry

@@ -28,6 +28,7 @@ from ingestd.paimon.table.cast_numbers import cast_number
 from ingestd.paimon.table.cast_text_nested import cast_text_to_nested
 from ingestd.paimon.table.cast_times import TIME_ROOTS, cast_time
 from ingestd.paimon.table.cast_to_text import TEXT, cast_to_bytes, cast_to_text
+from ingestd.paimon.table.nested_cast import cast_nested_chunks
 
 if TYPE_CHECKING:
     Chunked = pa.ChunkedArray[Any]
@@ -112,12 +113,20 @@ def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
         unit: Any = declared
         floor: Any = pc.floor_temporal
         column = floor(column, unit=_UNITS[unit.unit])
-    return column.cast(declared)
+    if not pa.types.is_nested(declared):
+        return column.cast(declared)
+    nested: Chunked = cast_nested_chunks(column.chunks, declared)
+    return nested
 
 
 def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
     """The same values in a type that differs by field ids and nullability of inner fields."""
-    return column if column.type == arrow_type else column.cast(arrow_type)
+    if column.type == arrow_type:
+        return column
+    if not pa.types.is_nested(arrow_type):
+        return column.cast(arrow_type)
+    nested: Chunked = cast_nested_chunks(column.chunks, arrow_type)
+    return nested
 
 
 def cast_array(array: Array, source: DataType, target: DataType) -> Array:

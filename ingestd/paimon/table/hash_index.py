@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.errors import FormatError
-from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
-from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.index_paths import index_path
 
 HASH_INDEX = "HASH"
 UNKNOWN_BUCKET = -1
@@ -84,9 +84,7 @@ class PartitionIndex:
     buckets: Mapping[int, Hashes]
 
     @classmethod
-    def load(
-        cls, io: FileIO, paths: TablePaths, entries: Sequence[IndexManifestEntry]
-    ) -> "PartitionIndex":
+    def load(cls, table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> "PartitionIndex":
         """The index that the HASH entries of one partition make up.
 
         FormatError names an index file that is missing, damaged or not alone in its bucket.
@@ -94,9 +92,9 @@ class PartitionIndex:
         buckets: dict[int, Hashes] = {}
         for entry in sorted(entries, key=lambda entry: entry.bucket):
             if entry.bucket in buckets:
-                path = index_path(paths, entry)
+                path = index_path(table, entry)
                 raise FormatError(f"hash index {path}: bucket {entry.bucket} has another one too")
-            buckets[entry.bucket] = load_hashes(io, paths, entry)
+            buckets[entry.bucket] = load_hashes(table, entry)
         return cls(buckets)
 
     def lookup(self, hashes: Hashes) -> npt.NDArray[np.int32]:
@@ -112,14 +110,14 @@ class PartitionIndex:
         return found
 
 
-def load_hashes(io: FileIO, paths: TablePaths, entry: IndexManifestEntry) -> Hashes:
+def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     """The sorted hashes of one index file, from the cache if it has them."""
-    path = index_path(paths, entry)
+    path = index_path(table, entry)
     known = CACHE.get(path)
     if known is not None:
         return known
     try:
-        hashes = decode_hash_index(io.read_bytes(path), path)
+        hashes = decode_hash_index(table.io.read_bytes(path), path)
     except FileNotFoundError as error:
         raise FormatError(
             f"hash index {path} is missing: its snapshot was expired meanwhile, or the table is "
@@ -133,11 +131,6 @@ def load_hashes(io: FileIO, paths: TablePaths, entry: IndexManifestEntry) -> Has
         hashes.sort()
     CACHE.put(path, hashes)
     return hashes
-
-
-def index_path(paths: TablePaths, entry: IndexManifestEntry) -> str:
-    """Where an index file lies."""
-    return entry.external_path or paths.index(entry.file_name)
 
 
 def is_sorted(hashes: Hashes) -> bool:

@@ -23,9 +23,10 @@ from ingestd.paimon.table.hash_index import HASH_INDEX, PartitionIndex
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """Keys to look up, by serialized partition row."""
+    """Keys to look up, by serialized partition row, or `anywhere` if they do not tell theirs."""
 
     by_partition: Mapping[bytes, pa.Table]
+    anywhere: pa.Table | None = None
 
     @classmethod
     def of(cls, table: FileStoreTable, keys: pa.Table) -> "KeyFilter":
@@ -39,10 +40,15 @@ class KeyFilter:
         if keys.num_rows == 0:
             return cls({})
         if len(inside) < len(schema.partition_keys):
-            raise ValueError(f"keys of {table.name} do not tell its partitions")
+            return cls({}, keys)
         if not inside:
             return cls({EMPTY_ROW: keys})
         return cls(_by_partition(table, keys))
+
+    @property
+    def partitions(self) -> frozenset[bytes] | None:
+        """The partitions that some of the keys may be in; None for any."""
+        return frozenset(self.by_partition) if self.anywhere is None else None
 
     def narrow(
         self,
@@ -51,6 +57,8 @@ class KeyFilter:
         index_entries: Iterable[IndexManifestEntry],
     ) -> list[ManifestEntry]:
         """The data files in whose buckets some of the keys may be."""
+        if self.anywhere is not None:
+            return list(entries)
         index = list(index_entries)
         wanted = {
             partition: self._buckets(table, partition, keys, index)
@@ -60,7 +68,7 @@ class KeyFilter:
 
     def mask(self, partition: bytes, rows: pa.Table, names: Iterable[str]) -> Array:
         """Which rows of a partition have one of the keys; `names` are the trimmed key columns."""
-        keys = self.by_partition[partition]
+        keys = self.by_partition[partition] if self.anywhere is None else self.anywhere
         row_code = np.zeros(rows.num_rows, np.int64)
         key_code = np.zeros(keys.num_rows, np.int64)
         for name in names:
@@ -89,7 +97,7 @@ class KeyFilter:
         names = table.schema.trimmed_primary_keys
         types = [table.schema.field(name).type for name in names]
         hashes = hash_columns([keys.column(name) for name in names], types)
-        found = PartitionIndex.load(table.io, table.paths, ours).lookup(hashes)
+        found = PartitionIndex.load(table, ours).lookup(hashes)
         return frozenset(found[found >= 0].tolist())
 
 

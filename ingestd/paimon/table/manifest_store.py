@@ -30,10 +30,15 @@ from ingestd.paimon.table.index_entries import IndexEntries
 from ingestd.paimon.table.manifest_bounds import joined_meta, partition_stats
 
 
-def read_manifest_list(io: FileIO, paths: TablePaths, name: str) -> list[ManifestFileMeta]:
-    """Manifests that a manifest list names, in order."""
+def read_manifest_list(
+    io: FileIO, paths: TablePaths, name: str, size: int | None = None
+) -> list[ManifestFileMeta]:
+    """Manifests that a manifest list names, in order; FormatError if it is shorter than `size`."""
     path = paths.manifest(name)
-    return decode_manifest_list(_read(io, path), path)
+    data = _read(io, path)
+    if size is not None and len(data) < size:
+        raise FormatError(f"manifest list {path} has {len(data)} bytes, {size} are promised")
+    return decode_manifest_list(data, path)
 
 
 def write_manifest_list(
@@ -50,6 +55,20 @@ def read_manifest(io: FileIO, paths: TablePaths, name: str) -> list[ManifestEntr
     """Entries of a manifest, in order."""
     path = paths.manifest(name)
     return decode_manifest(_read(io, path), path)
+
+
+def read_listed_manifest(
+    io: FileIO, paths: TablePaths, meta: ManifestFileMeta
+) -> list[ManifestEntry]:
+    """Entries of a manifest of a list; FormatError if there are not as many as the list says."""
+    entries = read_manifest(io, paths, meta.file_name)
+    promised = meta.num_added_files + meta.num_deleted_files
+    if len(entries) != promised:
+        raise FormatError(
+            f"manifest {paths.manifest(meta.file_name)} has {len(entries)} entries, {promised} "
+            "are promised"
+        )
+    return entries
 
 
 def write_manifests(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from ingestd.errors import CommitUnknownError, StorageError
+from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.table.file_store_table import FileStoreTable
@@ -56,7 +57,8 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
     server = table.snapshot_commit
     if server is not None:
         return server.commit(table.branch, snapshot, partition_changes(table, entries))
-    return table.io.try_write_atomic(table.paths.snapshot(snapshot.id), encode_snapshot(snapshot))
+    path = table.paths.snapshot(snapshot.id)
+    return table.io.try_write_atomic(path, sealed(encode_snapshot(snapshot)))
 
 
 def retry_waits(table: FileStoreTable) -> Iterator[float]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ConfigError
+from ingestd.paimon.spec.compaction_options import compaction_options
 from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry, ManifestFileMeta
@@ -24,6 +25,7 @@ from ingestd.paimon.table.evolution import evolve
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.key_filter import KeyFilter
 from ingestd.paimon.table.manifest_store import read_index_manifest
+from ingestd.paimon.table.read_ahead import read_in_order
 from ingestd.paimon.table.scan import (
     PartitionFilter,
     live_entries,
@@ -44,7 +46,8 @@ class TableReader:
     Columns are of the handle's schema, whatever a snapshot's was; for those of the snapshot's
     time see `at_snapshot`. `key_filter` has the primary key columns of the only rows wanted.
     With `audit` deletions that are still in the files are rows, too, and the first column,
-    `rowkind`, has the kind of each row (+I, -U, +U, -D).
+    `rowkind`, has the kind of each row (+I, -U, +U, -D). With `top_level` only what a full
+    compaction has made of a primary-key table is read, which takes no merging.
     """
 
     table: FileStoreTable
@@ -53,6 +56,7 @@ class TableReader:
     partition_filter: PartitionFilter | None = None
     key_filter: pa.Table | None = None
     audit: bool = False
+    top_level: bool = False
 
     def plan(self, snapshot: Snapshot) -> ReadPlan:
         """Which files a read of a snapshot opens; manifests are read, data files are not.
@@ -65,7 +69,11 @@ class TableReader:
         manifests = snapshot_manifests(self.table, snapshot)
         on_partition = only_on(self.predicate, frozenset(self.table.schema.partition_keys))
         kept = prune_manifests(self.table, manifests, on_partition)
-        plan = plan_read(self.table, self._entries(snapshot, kept), self.predicate)
+        entries = self._entries(snapshot, kept)
+        if self.top_level and self.table.schema.primary_keys:
+            top = compaction_options(self.table.schema).num_levels - 1
+            entries = [entry for entry in entries if entry.file.level == top]
+        plan = plan_read(self.table, entries, self.predicate)
         return replace(plan, manifests_skipped=len(manifests) - len(kept))
 
     def rows(self, snapshot: Snapshot) -> Iterator[pa.Table]:
@@ -92,12 +100,15 @@ class TableReader:
         }
         types = {field.name: field.type for field in schema.fields}
         names = [field.name for field in fields]
-        for unit in units:
+
+        def read(unit: ReadUnit) -> Iterator[pa.Table]:
             reader = BucketReader(table, inner, keys, sources[unit.verbatim], self.audit)
             for rows in reader.read(unit.files):
                 found = matching(self.predicate, rows, types)
                 if found.num_rows:
                     yield _with_kinds(found, names) if self.audit else found.select(names)
+
+        yield from read_in_order(units, read)
 
     def fields(self) -> tuple[DataField, ...]:
         """The table's fields among those of the rows; ConfigError names one that isn't there."""
@@ -125,7 +136,7 @@ class TableReader:
         if self.key_filter is None:
             return live_entries(table, manifests, partition_filter=wanted)
         keys = KeyFilter.of(table, self.key_filter)
-        entries = live_entries(table, manifests, partition_filter=frozenset(keys.by_partition))
+        entries = live_entries(table, manifests, partition_filter=keys.partitions)
         if wanted is not None:
             kept = {e.partition for e in live_entries(table, manifests, partition_filter=wanted)}
             entries = [entry for entry in entries if entry.partition in kept]

@@ -53,10 +53,11 @@ def sorted_json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
 
 def sort_lines(lines: Iterable[str]) -> list[str]:
     """Lines ordered by their UTF-16 code units, as Java compares strings."""
-    return sorted(lines, key=_utf16)
+    return sorted(lines, key=utf16)
 
 
-def _utf16(text: str) -> bytes:
+def utf16(text: str) -> bytes:
+    """What lines and keys of maps are ordered by."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
@@ -189,5 +190,5 @@ def _array_text(elements: list[str]) -> str:
 
 
 def _map_text(pairs: list[tuple[str, str]]) -> str:
-    ordered = sorted(pairs, key=lambda pair: _utf16(pair[0]))
+    ordered = sorted(pairs, key=lambda pair: utf16(pair[0]))
     return _array_text([f"[{key},{value}]" for key, value in ordered])

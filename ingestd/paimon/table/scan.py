@@ -13,7 +13,7 @@ from ingestd.paimon.spec.predicate_stats import may_match, stats_test
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.file_stats import manifest_partition_stats
 from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.manifest_store import read_manifest, read_manifest_list
+from ingestd.paimon.table.manifest_store import read_listed_manifest, read_manifest_list
 
 PartitionFilter = Collection[bytes] | Callable[[tuple[object, ...]], bool]
 """Serialized partition rows to keep, or a predicate on the partition's values (as Python
@@ -54,8 +54,12 @@ def snapshot_manifests(table: FileStoreTable, snapshot: Snapshot) -> list[Manife
     """All manifests of a snapshot, base before delta."""
     io, paths = table.io, table.paths
     return [
-        *read_manifest_list(io, paths, snapshot.base_manifest_list),
-        *read_manifest_list(io, paths, snapshot.delta_manifest_list),
+        *read_manifest_list(
+            io, paths, snapshot.base_manifest_list, snapshot.base_manifest_list_size
+        ),
+        *read_manifest_list(
+            io, paths, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
+        ),
     ]
 
 
@@ -86,17 +90,18 @@ def partition_test(
 
 def delta_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
     """What a snapshot added and deleted, in order, not folded."""
-    return _list_entries(table, snapshot.delta_manifest_list)
+    return _list_entries(table, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
 
 def changelog_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
     """Changelog files of a snapshot, in order; [] if it has none."""
     name = snapshot.changelog_manifest_list
-    return [] if name is None else _list_entries(table, name)
+    size = snapshot.changelog_manifest_list_size
+    return [] if name is None else _list_entries(table, name, size)
 
 
-def _list_entries(table: FileStoreTable, name: str) -> list[ManifestEntry]:
-    metas = read_manifest_list(table.io, table.paths, name)
+def _list_entries(table: FileStoreTable, name: str, size: int | None) -> list[ManifestEntry]:
+    metas = read_manifest_list(table.io, table.paths, name, size)
     return list(_matching_entries(table, metas, None, None))
 
 
@@ -110,7 +115,7 @@ def _matching_entries(
     for meta in manifests:
         if not (wanted.may_be_in(meta) and _bucket_may_be_in(meta, buckets)):
             continue
-        for entry in read_manifest(table.io, table.paths, meta.file_name):
+        for entry in read_listed_manifest(table.io, table.paths, meta):
             if (buckets is None or entry.bucket in buckets) and wanted(entry.partition):
                 yield entry
 

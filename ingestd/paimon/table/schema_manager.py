@@ -5,6 +5,7 @@ Specification: Schema. Schema ids are consecutive from 0 and a schema file never
 
 from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import TableSchema, encode_schema, parse_schema
 from ingestd.paimon.table.default_values import check_default_values
@@ -40,7 +41,10 @@ def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
     except FileNotFoundError as error:
         message = f"schema file {path} is missing: the table is damaged or was dropped"
         raise FormatError(message) from error
-    return parse_schema(data, path)
+    schema = parse_schema(data, path)
+    if schema.id != schema_id:
+        raise FormatError(f"schema file {path} holds schema {schema.id}")
+    return schema
 
 
 def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
@@ -49,4 +53,4 @@ def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
     SchemaConflictError names a column whose default value is no value of its type.
     """
     check_default_values(schema)
-    return io.try_write_atomic(paths.schema(schema.id), encode_schema(schema))
+    return io.try_write_atomic(paths.schema(schema.id), sealed(encode_schema(schema)))

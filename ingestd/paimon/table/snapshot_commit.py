@@ -31,12 +31,19 @@ class PartitionChange:
 
 
 class SnapshotCommit(Protocol):
-    """Who makes snapshots of a table visible."""
+    """Who makes snapshots of a table visible, and forgets them again."""
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
         """Make a snapshot visible; False if its id is another commit's.
 
         StorageError means that the outcome is not known: look for the snapshot.
+        """
+        ...
+
+    def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
+        """Forget the snapshots behind one; `tag` names it if it has expired but for that.
+
+        ConfigError if it isn't there.
         """
         ...
 

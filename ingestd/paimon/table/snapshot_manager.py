@@ -5,7 +5,7 @@ The LATEST and EARLIEST files are hints: they spare a listing and are never beli
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
@@ -14,22 +14,33 @@ from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "snapshot-"
+_CHANGELOG_PREFIX = "changelog-"
 _LOOKS = 3
 
 
 def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
     """Id of the newest snapshot, None if the table has none.
 
-    The hint counts only if its snapshot is there and the next one is not.
+    The hint counts only if its snapshot is there and the next one is not. One that is ahead of
+    all snapshots tells of a lost one, since it is written last and taken back first: FormatError.
     """
-    hint = _read_hint(io, paths.latest_hint)
-    if (
-        hint is not None
-        and not io.exists(paths.snapshot(hint + 1))
-        and io.exists(paths.snapshot(hint))
-    ):
-        return hint
-    return max(snapshot_ids(io, paths), default=None)
+    hint = newest = None
+    for _ in range(_LOOKS):
+        hint = _read_hint(io, paths.latest_hint)
+        if hint is not None and _is_newest(io, paths, hint):
+            return hint
+        newest = max(snapshot_ids(io, paths), default=None)
+        if hint is None or newest is None or hint <= newest:
+            return newest
+    raise FormatError(
+        f"{paths.latest_hint} names snapshot {hint}, and {paths.snapshot(newest or 0)} is the "
+        f"newest there is: the file of a snapshot is lost or the hint is damaged; delete the hint "
+        "to go on without that snapshot"
+    )
+
+
+def _is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
+    return not io.exists(paths.snapshot(snapshot_id + 1)) and io.exists(paths.snapshot(snapshot_id))
 
 
 def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
@@ -42,19 +53,42 @@ def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
     """Ids of all snapshot files, ascending, from a listing."""
-    names = io.list_names(paths.snapshot_dir)
-    tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return _ids(io.list_names(paths.snapshot_dir), _PREFIX)
+
+
+def first_change_id(io: FileIO, paths: TablePaths) -> int | None:
+    """Id of the oldest snapshot whose changes are still there, None if the table has none."""
+    kept = _ids(io.list_names(paths.changelog_dir), _CHANGELOG_PREFIX)
+    return kept[0] if kept else earliest_snapshot_id(io, paths)
+
+
+def _ids(names: Sequence[str], prefix: str) -> list[int]:
+    tails = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
     return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
 
 
 def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
     """One snapshot, or None if there is no such file."""
-    path = paths.snapshot(snapshot_id)
+    return _parsed(io, paths.snapshot(snapshot_id), snapshot_id)
+
+
+def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
+    """What is kept of an expired snapshot for those who follow its changes, or None.
+
+    Specification: Snapshot, Changelog. Only its changes are sure to be there, not its rows.
+    """
+    return _parsed(io, paths.changelog(snapshot_id), snapshot_id)
+
+
+def _parsed(io: FileIO, path: str, snapshot_id: int) -> Snapshot | None:
     try:
         data = io.read_bytes(path)
     except FileNotFoundError:
         return None
-    return parse_snapshot(data, path)
+    snapshot = parse_snapshot(data, path)
+    if snapshot.id != snapshot_id:
+        raise FormatError(f"snapshot file {path} holds snapshot {snapshot.id}")
+    return snapshot
 
 
 def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:

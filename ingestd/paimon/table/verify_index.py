@@ -18,7 +18,8 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.findings import Findings
-from ingestd.paimon.table.hash_index import HASH_INDEX, Hashes, index_path, is_among
+from ingestd.paimon.table.hash_index import HASH_INDEX, Hashes, is_among
+from ingestd.paimon.table.index_paths import index_path
 from ingestd.paimon.table.manifest_store import read_index_manifest
 from ingestd.paimon.table.verify_content import BucketContent, all_hashes
 from ingestd.paimon.table.verify_deletions import check_deletion_vectors
@@ -88,7 +89,7 @@ def _check_entry(
         findings.warning("index-entry", name, f"index type {entry.index_type} is not checked")
         return
     with findings.reading(name, "hash-index"):
-        path = index_path(table.paths, entry)
+        path = index_path(table, entry)
         data = table.io.read_bytes(path)
         if len(data) != entry.file_size or len(data) != 4 * entry.row_count:
             findings.error(

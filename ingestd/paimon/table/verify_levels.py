@@ -19,7 +19,8 @@ def check_levels(
     if len(totals) > 1:
         names = ", ".join(entry.file.file_name for entry in entries)
         findings.error("total-buckets", names, f"the files disagree: {sorted(totals)}")
-    if not table.schema.primary_keys:
+    if not table.schema.primary_keys or entries[0].bucket < 0:
+        # What waits for its bucket is in no tree yet.
         return
     types = [field.type for field in table.schema.select(table.schema.trimmed_primary_keys)]
     levels: dict[int, list[DataFileMeta]] = {}

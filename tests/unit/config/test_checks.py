@@ -76,7 +76,6 @@ def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str)
             "tables.t",
             "option 'row-tracking.enabled'",
         ),
-        ("tables: {t: {primary_keys: [id], partition_keys: [dt]}}", "tables.t", "dt"),
         (
             "tables: {t: {schema: {column-types: {v: VARIANT}}}}",
             "tables.t",

@@ -17,6 +17,7 @@ from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
 from tests.support.native_tables import rows_table, write
 
 NAME = "db.t"
@@ -119,10 +120,9 @@ def test_an_expired_snapshot_is_remembered_by_the_mirror(
     _commit(lake, _step(0, 10), 1)
     lake.finish({"s": {"topic": {0: 10}}})
     snapshots = tmp_path / "db.db" / "t" / "snapshot"
-    foreign = (snapshots / "snapshot-1").read_text().replace("ingestd-job", "somebody")
-    foreign = foreign.replace('"id":1', '"id":2').replace('"id": 1', '"id": 2')
-    foreign = foreign.replace("ingestd.v", "other.v")
-    (snapshots / "snapshot-2").write_text(foreign)
+    ours = parse_snapshot((snapshots / "snapshot-1").read_bytes(), "snapshot-1")
+    foreign = replace(ours, id=2, commit_user="somebody", properties=None)
+    (snapshots / "snapshot-2").write_bytes(encode_snapshot(foreign))
     (snapshots / "snapshot-1").unlink()
     (snapshots / "LATEST").write_text("2")
     again = opened()

@@ -7,6 +7,7 @@ import pytest
 from ingestd.errors import (
     CommitConflictError,
     ConfigError,
+    FormatError,
     SchemaConflictError,
     StorageError,
     UnsupportedError,
@@ -284,3 +285,9 @@ def test_a_table_without_files_may_change_what_files_are_written_with(catalog: C
     append(table, "u", 1, message("f"))
     with pytest.raises(SchemaConflictError, match="merge-engine"):
         catalog.alter_table(ORDERS, [SetOption("merge-engine", "deduplicate")], NOW_MS)
+
+
+def test_a_table_that_lost_its_only_schema_is_damaged_and_not_gone() -> None:
+    files = {"/w/d.db/t/snapshot/snapshot-1": b"{}"}
+    with pytest.raises(FormatError, match=r"/w/d\.db/t/schema/schema-0 is missing"):
+        FilesystemCatalog("/w", MemoryFileIO(files)).get_table(Identifier("d", "t"))

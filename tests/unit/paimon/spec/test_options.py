@@ -159,7 +159,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
     [
         ("changelog-producer", "input"),
         ("bucket-function.type", "sip"), ("file.compression", "lzo"), ("file.block-size", "1 mb"),
-        ("file-index.bsi.columns", "v"), ("deletion-vectors.enabled", "true"),
+        ("file-index.bsi.columns", "v"),
         ("row-tracking.enabled", "true"),
         ("manifest.compression", "null"), ("manifest.format", "parquet"),
         ("metadata.iceberg.storage", "table-location"), ("commit.callbacks", "X"),

@@ -15,7 +15,7 @@ from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner, assign_a
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.hash_index import CACHE
 from tests.support.format_vectors import vectors
-from tests.support.native_tables import native_table
+from tests.support.native_tables import native_table, rows_table
 
 
 def _table(**options: Any) -> FileStoreTable:
@@ -184,8 +184,19 @@ def test_the_bucket_function_mod_takes_the_key_itself() -> None:
     assert assign_fixed(table, rows).tolist() == [1, 2]
 
 
-def test_other_bucket_functions_are_refused_by_name() -> None:
-    options = {"bucket": "3", "bucket-function.type": "hive"}
-    table = native_table("/w", [("id", "INT")], keys=["id"], options=options, io=MemoryFileIO())
-    with pytest.raises(UnsupportedError, match=r"bucket-function\.type.*hive"):
-        assign_fixed(table, pa.table({"id": pa.array([1], pa.int32())}))
+def test_the_bucket_function_hive_takes_the_hash_that_hive_has() -> None:
+    options = {"bucket": "1024", "bucket-function.type": "hive"}
+    table = native_table("/w", [("id", "BIGINT")], keys=["id"], options=options, io=MemoryFileIO())
+    numbers = [(1 << 40) + 3, -1, 5]
+    rows = pa.table({"id": pa.array(numbers, pa.int64())})
+    hashes = [(n ^ n >> 32) & 0x7FFFFFFF for n in numbers]
+    assert assign_fixed(table, rows).tolist() == [one % 1024 for one in hashes]
+
+
+@pytest.mark.parametrize(("function", "kind"), [("sip", "INT"), ("hive", "TIMESTAMP(3)")])
+def test_other_bucket_functions_are_refused_by_name(function: str, kind: str) -> None:
+    options = {"bucket": "3", "bucket-function.type": function}
+    table = native_table("/w", [("id", kind)], keys=["id"], options=options, io=MemoryFileIO())
+    rows = rows_table(table.schema, [{"id": 1}])
+    with pytest.raises(UnsupportedError, match=rf"bucket-function\.type.*{function}"):
+        assign_fixed(table, rows)

@@ -10,7 +10,13 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.table.bucket_read import BucketReader, comparable_key, group_by_bucket, sections
+from ingestd.paimon.table.bucket_read import (
+    BucketReader,
+    ages_by_file,
+    comparable_key,
+    group_by_bucket,
+    sections,
+)
 from ingestd.paimon.table.scan import live_files
 from ingestd.paimon.table.snapshot_manager import latest_snapshot
 from tests.support.metadata_tables import data_file
@@ -77,3 +83,40 @@ def test_a_bucket_comes_section_by_section() -> None:
     parts = list(BucketReader(table, table.schema.fields).read(bucket))
     assert [part.column("v").to_pylist() for part in parts] == [[0] * 5, [1, 1, 2, 1, 1]]
     assert all(isinstance(part, pa.Table) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ([(5, 0, 9), (0, 10, 19), (0, 20, 29)], True),
+        ([(0, 0, 9), (0, 9, 19)], False),
+        ([(0, 5, 9), (0, 0, 19)], False),
+        ([(5, 0, 8), (5, 2, 9), (4, 10, 12), (0, 13, 13)], True),
+        ([(5, 0, 8), (4, 2, 9)], False),
+        ([(5, 0, 3), (0, 4, 5), (5, 1, 6)], False),
+        ([(1, 0, 9)], True),
+    ],
+)
+def test_files_tell_the_age_of_rows_if_none_reaches_into_another(
+    files: list[tuple[int, int, int]], told: bool
+) -> None:
+    metas = [
+        replace(data_file("f"), level=level, min_sequence_number=low, max_sequence_number=high)
+        for level, low, high in files
+    ]
+    assert ages_by_file(metas) is told
+
+
+def test_rows_are_merged_by_their_numbers_where_files_do_not_tell() -> None:
+    columns = [("id", "INT"), ("v", "STRING")]
+    table = native_table("/w", columns, keys=["id"], io=MemoryFileIO())
+    put(table, [{"id": 1, "v": "old"}, {"id": 2, "v": "kept"}])
+    put(table, [{"id": 1, "v": "new"}])
+    snapshot = latest_snapshot(table.io, table.paths)
+    (bucket,) = group_by_bucket(live_files(table, snapshot))
+    (rows,) = BucketReader(table, table.schema.fields).read(bucket)
+    hidden = [replace(file, min_sequence_number=0) for file in bucket.files]
+    (again,) = BucketReader(table, table.schema.fields).read(replace(bucket, files=tuple(hidden)))
+    assert rows.to_pylist() == again.to_pylist() == [
+        {"id": 1, "v": "new"}, {"id": 2, "v": "kept"},
+    ]  # fmt: skip

@@ -54,4 +54,15 @@ def test_changes_of_a_snapshot_that_has_expired_are_an_error() -> None:
     put(table, [{"v": 2}])
     table.io.delete_quietly(table.paths.snapshot(1))
     with pytest.raises(FormatError, match="snapshots 2 to 2 exist"):
-        read_changelog(table)
+        read_changelog(table, 1)
+    assert read_changelog(table).column("_snapshot").to_pylist() == [2]
+
+
+def test_changes_of_an_expired_snapshot_are_read_from_what_is_kept_of_it() -> None:
+    table = native_table("/w", [("v", "INT")], io=MemoryFileIO())
+    for number in (1, 2):
+        put(table, [{"v": number}])
+    kept = table.io.read_bytes(table.paths.snapshot(1))
+    table.io.write_new(f"{table.path}/changelog/changelog-1", kept)
+    table.io.delete_quietly(table.paths.snapshot(1))
+    assert read_changelog(table).column("v").to_pylist() == [1, 2]

@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 
 from ingestd.errors import CommitConflictError
+from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.table.conflict import check_files
+from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.table.conflict import check_files, check_key_places, was_rescaled
+from ingestd.paimon.table.table_state import load_state
 from tests.support.metadata_tables import data_file, metadata_table
+from tests.support.native_tables import alter, native_table, put
 
 TABLE = metadata_table()
 APPEND_TABLE = metadata_table(primary_keys=(), options={"bucket-key": "k"}, path="/w/db.db/a")
@@ -72,3 +76,30 @@ def test_neighbouring_ranges_of_a_level_are_no_overlap() -> None:
         [add("a", level=1, keys=(-7, -3)), add("c", level=1, keys=(6, 9))],
         [add("b", level=1, keys=(-2, 5))],
     )
+
+
+def test_only_another_number_of_fixed_buckets_in_an_older_schema_is_a_rescale() -> None:
+    table = native_table(
+        "/w", [("k", "INT")], keys=["k"], options={"bucket": "2"}, io=MemoryFileIO()
+    )
+    renamed = alter(table, SetOption("owner", "x"))
+    assert not was_rescaled(table)
+    assert not was_rescaled(renamed)
+    assert was_rescaled(alter(renamed, SetOption("bucket", "4")))
+
+
+def test_rows_of_a_new_number_of_buckets_do_not_land_beside_those_of_the_old() -> None:
+    table = native_table(
+        "/w", [("k", "INT")], keys=["k"], options={"bucket": "2"}, io=MemoryFileIO()
+    )
+    put(table, [{"k": n} for n in range(8)])
+    rescaled = alter(table, SetOption("bucket", "4"))
+    with pytest.raises(CommitConflictError, match=r"has \d buckets where its partition has \d"):
+        put(rescaled, [{"k": 1}])
+
+
+def test_other_tables_do_not_mind_rows_of_another_writer() -> None:
+    table = native_table("/w", [("k", "INT")], keys=["k"], io=MemoryFileIO())
+    planned = load_state(table)
+    put(table, [{"k": 1}])
+    check_key_places(table, planned, load_state(table))

@@ -10,61 +10,64 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
-from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.hash_index import CACHE, HashCache, PartitionIndex, is_among
+from tests.support.native_tables import native_table
 
-PATHS = TablePaths("/w/db.db/t")
+
+def _table() -> FileStoreTable:
+    return native_table("/w", [("id", "INT")], keys=["id"], io=MemoryFileIO())
 
 
 def _file(
-    io: MemoryFileIO, bucket: int, hashes: list[int], count: int | None = None
+    table: FileStoreTable, bucket: int, hashes: list[int], count: int | None = None
 ) -> IndexManifestEntry:
     name, data = f"index-{uuid.uuid4()}-0", encode_hash_index(np.array(hashes, np.int32))
-    io.write_new(PATHS.index(name), data)
+    table.io.write_new(table.paths.index(name), data)
     rows = len(hashes) if count is None else count
     return IndexManifestEntry(FileKind.ADD, EMPTY_ROW, bucket, "HASH", name, len(data), rows)
 
 
 def test_every_hash_is_found_in_its_bucket() -> None:
-    io = MemoryFileIO()
-    entries = [_file(io, 3, [7, -5]), _file(io, 0, [2**31 - 1, -(2**31), 0])]
-    index = PartitionIndex.load(io, PATHS, entries)
+    table = _table()
+    entries = [_file(table, 3, [7, -5]), _file(table, 0, [2**31 - 1, -(2**31), 0])]
+    index = PartitionIndex.load(table, entries)
     asked = np.array([0, 7, 8, -5, -(2**31), 7, 2**31 - 1], np.int32)
     assert index.lookup(asked).tolist() == [0, 3, -1, 3, 0, 3, 0]
 
 
 def test_an_empty_index_knows_nothing() -> None:
-    index = PartitionIndex.load(MemoryFileIO(), PATHS, [])
+    index = PartitionIndex.load(_table(), [])
     assert index.lookup(np.array([1, 1], np.int32)).tolist() == [-1, -1]
 
 
 def test_an_index_file_is_read_once_in_a_process() -> None:
-    io = MemoryFileIO()
-    entry = _file(io, 0, [1])
-    PartitionIndex.load(io, PATHS, [entry])
-    io.delete_quietly(PATHS.index(entry.file_name))
-    again = PartitionIndex.load(io, PATHS, [entry])
+    table = _table()
+    entry = _file(table, 0, [1])
+    PartitionIndex.load(table, [entry])
+    table.io.delete_quietly(table.paths.index(entry.file_name))
+    again = PartitionIndex.load(table, [entry])
     assert again.lookup(np.array([1], np.int32)).tolist() == [0]
 
 
 def test_missing_index_file_is_a_format_error_that_names_it() -> None:
-    io = MemoryFileIO()
-    entry = _file(io, 0, [1])
-    io.delete_quietly(PATHS.index(entry.file_name))
+    table = _table()
+    entry = _file(table, 0, [1])
+    table.io.delete_quietly(table.paths.index(entry.file_name))
     with pytest.raises(FormatError, match=entry.file_name):
-        PartitionIndex.load(io, PATHS, [entry])
+        PartitionIndex.load(table, [entry])
 
 
 def test_an_index_with_another_number_of_hashes_than_promised_is_refused() -> None:
-    io = MemoryFileIO()
+    table = _table()
     with pytest.raises(FormatError, match="2 hashes, 3 are promised"):
-        PartitionIndex.load(io, PATHS, [_file(io, 0, [1, 2], count=3)])
+        PartitionIndex.load(table, [_file(table, 0, [1, 2], count=3)])
 
 
 def test_two_indexes_of_one_bucket_are_refused() -> None:
-    io = MemoryFileIO()
+    table = _table()
     with pytest.raises(FormatError, match="bucket 0 has another one"):
-        PartitionIndex.load(io, PATHS, [_file(io, 0, [1]), _file(io, 0, [2])])
+        PartitionIndex.load(table, [_file(table, 0, [1]), _file(table, 0, [2])])
 
 
 def test_cache_gives_up_what_was_not_used_for_longest() -> None:

@@ -1,5 +1,6 @@
 """Manifests on storage: bounds, sizes, rolling."""
 
+import dataclasses
 import random
 
 import pytest
@@ -11,6 +12,7 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.table.manifest_store import (
     partition_stats,
+    read_listed_manifest,
     read_manifest,
     read_manifest_list,
     write_manifest_list,
@@ -23,6 +25,18 @@ def entry(name: str, value: int | None, *, kind: FileKind = FileKind.ADD, bucket
           level: int = 0) -> ManifestEntry:  # fmt: skip
     partition = serialize_row([INT], [value])
     return ManifestEntry(kind, partition, bucket, 2, data_file(name, level=level))
+
+
+def test_lists_and_manifests_that_lost_something_are_no_shorter_ones() -> None:
+    table = metadata_table(partition_keys=("p",))
+    metas = write_manifests(table, [entry("a", 7), entry("b", 8)])
+    name, size = write_manifest_list(table, metas)
+    assert read_manifest_list(table.io, table.paths, name, size) == list(metas)
+    with pytest.raises(FormatError, match=f"{name} has {size} bytes, {size + 1} are promised"):
+        read_manifest_list(table.io, table.paths, name, size + 1)
+    more = dataclasses.replace(metas[0], num_added_files=3)
+    with pytest.raises(FormatError, match=r"manifest-\S+ has 2 entries, 3 are promised"):
+        read_listed_manifest(table.io, table.paths, more)
 
 
 def test_a_manifest_states_what_it_holds() -> None:

@@ -24,13 +24,29 @@ def table_with_snapshots(count: int) -> FileStoreTable:
     return table
 
 
-@pytest.mark.parametrize("hint", [b"3", b"1", b"2", b"9", b"0", b"", b"x", b"-1", None])
+@pytest.mark.parametrize("hint", [b"3", b"1", b"2", b"0", b"", b"x", b"-1", None])
 def test_the_newest_snapshot_is_found_whatever_the_hint_says(hint: bytes | None) -> None:
     table = table_with_snapshots(3)
     table.io.delete_quietly(table.paths.latest_hint)
     if hint is not None:
         table.io.overwrite(table.paths.latest_hint, hint)
     assert latest_snapshot_id(table.io, table.paths) == 3
+
+
+def test_a_hint_ahead_of_all_snapshots_tells_of_a_lost_one() -> None:
+    table = table_with_snapshots(3)
+    table.io.delete_quietly(table.paths.snapshot(3))
+    with pytest.raises(FormatError, match=r"LATEST names snapshot 3, and .*/snapshot-2 is the"):
+        latest_snapshot_id(table.io, table.paths)
+    table.io.delete_quietly(table.paths.latest_hint)
+    assert latest_snapshot_id(table.io, table.paths) == 2
+
+
+def test_a_snapshot_file_holds_the_snapshot_of_its_name() -> None:
+    table = table_with_snapshots(2)
+    table.io.overwrite(table.paths.snapshot(2), table.io.read_bytes(table.paths.snapshot(1)))
+    with pytest.raises(FormatError, match=r"snapshot-2 holds snapshot 1"):
+        read_snapshot(table.io, table.paths, 2)
 
 
 @pytest.mark.parametrize("hint", [b"2", b"1", b"9", b"", None])
@@ -94,6 +110,8 @@ def test_a_snapshot_that_vanishes_under_our_eyes_does_not_make_the_table_empty()
     table = table_with_snapshots(2)
 
     def roll_back() -> None:
+        # As those who roll back do: the hint first.
+        table.io.overwrite(table.paths.latest_hint, b"1")
         table.io.delete_quietly(table.paths.snapshot(2))
 
     io = FaultyFileIO(table.io, [Fault("read_bytes", "snapshot-2", action=roll_back)])

@@ -1,9 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.snapshot import encode_snapshot
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.read import read_table
 from ingestd.paimon.table.snapshot_manager import read_snapshot
@@ -41,9 +43,8 @@ def test_a_point_in_time_means_the_newest_snapshot_before_it(table: FileStoreTab
     with pytest.raises(ConfigError, match="no snapshot of that time"):
         snapshot_as_of(table, NOW_MS - 1)
     for number, millis in ((1, 10), (2, 20), (3, 30)):
-        path = table.paths.snapshot(number)
-        data = table.io.read_bytes(path)
-        table.io.overwrite(path, data.replace(str(NOW_MS).encode(), str(millis).encode()))
+        snapshot = replace(read_snapshot(table.io, table.paths, number), time_millis=millis)
+        table.io.overwrite(table.paths.snapshot(number), encode_snapshot(snapshot))
     assert [snapshot_as_of(table, at).id for at in (10, 19, 20, 29, 31)] == [1, 1, 2, 2, 3]
 
 

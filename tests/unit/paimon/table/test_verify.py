@@ -72,7 +72,9 @@ def test_a_torn_snapshot_is_found_by_its_name(table: FileStoreTable) -> None:
 
 def test_a_snapshot_under_another_number_is_found(table: FileStoreTable) -> None:
     _change_snapshot(table, 2, id=7)
-    assert ("error", "snapshot-id") in _codes(table)
+    (finding,) = verify(table)
+    assert (finding.code, finding.where) == ("unreadable", "snapshot-2")
+    assert "holds snapshot 7" in finding.message
 
 
 @pytest.mark.parametrize("field", ["total_record_count", "delta_record_count"])

@@ -1,0 +1,128 @@
+"""What a compaction changes, told as rows: +I, -U and +U, or -D of each key that it changes.
+
+Pure. The row of a key before is that of the older level, the row after what the merge has made of
+it. Specification: Changelog (lookup, full-compaction).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.merge.merged_rows import LEVEL, retractions
+from ingestd.paimon.merge.value_codes import value_codes
+from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
+
+KEY_NUMBER = "_KEY_NUMBER"
+"""A column with the number of each row's key in its block."""
+
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRules:
+    """How changes are told. `compared` are the columns in which a row must differ from the one
+    before to be a change (None: a row that was written again is one)."""
+
+    compared: tuple[str, ...] | None = None
+
+
+def changes_between(
+    rows: pa.Table, merged: pa.Table, rules: ChangeRules, *, engine: str, top_level: int | None
+) -> pa.Table:
+    """The changes of some keys, ordered by key, -U in front of +U.
+
+    `rows` are all rows of the keys with `_LEVEL` and `_KEY_NUMBER`, `merged` what they have become
+    with `_KEY_NUMBER`. With `top_level` the row of a key before is the one of that level, and a
+    key counts that has any other row; without it is the row of any level above 0, and keys count
+    that have a row of level 0.
+    """
+    key, level = rows.column(KEY_NUMBER).to_numpy(), rows.column(LEVEL).to_numpy()
+    count = int(key.max()) + 1
+    older = level == top_level if top_level is not None else level > 0
+    before = _at(count, key[older], np.flatnonzero(older))
+    touched = np.zeros(count, np.bool_)
+    touched[key[~older]] = True
+    after = _at(count, merged.column(KEY_NUMBER).to_numpy(), np.arange(merged.num_rows))
+    if engine == "first-row":
+        # The first row of a key is told as it is, and never again.
+        return merged.take(after[touched & (before < 0) & (after >= 0)])
+    before = _without(before, retractions(rows.column(VALUE_KIND).to_numpy()))
+    after = _without(after, retractions(merged.column(VALUE_KIND).to_numpy()))
+    same = np.zeros(count, np.bool_)
+    both = (before >= 0) & (after >= 0)
+    if rules.compared is not None and bool(both.any()):
+        same[both] = _equal(rows, before[both], merged, after[both], rules.compared)
+    olds = touched & (before >= 0) & ~same
+    news = touched & (after >= 0) & ~same
+    return _ordered(
+        _kinded(
+            rows, before[olds], _kinds(after[olds] >= 0, RowKind.UPDATE_BEFORE, RowKind.DELETE)
+        ),
+        _kinded(
+            merged, after[news], _kinds(before[news] >= 0, RowKind.UPDATE_AFTER, RowKind.INSERT)
+        ),
+    )
+
+
+def _at(count: int, key: Index, positions: Index) -> Index:
+    """By key the position of its row, -1 without one."""
+    at = np.full(count, -1, np.int64)
+    at[key] = positions
+    return at
+
+
+def _without(at: Index, marked: Mask) -> Index:
+    found: Index = np.where((at >= 0) & marked[at], -1, at) if len(marked) else at
+    return found
+
+
+def _kinds(where: Mask, yes: RowKind, no: RowKind) -> npt.NDArray[np.int8]:
+    return np.where(where, np.int8(yes), np.int8(no))
+
+
+def _kinded(rows: pa.Table, at: Index, kinds: npt.NDArray[np.int8]) -> pa.Table:
+    taken = rows.take(at)
+    place = taken.column_names.index(VALUE_KIND)
+    return taken.set_column(place, VALUE_KIND, pa.array(kinds))
+
+
+def _ordered(olds: pa.Table, news: pa.Table) -> pa.Table:
+    changes = pa.concat_tables([olds.select(news.column_names), news]).combine_chunks()
+    order = np.argsort(changes.column(KEY_NUMBER).to_numpy(), kind="stable")
+    return changes.take(order)
+
+
+def _equal(
+    rows: pa.Table, left: Index, merged: pa.Table, right: Index, columns: Sequence[str]
+) -> Mask:
+    equal = np.ones(len(left), np.bool_)
+    for name in columns:
+        one, two = rows.column(name).take(left), merged.column(name).take(right)
+        equal &= _equal_cells(one, two)
+    return equal
+
+
+def _equal_cells(left: Column, right: Column) -> Mask:
+    if pa.types.is_nested(left.type):
+        joined: Any = pa.concat_arrays([*_chunks(left), *_chunks(right)])
+        codes = value_codes(joined)
+        nested: Mask = codes[: len(left)] == codes[len(left) :]
+        return nested
+    same: Any = pc.equal(left, right)
+    found: Any = pc.fill_null(same, False)
+    nulls: Any = pc.and_(left.is_null(), right.is_null())
+    either: Any = pc.or_
+    cells: Any = either(found, nulls)
+    equal: Mask = cells.to_numpy(zero_copy_only=False)
+    return equal
+
+
+def _chunks(column: Column) -> list[Any]:
+    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]

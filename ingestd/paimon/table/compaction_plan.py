@@ -1,0 +1,139 @@
+"""Which sorted runs of a bucket to compact next: universal compaction, from sizes and levels.
+
+Pure: runs in, a choice out; no file is looked at. Runs stand from the newest to the oldest: each
+file of level 0 is a run, and each higher level is one. A choice is always the newest so many of
+them, so that nothing older is ever put above something newer. Specification: Compaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ingestd.paimon.spec.compaction_options import CompactionOptions
+
+Reason = Literal[
+    "interval", "total-size", "incremental-size", "amplification", "ratio", "file-num",
+    "level-0", "full",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RunSize:
+    """A sorted run as the planner sees it; `size` in bytes."""
+
+    level: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The newest `count` runs are to become files of level `output_level`, and why."""
+
+    count: int
+    output_level: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When it is: milliseconds of the epoch, the hour of the day, and the last full compaction
+    of the bucket (None: there was none)."""
+
+    now_ms: int
+    hour: int = 0
+    last_full_ms: int | None = None
+
+
+def choose(
+    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
+) -> Choice | None:
+    """What to compact now, if anything; the first of the triggers that holds decides.
+
+    Where no file may stay in level 0, these files are what is left to do.
+    """
+    choice = _choose_universal(runs, max_level, options, moment)
+    if choice is not None or not options.forces_level_0:
+        return choice
+    newest = sum(1 for run in runs if run.level == 0)
+    if not newest or (options.gentle_runs is not None and newest < options.gentle_runs):
+        return None
+    return _extended(runs, max_level, options, moment, newest, "level-0")
+
+
+def choose_full(runs: Sequence[RunSize], max_level: int) -> Choice | None:
+    """All runs into the top level; None if there is nothing, or nothing but the top level."""
+    if not runs or (len(runs) == 1 and runs[0].level == max_level):
+        return None
+    return Choice(len(runs), max_level, "full")
+
+
+def _choose_universal(
+    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
+) -> Choice | None:
+    early = _early_full(runs, max_level, options, moment)
+    if early is not None:
+        return Choice(len(runs), max_level, early)
+    if len(runs) >= options.trigger and runs:
+        newer = sum(run.size for run in runs[:-1])
+        if newer * 100 > options.max_size_amplification * runs[-1].size:
+            return Choice(len(runs), max_level, "amplification")
+        found = _extended(runs, max_level, options, moment, 1, "ratio")
+        if found is not None:
+            return found
+    if len(runs) > options.trigger:
+        count = len(runs) - options.trigger + 1
+        return _extended(runs, max_level, options, moment, count, "file-num")
+    return None
+
+
+def _early_full(
+    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
+) -> Reason | None:
+    """Full compactions that are asked for before any trigger is reached."""
+    if len(runs) <= 1:
+        return None
+    interval, last = options.full_interval_ms, moment.last_full_ms
+    if interval is not None and (last is None or moment.now_ms - last > interval):
+        return "interval"
+    if options.total_size is not None and sum(run.size for run in runs) < options.total_size:
+        return "total-size"
+    newer = sum(run.size for run in runs if run.level != max_level)
+    if options.incremental_size is not None and newer > options.incremental_size:
+        return "incremental-size"
+    return None
+
+
+def _extended(
+    runs: Sequence[RunSize],
+    max_level: int,
+    options: CompactionOptions,
+    moment: Moment,
+    count: int,
+    reason: Reason,
+) -> Choice | None:
+    """The newest `count` runs and those behind that are not much larger than all before them.
+
+    None if that is a single run, unless level 0 has to be emptied.
+    """
+    ratio = options.size_ratio
+    if options.off_peak is not None and options.off_peak.holds(moment.hour):
+        ratio += options.off_peak.ratio
+    size = sum(run.size for run in runs[:count])
+    for run in runs[count:]:
+        if size * (100.0 + ratio) / 100.0 < run.size:
+            break
+        size += run.size
+        count += 1
+    if count <= 1 and reason != "level-0":
+        return None
+    return _placed(runs, max_level, count, reason)
+
+
+def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> Choice:
+    """The level right above what stays; level 0 is no place for the outcome, so runs are added
+    up to the first of a higher level."""
+    output = max_level if count == len(runs) else max(0, runs[count].level - 1)
+    while output == 0 and count < len(runs):
+        output = runs[count].level
+        count += 1
+    return Choice(count, max_level if count == len(runs) else output, reason)

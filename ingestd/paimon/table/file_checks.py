@@ -1,0 +1,41 @@
+"""What a data file that was read must agree in with its schema and its manifest entry.
+
+Most of a Parquet file's bytes have checksums; its footer and its page headers, and ORC and Avro
+files of other writers, have none. What costs next to nothing to compare is compared.
+Specification: Data files.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.schema import TableSchema
+
+
+def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
+    """FormatError if the file lacks columns that its schema has and that were asked for."""
+    missing = [name for name in names if name not in rows.column_names]
+    if missing and file.write_cols is None:
+        raise FormatError(
+            f"data file {path} has no column {', '.join(missing)}, which its schema "
+            f"{file.schema_id} has"
+        )
+
+
+def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:
+    """FormatError if columns of all the file's rows have other null counts than promised."""
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    counts = file.value_stats.null_counts
+    if len(counts) != len(names):
+        return
+    for name, promised in zip(names, counts, strict=True):
+        if promised is None or name not in rows.column_names:
+            continue
+        column = rows.column(name)
+        if not pa.types.is_nested(column.type) and column.null_count != promised:
+            raise FormatError(
+                f"data file {path} has {column.null_count} nulls in column {name}, {promised} are "
+                "promised"
+            )
