@@ -1,7 +1,8 @@
-"""Whether a JSON document still says what was written: a checksum in its last line, and its keys.
+"""Whether a JSON document still says what was written: a checksum behind its end, and its keys.
 
-Snapshot and schema files have no checksum in the specification. Those written here end with one,
-under a key that other readers pass over; of those without it only their keys can be looked at.
+Snapshot and schema files have no checksum in the specification. Those written here end with one in
+blanks, which are no part of a JSON document: whoever reads it finds what Java would have written,
+and whoever writes it anew leaves them out. Of a file without it only the keys can be looked at.
 Specification: Snapshot, Schema.
 """
 
@@ -9,27 +10,24 @@ import re
 import zlib
 from collections.abc import Collection, Iterable
 
-_KEY = "ingestd.crc32"
-_END = b"\n}"
-_SEALED = re.compile(
-    rb'(?P<body>.*),\n  "' + re.escape(_KEY.encode()) + rb'": "(?P<sum>[0-9a-f]{8})"\n\}\s*',
-    re.DOTALL,
-)
+_BITS = str.maketrans("01", " \t")
+_SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """A JSON object of several lines with its checksum as the last key."""
-    if not document.endswith(_END):
-        raise ValueError("only an object of several lines can be sealed")
-    check = f',\n  "{_KEY}": "{zlib.crc32(document):08x}"'
-    return document[: -len(_END)] + check.encode() + _END
+    """A JSON object with its CRC-32 behind it, a blank for 0 and a tabulator for 1."""
+    return document + b"\n" + _blanks(document)
 
 
 def check_seal(document: bytes) -> None:
     """ValueError if the document has a checksum and it is not that of its bytes."""
     match = _SEALED.fullmatch(document)
-    if match and zlib.crc32(match["body"] + _END) != int(match["sum"], 16):
-        raise ValueError("the checksum at its end is wrong: it was damaged or edited")
+    if match and match["sum"] != _blanks(match["body"]):
+        raise ValueError("the checksum behind its end is wrong: it was damaged or edited")
+
+
+def _blanks(document: bytes) -> bytes:
+    return f"{zlib.crc32(document):032b}".translate(_BITS).encode()
 
 
 def refuse_misspelt(found: Iterable[str], known: Collection[str]) -> None:
