@@ -215,8 +215,8 @@ def streams(draw: st.DrawFn) -> dict[str, Any]:
     return {"chunks": found, "declared": declared}
 
 
-@settings(max_examples=400)
-@given(streams())
-def test_both_decoders_make_the_same_of_every_stream(stream: dict[str, Any]) -> None:
-    native, pure = both_decoders()
+@settings(max_examples=200)
+@given(streams(), st.booleans())
+def test_both_decoders_make_the_same_of_every_stream(stream: dict[str, Any], images: bool) -> None:
+    native, pure = both_decoders(images=images)
     assert outcome(native, **stream) == outcome(pure, **stream)
