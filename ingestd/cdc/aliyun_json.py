@@ -39,7 +39,8 @@ _TYPES: Mapping[str, WireColumn] = {
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("aliyun-json", DataWorks(), settings, native_module())
+    dialect = DataWorks(images=settings.images)
+    return JsonChanges("aliyun-json", dialect, settings, native_module())
 
 
 class _Image(msgspec.Struct, rename="camel", gc=False):
@@ -83,9 +84,9 @@ _decode_schema = msgspec.json.Decoder(_Schema).decode
 class DataWorks:
     """What a DataWorks message says."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableForms()
+        self._forms = TableForms(images=images)
 
     def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:
         """The change of a message, None for a control message. Raises RecordError."""

@@ -4,7 +4,7 @@ The same rules as `change_rows`, on columns.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from ingestd.cdc.arrow_calls import (
 )
 from ingestd.cdc.avro_cells import build_column, find_left_out, without
 from ingestd.cdc.avro_envelope import Changes, Indices, Reasons
+from ingestd.cdc.avro_images import Columns, with_images
 from ingestd.cdc.avro_nodes import AvroNode
 from ingestd.cdc.avro_positions import source_positions, source_snapshots
 from ingestd.cdc.base import ChangeBatch
@@ -59,7 +60,8 @@ class Part:
 class TableChanges:
     """Changes with their keys; `keys` has a field each of the message key, None without one.
 
-    `columns` are those of the rows and of the keys, `nodes` the types of the rows' own.
+    `columns` are those of the rows and of the keys, `nodes` the types of the rows' own. `images`
+    says that the rows before changes are wanted, too.
     """
 
     changes: Changes
@@ -67,6 +69,7 @@ class TableChanges:
     nodes: Mapping[str, AvroNode | None]
     keys: Mapping[str, Part] | None
     offsets: npt.NDArray[np.int64]
+    images: bool = False
 
     def keep(self, marks: Marks) -> "TableChanges":
         """Only the marked changes."""
@@ -89,7 +92,7 @@ class TableChanges:
             keys = {
                 name: Part(one.column, one.node, kept(one.array)) for name, one in self.keys.items()
             }
-        return TableChanges(changes, self.columns, self.nodes, keys, self.offsets[marks])
+        return replace(self, changes=changes, keys=keys, offsets=self.offsets[marks])
 
 
 def change_batch(table: TableChanges, refused: Reasons) -> ChangeBatch | None:
@@ -146,6 +149,8 @@ class _Rows:
         self._before = _fields(table.changes.before)
         self._columns: dict[str, Array] = {}
         self._left_out: dict[str, Marks] = {}
+        self._old: dict[str, Array] = {}
+        self._old_left_out: dict[str, Marks] = {}
         self._bad: Reasons = {}
 
     def build(self) -> Reasons:
@@ -157,7 +162,19 @@ class _Rows:
                 self._columns[name] = self._built(part)
             if key is not None:
                 self._put_key(name, key)
+        if self._table.images and self._table.keys:
+            self._build_old()
         return self._bad
+
+    def _build_old(self) -> None:
+        for name, node in self._table.nodes.items():
+            if name not in self._columns or name not in self._before:
+                continue
+            left_out = find_left_out(self._before[name])
+            if left_out is not None:
+                self._old_left_out[name] = left_out
+            array = without(self._before[name], left_out)
+            self._old[name] = self._built(Part(self._table.columns[name], node, array))
 
     def _row_part(self, name: str, column: WireColumn) -> Part | None:
         if name not in self._table.nodes or name not in self._after:
@@ -166,8 +183,8 @@ class _Rows:
         array = self._after[name]
         if self._deletes.any():
             missing = nulls(self._size, array.type)
-            keyless = self._table.keys is None
-            other = self._before.get(name, missing) if keyless else missing
+            whole = self._table.keys is None or self._table.images
+            other = self._before.get(name, missing) if whole else missing
             array = if_else(pa.array(self._deletes), other, array)
         left_out = find_left_out(array)
         if left_out is not None:
@@ -191,9 +208,9 @@ class _Rows:
             return nulls(self._size, pa.null())
 
     def batch(self) -> ChangeBatch:
-        """The batch, with a row more before each update that changed its key."""
+        """The batch, with a row more before each update that changed its key, or before all."""
         changes = self._table.changes
-        events = self._with_moves()
+        events = self._with_images() if self._table.images else self._with_moves()
         position = source_positions(changes.source, self._size)
         snapshot = source_snapshots(changes.source, self._size)
         columns = self._table.columns
@@ -232,6 +249,19 @@ class _Rows:
         self._kinds = self._kinds[events]
         self._kinds[inserted] = RowKind.DELETE
         return events
+
+    def _with_images(self) -> Indices:
+        """Put the rows before updates in; for each row the index of its change."""
+        old, moved = self._old_keys()
+        updates = (self._kinds == RowKind.UPDATE_AFTER) & bool(old)
+        for array in old.values():
+            updates &= _there(array, self._size)
+        before = Columns(self._old, self._old_left_out)
+        after = Columns(self._columns, self._left_out)
+        paired = with_images(after, before, self._kinds, updates, moved)
+        self._columns, self._left_out = dict(paired.columns.arrays), dict(paired.columns.left_out)
+        self._kinds = paired.kinds
+        return paired.events
 
     def _old_keys(self) -> tuple[dict[str, Array], Marks]:
         """Keys of the rows before, and which updates changed theirs."""

@@ -90,8 +90,9 @@ class ChangeBatch:
     A DELETE carries only key values, or all that is known when there is no message key. A chunk
     may give several batches of one table: `offset` orders their rows, and rows of one offset
     follow one another. `position` orders changes in the log of the source database. Two changes
-    have the same one only in snapshots, where it is `UNKNOWN_POSITION`, and when an update that
-    changed a key comes as a delete and an insert. `unavailable` marks cells, null in `columns`,
+    have the same one only in snapshots, where it is `UNKNOWN_POSITION`, and when an update comes
+    as two rows: because it changed a key, or because rows before changes are asked for (then
+    those of deletes are whole, too). `unavailable` marks cells, null in `columns`,
     whose value the source left out: the old value still holds.
     """
 
@@ -125,12 +126,14 @@ class FormatSettings:
     """What the configuration of a source says of its messages.
 
     `type_mapping` are names of `ingestd.cdc.type_mapping`. `schemas` is where data formats with
-    registered schemas look them up, `framing` how their messages name them.
+    registered schemas look them up, `framing` how their messages name them. `images` asks for
+    the rows before changes as well.
     """
 
     type_mapping: frozenset[str] = frozenset()
     schemas: SchemaLookup | None = None
     framing: Framing = _CONFLUENT
+    images: bool = False
 
 
 class DataFormat(Protocol):

@@ -37,7 +37,8 @@ _CONTROL = frozenset(
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("canal-json", Canal(settings.type_mapping), settings, native_module())
+    canal = Canal(settings.type_mapping, images=settings.images)
+    return JsonChanges("canal-json", canal, settings, native_module())
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):
@@ -59,10 +60,10 @@ _decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
 class Canal:
     """What a Canal message says."""
 
-    def __init__(self, type_mapping: frozenset[str]) -> None:
+    def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:
         self._type_mapping = type_mapping
         self._heads = HeadReader(_Head)
-        self._forms = TableForms()
+        self._forms = TableForms(images=images)
 
     def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
         """The changes of a message, None for a control message. Raises RecordError."""

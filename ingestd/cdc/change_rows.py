@@ -17,6 +17,7 @@ from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.recast import recast
 from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.row_images import with_images
 from ingestd.cdc.row_plan import Row, RowPlan
 from ingestd.cdc.source_position import positions, snapshot_rows
 from ingestd.paimon.spec.arrow import Array
@@ -73,7 +74,7 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
         if column.column is None:
             continue
         values = column.values_of(laid_out.rows)
-        untouched = _untouched(values, laid_out.kinds) if plan.partial else None
+        untouched = _untouched(values, laid_out.kinds) if plan.wants.partial else None
         if untouched is None and is_absent(values):
             continue
         array, left_out = read_column(column, values)
@@ -171,6 +172,8 @@ def lay_out(plan: RowPlan, events: Events) -> LaidOut:
     if plan.key_values is None:
         return LaidOut(rows, kinds, None)
     _fill_keys(plan, events, rows)
+    if plan.wants.images:
+        return LaidOut(*with_images(plan, events.changes, rows, kinds))
     return _with_moves(plan, events, LaidOut(rows, kinds, None))
 
 

@@ -14,7 +14,7 @@ from ingestd.cdc.base import SourceTable
 from ingestd.cdc.json_inference import Kinds, default_kinds, kinds_of, resolve_type
 from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
-from ingestd.cdc.row_plan import RowPlan, check_name, make_plan
+from ingestd.cdc.row_plan import RowPlan, RowWants, check_name, make_plan
 from ingestd.cdc.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
 from ingestd.cdc.wire_column import STRING, Meaning, WireColumn
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
@@ -44,7 +44,8 @@ class TableMemory:
 
     `value_columns` and `key_columns` are those of the schema in the messages, None without one.
     `module` is what native plans are made with. `type_mapping` are names of `type_mapping`.
-    `partial` says that updates leave out columns that they did not touch.
+    `partial` says that updates leave out columns that they did not touch, `images` that the rows
+    before changes are wanted.
     """
 
     source: SourceTable
@@ -58,6 +59,7 @@ class TableMemory:
     module: NativeModule | None = None
     type_mapping: frozenset[str] = frozenset()
     partial: bool = False
+    images: bool = False
 
     def fixed(self, name: str) -> DataType | None:
         """The type that the configuration wants a column to have."""
@@ -75,14 +77,17 @@ class TableMemory:
             self.plan = plan_of(self, self.kinds)
 
 
-def look_into(value: bytes, key: bytes | None) -> CellKinds:
-    """Kinds of all values of a message that its rows are made of. Raises RecordError."""
+def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
+    """Kinds of all values of a message that its rows are made of. Raises RecordError.
+
+    With `images` rows before changes are among them.
+    """
     part = "message value"
     try:
-        images = _decode_images(value)
-        fields = [images.after]
-        if key is None:
-            fields.append(images.before)
+        found = _decode_images(value)
+        fields = [found.after]
+        if key is None or images:
+            fields.append(found.before)
         cells: dict[str, set[str]] = {}
         for image in fields:
             _add_kinds(cells, bytes(image))
@@ -128,7 +133,12 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
         if column is not None and memory.value_columns is not None:
             kinds[name] |= default_kinds(column)
     return make_plan(
-        memory.source, columns, kinds, memory.key_names, memory.module, partial=memory.partial
+        memory.source,
+        columns,
+        kinds,
+        memory.key_names,
+        memory.module,
+        wants=RowWants(memory.partial, memory.images),
     )
 
 

@@ -15,10 +15,12 @@ from ingestd.cdc.avro_envelope import (
     Changes,
     Indices,
     Reasons,
+    Sorted,
     is_control,
     row_node,
     sort_messages,
 )
+from ingestd.cdc.avro_nodes import AvroNode
 from ingestd.cdc.avro_positions import source_positions
 from ingestd.cdc.avro_reader import all_fields, read_fields
 from ingestd.cdc.avro_rows import Part, TableChanges, change_batch
@@ -45,7 +47,8 @@ BROKEN_KEY = Reason("key", "invalid_avro", "the message key is not as its Avro s
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
     """A decoder that knows no schema yet. Raises ConfigError without a registry."""
-    return DebeziumAvro(lookup_of(settings.schemas, "debezium-avro"), settings.framing)
+    schemas = lookup_of(settings.schemas, "debezium-avro")
+    return DebeziumAvro(schemas, settings.framing, images=settings.images)
 
 
 class DebeziumAvro:
@@ -53,7 +56,8 @@ class DebeziumAvro:
 
     name = "debezium-avro"
 
-    def __init__(self, schemas: SchemaLookup, framing: Framing) -> None:
+    def __init__(self, schemas: SchemaLookup, framing: Framing, *, images: bool = False) -> None:
+        self._images = images
         self._writers = AvroWriters(schemas)
         self._framing = framing
 
@@ -88,8 +92,7 @@ class DebeziumAvro:
             if is_control(envelope, chunk.topic):
                 return len(group.indices)
             key_record = self._key_record(group)
-            names = None if key_record is None else key_record.node.names
-            found = sort_messages(envelope, group.values, group.value.skip, names)
+            found = self._sorted(envelope, group, key_record)
             row = row_node(envelope)
             if found.changes and row is None:
                 raise refuse(
@@ -108,12 +111,18 @@ class DebeziumAvro:
             for changes in found.changes:
                 types = declared.get(changes.table, {})
                 table = _table_changes(changes, row_record, keys, types)
-                table = replace(table, offsets=chunk.offsets[indices[changes.places]])
+                offsets = chunk.offsets[indices[changes.places]]
+                table = replace(table, offsets=offsets, images=self._images)
                 good = ~np.isin(changes.places, list(refused))
                 batch = change_batch(table if good.all() else table.keep(good), refused)
                 if batch is not None:
                     decoded.batches.append(batch)
         return found.control
+
+    def _sorted(self, envelope: AvroNode, group: Group, key: AvroRecord | None) -> Sorted:
+        whole = self._images or key is None
+        names = None if whole or key is None else key.node.names
+        return sort_messages(envelope, group.values, group.value.skip, names)
 
     def _key_record(self, group: Group) -> AvroRecord | None:
         """What the keys of a group are; None without keys. Raises RecordError."""

@@ -38,13 +38,14 @@ from ingestd.cdc.source_position import position_of
 from ingestd.cdc.table_messages import decode_if_alike, decode_messages
 
 _MAX_MEMORIES = 2000
+_NO_SETTINGS = FormatSettings()
 
 GroupKey = tuple[SourceTable, Shape, Shape | None, tuple[str, ...]]
 
 
 def new_format(settings: FormatSettings) -> "DebeziumJson":
     """A decoder that has learnt nothing yet."""
-    return DebeziumJson(native_module(), settings.type_mapping)
+    return DebeziumJson(native_module(), settings)
 
 
 @dataclass(slots=True)
@@ -79,13 +80,13 @@ class DebeziumJson:
     name = "debezium-json"
 
     def __init__(
-        self, module: NativeModule | None, type_mapping: frozenset[str] = frozenset()
+        self, module: NativeModule | None, settings: FormatSettings = _NO_SETTINGS
     ) -> None:
         self._module = module
-        self._type_mapping = type_mapping
+        self._settings = settings
         self._value_envelopes = Envelopes(is_key=False)
         self._keys = MessageKeys()
-        self._flat = JsonChanges(self.name, FlatRows(), FormatSettings(type_mapping), module)
+        self._flat = JsonChanges(self.name, FlatRows(), settings, module)
         self._memories: dict[GroupKey, TableMemory] = {}
         self._usual: dict[str, GroupKey] = {}
 
@@ -209,7 +210,8 @@ class DebeziumJson:
                 value_shape.columns,
                 key_columns,
                 module=self._module,
-                type_mapping=self._type_mapping,
+                type_mapping=self._settings.type_mapping,
+                images=self._settings.images,
             )
             self._memories[group_key] = memory
         return memory

@@ -95,6 +95,7 @@ class JsonChanges:
         self.name = name
         self._dialect = dialect
         self._type_mapping = settings.type_mapping
+        self._images = settings.images
         self._module = module
         self._memories: dict[_GroupKey, TableMemory] = {}
 
@@ -173,6 +174,7 @@ class JsonChanges:
                 module=self._module,
                 type_mapping=self._type_mapping,
                 partial=form.partial,
+                images=self._images,
             )
         return memory
 

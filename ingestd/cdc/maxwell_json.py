@@ -25,7 +25,8 @@ _LAST_ROW = 2**12 - 1
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("maxwell-json", Maxwell(), settings, native_module())
+    dialect = Maxwell(images=settings.images)
+    return JsonChanges("maxwell-json", dialect, settings, native_module())
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -43,9 +44,9 @@ class _Head(msgspec.Struct, gc=False):
 class Maxwell:
     """What a Maxwell message says."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableForms()
+        self._forms = TableForms(images=images)
         self._log = _BinaryLog()
 
     def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:

@@ -36,11 +36,13 @@ def native_plans(
     source: SourceTable,
     columns: Sequence[PlanColumn],
     key_columns: Sequence[PlanColumn],
+    *,
+    images: bool = False,
 ) -> NativePlans | None:
     """The plans of a table; None if its messages can only be decoded in Python.
 
     The key must be comparable, because an update that changes it is two rows; and the table's
-    name must be written as it is.
+    name must be written as it is. With `images` rows before changes are read as a whole.
     """
     if any(not form_of(column).comparable for column in key_columns):
         return None
@@ -52,7 +54,8 @@ def native_plans(
         *((name, False, _RUNS) for name in ("file", "snapshot")),
     ]
     row = _object(columns, nullable=True, closed=True)
-    before = _object(key_columns, nullable=True, closed=False) if key_columns else row
+    whole = images or not key_columns
+    before = row if whole else _object(key_columns, nullable=True, closed=False)
     fields = (
         ("op", True, ("letter",)),
         (SOURCE, True, ("object", False, False, [*names, *position])),

@@ -3,7 +3,6 @@
 What is not exactly as expected gives no batch at all, and is decoded in Python.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,15 +15,14 @@ from ingestd.cdc.change_rows import kinds_of_operations
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native_cells import (
     Cells,
-    Indices,
     Marks,
     build,
     choose,
     differ,
     flags,
-    take,
     to_cells,
 )
+from ingestd.cdc.native_images import Rows, with_images, with_old_keys
 from ingestd.cdc.native_module import Columns
 from ingestd.cdc.native_plan import AFTER, BEFORE, form_of
 from ingestd.cdc.native_position import native_positions, native_snapshot_rows
@@ -36,18 +34,6 @@ from ingestd.paimon.spec.data_types import DataType, RowKind
 
 class _OddError(ValueError):
     """Messages that only the decoder in Python can judge."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows of a batch: cells by column name, without the columns that no row has.
-
-    `events` are the indices of the rows' messages, None if each message is one row.
-    """
-
-    cells: Mapping[str, Cells]
-    kinds: npt.NDArray[np.int8]
-    events: Indices | None
 
 
 def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
@@ -66,20 +52,23 @@ def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
         if keys is None:
             return None
     try:
-        keyed = bool(plan.key_names)
-        return _batch(plan, _Messages(columns, keys, messages.offsets, keyed=keyed))
+        after_only = bool(plan.key_names) and not plan.wants.images
+        return _batch(plan, _Messages(columns, keys, messages.offsets, after_only=after_only))
     except (*BUILD_ERRORS, *PARSE_ERRORS):
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Messages:
-    """Columns of message values and of message keys; `keyed` if the table has a key."""
+    """Columns of message values and of message keys.
+
+    `after_only` says that all rows are those after changes.
+    """
 
     values: Columns
     keys: Columns | None
     offsets: npt.NDArray[np.int64]
-    keyed: bool
+    after_only: bool
 
     def cells(self, image: str, column: PlanColumn) -> Cells:
         """A column of an image. Raises _OddError if an absent value stands for another."""
@@ -103,7 +92,7 @@ class _Messages:
     @property
     def row_images(self) -> tuple[str, ...]:
         """The images that hold whole rows."""
-        return (AFTER,) if self.keyed else (BEFORE, AFTER)
+        return (AFTER,) if self.after_only else (BEFORE, AFTER)
 
     def key_cells(self, column: PlanColumn) -> Cells:
         """A column of the message keys, or without them of the images before."""
@@ -150,7 +139,7 @@ def _batch(plan: RowPlan, messages: _Messages) -> ChangeBatch:
     )
 
 
-def _rows(plan: RowPlan, messages: _Messages) -> _Rows:
+def _rows(plan: RowPlan, messages: _Messages) -> Rows:
     kinds = kinds_of_operations(np.frombuffer(messages.values[("op",)].data, np.uint8))
     deletes: Marks = kinds == RowKind.DELETE
     if (flags(messages.values[(AFTER,)]) == deletes).any():
@@ -159,7 +148,7 @@ def _rows(plan: RowPlan, messages: _Messages) -> _Rows:
         return _keyless_rows(plan, messages, kinds)
     if messages.keys is None and (deletes & ~flags(messages.values[(BEFORE,)])).any():
         raise _OddError("a delete has neither a message key nor a before image")
-    if plan.partial and (kinds == RowKind.UPDATE_AFTER).any():
+    if plan.wants.partial and (kinds == RowKind.UPDATE_AFTER).any():
         _refuse_lacking(plan, messages)
     has_deletes = bool(deletes.any())
     cells = {
@@ -169,9 +158,13 @@ def _rows(plan: RowPlan, messages: _Messages) -> _Rows:
     }
     for column in _key_columns(plan):
         cells[column.name] = _key(column, messages, deletes if has_deletes else None)
-    return _without_absent_columns(
-        plan, messages, _with_moves(plan, messages, _Rows(cells, kinds, None))
+    rows = Rows(cells, kinds, None)
+    rows = (
+        _with_images(plan, messages, rows)
+        if plan.wants.images
+        else _with_moves(plan, messages, rows)
     )
+    return _without_absent_columns(plan, messages, rows)
 
 
 def _refuse_lacking(plan: RowPlan, messages: _Messages) -> None:
@@ -182,7 +175,7 @@ def _refuse_lacking(plan: RowPlan, messages: _Messages) -> None:
             raise _OddError(f"some rows lack {column.name}")
 
 
-def _without_absent_columns(plan: RowPlan, messages: _Messages, rows: _Rows) -> _Rows:
+def _without_absent_columns(plan: RowPlan, messages: _Messages, rows: Rows) -> Rows:
     """A DELETE has all columns; without one, those that no row has are left out."""
     if (rows.kinds == RowKind.DELETE).any():
         return rows
@@ -216,7 +209,26 @@ def _key(column: PlanColumn, messages: _Messages, deletes: Marks | None) -> Cell
     return cells
 
 
-def _with_moves(plan: RowPlan, messages: _Messages, rows: _Rows) -> _Rows:
+def _with_images(plan: RowPlan, messages: _Messages, rows: Rows) -> Rows:
+    """Rows before changes, of which every one has all columns that the rows after them have."""
+    there = flags(messages.values[(BEFORE,)])
+    count = int(np.count_nonzero(there))
+    old: dict[str, Cells] = {}
+    for column in plan.columns:
+        if column.reader is None:
+            continue
+        seen = messages.values[BEFORE, column.name].seen
+        if seen != count and (seen or messages.values[AFTER, column.name].seen):
+            raise _OddError(f"some images before lack {column.name}")
+        old[column.name] = messages.cells(BEFORE, column)
+    for name in plan.key_names:
+        known = old[name].array.is_valid().to_numpy(zero_copy_only=False)
+        if old[name].left_out is not None or (there & ~known).any():
+            raise _OddError(f"some images before have no {name}")
+    return with_images(rows, old, there, plan.key_names)
+
+
+def _with_moves(plan: RowPlan, messages: _Messages, rows: Rows) -> Rows:
     """A row more, a DELETE of the old key, before each update that changed its key."""
     keys = _key_columns(plan)
     old_keys = {column.name: messages.old_key_cells(column) for column in keys}
@@ -234,32 +246,10 @@ def _with_moves(plan: RowPlan, messages: _Messages, rows: _Rows) -> _Rows:
     places = np.flatnonzero(moved)
     if not len(places):
         return rows
-    return _inserted(rows, old_keys, places)
+    return with_old_keys(rows, old_keys, places)
 
 
-def _inserted(rows: _Rows, old_keys: Mapping[str, Cells], places: Indices) -> _Rows:
-    events = np.insert(np.arange(len(rows.kinds)), places, places)
-    inserted = places + np.arange(len(places))
-    others = events.copy()
-    others[inserted] = -1
-    keys = events.copy()
-    keys[inserted] += len(rows.kinds)
-    cells = {
-        name: replace(found, array=pa.concat_arrays([found.array, old_keys[name].array]))
-        if name in old_keys
-        else found
-        for name, found in rows.cells.items()
-    }
-    kinds = rows.kinds[events]
-    kinds[inserted] = RowKind.DELETE
-    return _Rows(
-        {name: take(one, keys if name in old_keys else others) for name, one in cells.items()},
-        kinds,
-        events,
-    )
-
-
-def _keyless_rows(plan: RowPlan, messages: _Messages, kinds: npt.NDArray[np.int8]) -> _Rows:
+def _keyless_rows(plan: RowPlan, messages: _Messages, kinds: npt.NDArray[np.int8]) -> Rows:
     """Without a key a DELETE is the whole row before it."""
     deletes: Marks = kinds == RowKind.DELETE
     before = flags(messages.values[(BEFORE,)])
@@ -279,4 +269,4 @@ def _keyless_rows(plan: RowPlan, messages: _Messages, kinds: npt.NDArray[np.int8
         if deletes.any():
             after = choose(deletes, messages.cells(BEFORE, column), after)
         cells[column.name] = after
-    return _Rows(cells, kinds, None)
+    return Rows(cells, kinds, None)

@@ -30,7 +30,8 @@ _POSITION = re.compile(r"\d{1,20}")
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("ogg-json", GoldenGate(), settings, native_module())
+    dialect = GoldenGate(images=settings.images)
+    return JsonChanges("ogg-json", dialect, settings, native_module())
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -45,9 +46,9 @@ class _Head(msgspec.Struct, gc=False):
 class GoldenGate:
     """What a GoldenGate message says."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableForms()
+        self._forms = TableForms(images=images)
 
     def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied:
         """The change of a message. Raises RecordError."""

@@ -1,7 +1,8 @@
 """Decoders made to measure: for one source table, its columns, and the fields of its message key.
 
 A plan turns the bytes of many messages into structs in one call, refuses columns that it does
-not know, and never looks at what nobody needs: of a `before` image only the key.
+not know, and never looks at what nobody needs: of a `before` image only the key, if nobody asks
+for the rows before changes.
 """
 
 import copy
@@ -57,14 +58,25 @@ def _all_braced(messages: Sequence[bytes]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class RowWants:
+    """What else decides how messages become rows.
+
+    `partial` says that an update leaves out columns that it did not touch, `images` that the rows
+    before changes are wanted, too.
+    """
+
+    partial: bool = False
+    images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RowPlan:
     """Decoders of one table's messages and the readers of its columns.
 
     The key, the key of a `before` image and a row have equal attributes for equal columns.
     `key_values` is None when the table has no key; `before` is then a whole row. Where messages
     have no key although the table has one, the key is in the images.
-    `native` is None if the messages can only be decoded in Python. `partial` says that an update
-    leaves out columns that it did not touch.
+    `native` is None if the messages can only be decoded in Python.
     """
 
     source: SourceTable
@@ -76,7 +88,7 @@ class RowPlan:
     key_attributes: tuple[str, ...]
     empty_row: Row
     native: NativePlans | None
-    partial: bool = False
+    wants: RowWants
 
     def key_only_row(self, values: Sequence[Any]) -> Row:
         """A row that has only the values of the key's fields, in the order of `key_names`."""
@@ -93,7 +105,7 @@ def make_plan(
     key_names: tuple[str, ...],
     module: NativeModule | None = None,
     *,
-    partial: bool = False,
+    wants: RowWants = RowWants(),
 ) -> RowPlan:
     """The plan for rows of these columns, each with the kinds its values have been seen to have.
 
@@ -108,7 +120,7 @@ def make_plan(
     by_name = {column.name: column for column in plan_columns}
     key_columns = tuple(by_name[name] for name in key_names)
     row = _struct("Row", plan_columns, forbid_unknown_fields=True)
-    before = _struct("BeforeKey", key_columns) if key_names else row
+    before = row if wants.images or not key_names else _struct("BeforeKey", key_columns)
     key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
     attributes = tuple(column.attribute for column in key_columns)
     return RowPlan(
@@ -120,8 +132,10 @@ def make_plan(
         key_values=_values_getter(attributes),
         key_attributes=attributes,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
-        native=None if module is None else native_plans(module, source, plan_columns, key_columns),
-        partial=partial,
+        native=None
+        if module is None
+        else native_plans(module, source, plan_columns, key_columns, images=wants.images),
+        wants=wants,
     )
 
 

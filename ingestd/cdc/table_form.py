@@ -5,7 +5,7 @@ themselves stay the bytes that came. So the columns of all formats are read by t
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import msgspec
@@ -29,7 +29,7 @@ class TableForm:
 
     `key_names` are the key that the messages name, `columns` the columns whose types they name
     (None: none). `hidden` are fields of the rows that are no columns. `partial` says that an
-    update leaves out columns that it did not touch.
+    update leaves out columns that it did not touch, `images` that rows before changes are wanted.
     """
 
     source: SourceTable
@@ -37,6 +37,7 @@ class TableForm:
     columns: tuple[WireColumn, ...] | None = None
     hidden: frozenset[str] = frozenset()
     partial: bool = False
+    images: bool = False
     opening: bytes = field(init=False)
     quoted_keys: tuple[bytes, ...] = field(init=False)
 
@@ -47,8 +48,11 @@ class TableForm:
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
     def key_of(self, before: bytes) -> bytes:
-        """An image before an update, null if it surely lacks the key: then that is as it was."""
-        if not self.quoted_keys:
+        """An image before an update, null if it surely lacks the key: then that is as it was.
+
+        Where rows before changes are wanted it is always the image.
+        """
+        if self.images or not self.quoted_keys:
             return before
         for name in self.quoted_keys:
             if name in before:
@@ -86,7 +90,8 @@ class Emptied(NamedTuple):
 class TableForms:
     """Remembers forms by what makes them differ in the messages of a format."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, images: bool = False) -> None:
+        self._images = images
         self._forms: dict[Hashable, TableForm] = {}
 
     def get(self, which: Hashable) -> TableForm | None:
@@ -97,8 +102,9 @@ class TableForms:
         """The form, remembered."""
         if len(self._forms) >= _MAX_FORMS:
             self._forms.clear()
-        self._forms[which] = form
-        return form
+        kept = replace(form, images=True) if self._images else form
+        self._forms[which] = kept
+        return kept
 
 
 def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:

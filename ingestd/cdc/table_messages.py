@@ -147,7 +147,8 @@ class _Learning:
         for place in places:
             try:
                 key = None if keys is None else keys[place]
-                seen[place] = look_into(self._messages.values[place], key)
+                value, images = self._messages.values[place], self._memory.images
+                seen[place] = look_into(value, key, images=images)
             except RecordError as error:
                 self._bad[place] = error.reason
         return seen

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.format.base import format_of, load_format
+from ingestd.paimon.merge.merged_rows import retractions
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource
@@ -19,7 +20,7 @@ from ingestd.paimon.spec.data_types import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KI
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.stats import collect_stats
-from ingestd.paimon.table.data_files import RETRACTS, data_file_fields, data_file_path
+from ingestd.paimon.table.data_files import data_file_fields, data_file_path
 from ingestd.paimon.table.evolution import columns_schema
 from ingestd.paimon.table.file_index_write import with_file_index
 from ingestd.paimon.table.file_store_table import FileStoreTable
@@ -138,8 +139,7 @@ class BucketFiles:
 
 def retract_count(rows: pa.Table) -> int:
     """How many rows take a row back."""
-    kinds = rows.column(VALUE_KIND).to_numpy()
-    return int(np.isin(kinds, RETRACTS).sum())
+    return int(np.count_nonzero(retractions(rows.column(VALUE_KIND).to_numpy())))
 
 
 def _sequence_range(rows: pa.Table) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.base import SortedKeys, load_merge_engine
 from ingestd.paimon.merge.merging import ordered_rows
+from ingestd.paimon.spec.changelog_checks import changelog_producer
 from ingestd.paimon.table.bucket_files import BucketFiles
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
@@ -22,7 +23,7 @@ _PREFIX = "changelog-file.prefix"
 
 def writes_input(table: FileStoreTable) -> bool:
     """Whether whoever writes rows of a table also writes its changelog."""
-    return bool(table.schema.primary_keys) and table.options.changelog_producer == INPUT
+    return bool(table.schema.primary_keys) and changelog_producer(table.schema) == INPUT
 
 
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:

@@ -24,8 +24,11 @@ STREAMS: dict[str, Callable[[], list[RecordChunk]]] = {
 }
 
 
+@pytest.mark.parametrize("images", [False, True])
 @pytest.mark.parametrize("stream", STREAMS)
-def test_captured_streams_come_out_the_same(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_streams_come_out_the_same(
+    stream: str, images: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: Callable[..., ChangeBatch | None] = table_messages.read_natively
     decode: Callable[..., ChangeBatch] = table_messages._decode_in_python
     rows: Counter[str] = Counter()
@@ -42,7 +45,7 @@ def test_captured_streams_come_out_the_same(stream: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(table_messages, "read_natively", natively)
     monkeypatch.setattr(table_messages, "_decode_in_python", in_python)
     chunks = STREAMS[stream]()
-    native, pure = both_decoders()
+    native, pure = both_decoders(images=images)
     # Twice: the first time there is much to learn.
     assert outcome(native, chunks + chunks) == outcome(pure, chunks + chunks)
     assert rows["native"] > 0

@@ -157,7 +157,6 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("changelog-producer", "input"),
         ("bucket-function.type", "sip"), ("file.compression", "lzo"), ("file.block-size", "1 mb"),
         ("file-index.bsi.columns", "v"),
         ("row-tracking.enabled", "true"),

@@ -1,0 +1,62 @@
+"""Messages that lie in a file as a chunk of records: one a line, or the whole file as one.
+
+Where there is no topic partition, the number of the line stands for the offset.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.errors import ConfigError
+
+_NO_TIME = -1
+_SHOWN = 60
+
+
+def lines_chunk(
+    data: bytes, topic: str, *, separator: bytes | None = None, limit: int | None = None
+) -> RecordChunk:
+    """A record for each line that is not empty, at most `limit`; offsets are line numbers from 1.
+
+    With a `separator` a line is a key, the separator and a value, as Kafka's console tools print
+    them; an empty key is none, and an empty value is a tombstone. ConfigError names a line that
+    has no separator.
+    """
+    numbers: list[int] = []
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip() or (limit is not None and len(numbers) == limit):
+            continue
+        key, value = _split(line, separator, number)
+        numbers.append(number)
+        keys.append(key or None)
+        values.append(value or None)
+    return _chunk(topic, numbers, keys, values)
+
+
+def whole_chunk(data: bytes, topic: str) -> RecordChunk:
+    """One record whose value is all of the bytes."""
+    return _chunk(topic, [1], [None], [data])
+
+
+def _split(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | None, bytes]:
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator)
+    if not found:
+        sought, shown = separator.decode(errors="replace"), line[:_SHOWN].decode(errors="replace")
+        raise ConfigError(f"line {number} has no key separator {sought!r}: {shown!r}")
+    return key, value
+
+
+def _chunk(
+    topic: str,
+    numbers: Sequence[int],
+    keys: list[bytes | None],
+    values: list[bytes | None],
+) -> RecordChunk:
+    times = np.full(len(numbers), _NO_TIME, np.int64)
+    headers = [None] * len(numbers)
+    return RecordChunk(topic, 0, np.array(numbers, np.int64), times, keys, values, list(headers))

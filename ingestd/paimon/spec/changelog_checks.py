@@ -1,0 +1,33 @@
+"""What the option `changelog-producer` may not be together with. Specification: Changelog."""
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec.table_schema import TableSchema
+
+PRODUCERS = ("none", "input", "lookup", "full-compaction")
+_COMPACTING = ("lookup", "full-compaction")
+
+
+def changelog_producer(schema: TableSchema) -> str:
+    """Who writes the changelog of a table: the value of the option, `none` if it is not set."""
+    return schema.options.get("changelog-producer", "none").strip().lower()
+
+
+def check_changelog_options(schema: TableSchema) -> None:
+    """ConfigError for a changelog that no table can have, naming the options."""
+    producer = changelog_producer(schema)
+    if producer == "none":
+        return
+    named = f"'changelog-producer' = '{producer}'"
+    if producer not in PRODUCERS:
+        raise ConfigError(f"option {named}: use one of {', '.join(PRODUCERS)}")
+    if not schema.primary_keys:
+        raise ConfigError(
+            f"option {named} needs a primary key: the rows of a table without one are its "
+            "changelog; remove the option"
+        )
+    if producer in _COMPACTING and bool_option(schema.options, "streaming-read-overwrite", False):
+        raise ConfigError(
+            f"option {named} cannot be used with 'streaming-read-overwrite' = 'true': a reader "
+            "would see the rows of an overwrite twice"
+        )
