@@ -26,7 +26,8 @@ def test_the_example_with_everything_is_valid() -> None:
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_commands_that_are_shown_exist(page: Path) -> None:
-    shown = set(re.findall(r"(?:^    |`)ingestd ([a-z_]+)", page.read_text(), re.MULTILINE))
+    command = r"(?:^    |`)ingestd ([a-z_]+(?:-[a-z]+)*)"
+    shown = set(re.findall(command, page.read_text(), re.MULTILINE))
     assert shown <= COMMANDS.keys()
 
 

@@ -32,6 +32,34 @@ def fault(folder: Path, text: str) -> str:
         ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),
         ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "goes with 'topic-pattern'"),
+        (
+            "format:",
+            "scan.startup.mode: timestamp\n    format:",
+            "'scan.startup.mode: timestamp' needs 'scan.startup.timestamp-millis'",
+        ),
+        (
+            "format:",
+            "scan.bounded.timestamp-millis: 7\n    format:",
+            "'scan.bounded.timestamp-millis' goes with 'scan.bounded.mode: timestamp'",
+        ),
+        (
+            "format:",
+            "scan.startup.mode: specific-offsets\n"
+            "    scan.startup.specific-offsets: orders:0\n    format:",
+            "scan.startup.specific-offsets: 'orders:0' is no place in a topic",
+        ),
+        (
+            "format:",
+            "scan.bounded.mode: specific-offsets\n"
+            "    scan.bounded.specific-offsets: {items: {0: 1}}\n    format:",
+            "scan.bounded.specific-offsets: topic items is none that the source reads",
+        ),
+        (
+            "format:",
+            "scan.bounded.mode: specific-offsets\n"
+            "    scan.bounded.specific-offsets: {orders: 1}\n    format:",
+            "a map of maps is needed",
+        ),
         ("/lake", "gs://bucket/lake", "scheme 'gs' is not supported"),
         ("{path: /lake}", "{path: /lake, database: ../x}", "database name"),
         (

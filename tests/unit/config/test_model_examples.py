@@ -41,6 +41,12 @@ def test_the_commented_example_shows_every_key() -> None:
     assert absent == {
         ".sources.shop.topics",
         ".sources.shop.schema-registry",
+        ".sources.shop.scan.startup.timestamp-millis",
+        ".sources.shop.scan.startup.specific-offsets",
+        ".sources.shop.scan.bounded.timestamp-millis",
+        ".sources.shop.scan.bounded.specific-offsets",
+        ".errors.dead-letter-topic",
+        ".tables.orders.select.include",
         ".warehouse.catalog.uri",
         ".warehouse.catalog.warehouse",
         ".warehouse.catalog.token",
@@ -49,6 +55,12 @@ def test_the_commented_example_shows_every_key() -> None:
     for key in (
         "topics: [",
         "# schema-registry:",
+        "#   scan.startup.timestamp-millis: ",
+        "#   scan.startup.specific-offsets: ",
+        "#   scan.bounded.timestamp-millis: ",
+        "#   scan.bounded.specific-offsets: ",
+        "# dead-letter-topic: ",
+        "# include: [",
         "# uri: ",
         "# warehouse: ",
         "# token: ",
@@ -64,7 +76,8 @@ def test_values_that_are_not_marked_as_examples_are_the_defaults(tmp_path: Path)
         if one.origin == DEFAULT
     }
     marked = ("pipeline.name", "pipeline.checkpoint", "warehouse.database", "topic-pattern",
-              "topic-exclude", "write-tasks")  # fmt: skip
+              "topic-exclude", "write-tasks", "routing.rules", "max-rejected-records",
+                  "max-rejected-ratio")  # fmt: skip
     different = [
         one.key
         for one in effective_settings(load_config(COMPLETE, {}))

@@ -4,6 +4,7 @@ from ingestd.config.effective import effective_settings
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.rejection import RejectionLimits
 from ingestd.paimon.spec.data_types import parse_type
 
 FILE = """
@@ -116,3 +117,43 @@ def test_the_token_of_the_catalog_is_nowhere_to_be_seen(tmp_path: Path) -> None:
     assert found.catalog_options["token"] == "very-secret-token"
     assert "very-secret-token" not in repr(found) + repr(loaded.config)
     assert all("very-secret-token" not in one.value for one in effective_settings(loaded))
+
+
+def test_places_of_a_source_are_numbers(tmp_path: Path) -> None:
+    text = FILE.replace(
+        "scan.startup.mode: latest-offset",
+        """scan.startup.mode: specific-offsets
+    scan.startup.specific-offsets: {shop.a: {0: 4, 1: 5}, shop.b: {0: 0}}
+    scan.bounded.mode: timestamp
+    scan.bounded.timestamp-millis: 1767225600000""",
+    )
+    found = settings(tmp_path, text)
+    kafka = found.sources["shop"].kafka
+    assert kafka.startup_offsets == {"shop.a": {0: 4, 1: 5}, "shop.b": {0: 0}}
+    assert kafka.bounded_timestamp == 1_767_225_600_000
+    assert found.is_bounded
+    assert not settings(tmp_path).is_bounded
+
+
+def test_the_form_of_flink_means_the_only_topic(tmp_path: Path) -> None:
+    text = FILE.replace("topic-pattern: shop\\..*", "topics: [shop.a]")
+    text = text.replace("    topic-exclude: [shop.x]\n", "")
+    text = text.replace(
+        "scan.startup.mode: latest-offset",
+        "scan.startup.mode: specific-offsets\n"
+        "    scan.startup.specific-offsets: 'partition:0,offset:42;partition:1,offset:300'",
+    )
+    kafka = settings(tmp_path, text).sources["shop"].kafka
+    assert kafka.startup_offsets == {"shop.a": {0: 42, 1: 300}}
+
+
+def test_limits_of_rejected_records_are_numbers(tmp_path: Path) -> None:
+    none = settings(tmp_path)
+    assert (none.rejection_limits, none.dead_letter_topic) == (RejectionLimits(), None)
+    given = (
+        "errors: {dead-letter-topic: d.l, max-rejected-records: 7, max-rejected-ratio: 0.25, "
+        "rejected-window: 50}"
+    )
+    found = settings(tmp_path, FILE.replace("errors: {dead-letter-table: letters}", given))
+    assert found.rejection_limits == RejectionLimits(7, 0.25, 50)
+    assert found.dead_letter_topic == "d.l"

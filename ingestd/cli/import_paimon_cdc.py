@@ -1,0 +1,68 @@
+"""`ingestd import-paimon-cdc`: a command line of Paimon's Flink ingestion as a configuration."""
+
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from ingestd.cli.output import AsJson, print_json
+from ingestd.config.carried_over import Note, Tree, assemble
+from ingestd.config.flink_command import parse_flink_command
+from ingestd.config.imported_yaml import fault_of, render
+from ingestd.config.paimon_cdc import carry_over
+from ingestd.config.shell_words import shell_words
+from ingestd.log import printable, redact
+
+_STDIN = "-"
+_LOST = 1
+
+
+def import_paimon_cdc(
+    command_line: Annotated[
+        str,
+        typer.Argument(metavar="COMMAND", help="`flink run ...` in quotes, or - to read it."),
+    ],
+    keep_secrets: Annotated[
+        bool, typer.Option("--keep-secrets", help="Repeat passwords; else they are references.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print a configuration that does what a `kafka_sync_table` or `kafka_sync_database` job does.
+
+    The command line is read as a shell would read it. The result has been loaded once; comments
+    name every argument that has no counterpart, and why. Ends with 1 if the pipeline would do
+    something else without one of these; look at them before anything runs.
+
+    **Examples**
+
+    ingestd import-paimon-cdc - < job.sh > shop.yaml
+
+    ingestd import-paimon-cdc "$(cat job.sh)" --json
+
+    ingestd validate -c shop.yaml --online && ingestd plan -c shop.yaml
+    """
+    text = sys.stdin.read() if command_line == _STDIN else command_line
+    line = shell_words(text)
+    command = parse_flink_command(line.words)
+    carried = carry_over(command, keep_secrets=keep_secrets)
+    if line.rest:
+        ends = line.rest.startswith((";", "|", "("))
+        what = "to a shell the command ends before it; what follows was not read"
+        carried.leave(line.rest, what, essential=ends)
+    tree, notes = assemble(carried, fault_of)
+    title = f"Made of Paimon's {command.action} by ingestd import-paimon-cdc."
+    _show(tree, notes, render(tree, notes, title), as_json=as_json)
+    raise typer.Exit(_LOST if any(one.essential for one in notes) else 0)
+
+
+def _show(tree: Tree, notes: list[Note], text: str, *, as_json: bool) -> None:
+    lost = [one for one in notes if one.essential]
+    if as_json:
+        document = [asdict(one) for one in notes]
+        print_json({"complete": not lost, "config": tree, "notes": document, "yaml": text})
+        return
+    typer.echo(text, nl=False)
+    for one in lost:
+        told = printable(redact(f"not carried over: {one.argument}: {one.text}"))
+        typer.secho(told, fg="yellow", err=True)

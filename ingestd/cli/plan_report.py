@@ -1,0 +1,162 @@
+"""What `ingestd plan` shows: topics, tables as they would be, and records without a place."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from ingestd.cli.output import Row, print_table
+from ingestd.ingest.rehearsal import Rehearsal, Sample
+from ingestd.ingest.table_outlook import ColumnOutlook, TableOutlook, table_outlooks
+from ingestd.kafka.ranges import TopicOffsets
+from ingestd.log import printable, redact
+
+_SHOWN_REJECTED = 20
+_VERDICTS = {
+    "create": "would be created",
+    "alter": "exists and would be changed",
+    "keep": "exists and stays as it is",
+    "impossible": "cannot take its rows",
+}
+
+
+class TopicLogs(NamedTuple):
+    """The topics of one source: where their logs begin and end."""
+
+    begin: TopicOffsets
+    end: TopicOffsets
+
+
+class Planned(NamedTuple):
+    """What was looked at, topics by source, and what was found."""
+
+    logs: Mapping[str, TopicLogs]
+    sample: Sample
+    found: Rehearsal
+
+
+def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
+    """All of it as one JSON document."""
+    found = planned.found
+    return {
+        "file": str(config),
+        "passed": found.passed,
+        "topics": _topic_rows(planned),
+        "tables": [_table_document(one) for one in table_outlooks(found)],
+        "excluded": {str(feed): rows for feed, rows in sorted(found.excluded.items())},
+        "truncated": sorted(found.truncates),
+        "control": found.counts.control,
+        "rejected": {
+            "total": found.counts.rejected.total(),
+            "by_reason": _reasons(found),
+            "samples": [{**asdict(one), "message": redact(one.message)} for one in found.rejected],
+        },
+    }
+
+
+def print_plan(planned: Planned) -> None:
+    """All of it for people."""
+    found = planned.found
+    names = ("source", "topic", "partitions", "offsets", "sampled")
+    print_table(_topic_rows(planned), names, none="No topic is there yet.")
+    for one in table_outlooks(found):
+        _print_table(one)
+        if one.table in found.truncates:
+            _line("truncated", "a truncate is among the records; older rows are not counted")
+    for feed, rows in sorted(found.excluded.items()):
+        typer.echo(f"\nleft out by routing: {printable(str(feed))} ({rows} rows)")
+    _print_rejected(found)
+    for (source, topic), problem in sorted(found.topic_problems.items()):
+        typer.echo(f"\ntopic {topic} of source {source} would stop the pipeline")
+        _line("problem", redact(problem))
+    if found.passed:
+        typer.echo("\nNothing was written. Nothing of the sample would stop the pipeline.")
+
+
+def _topic_rows(planned: Planned) -> list[Row]:
+    """Each topic: what its log holds, and how much of that was looked at."""
+    sampled: dict[tuple[str, str], int] = {}
+    for one, chunks in planned.sample.items():
+        topic = (one.source, one.topic)
+        sampled[topic] = sampled.get(topic, 0) + sum(len(chunk.offsets) for chunk in chunks)
+    problems = planned.found.topic_problems
+    return [
+        {
+            "source": source,
+            "topic": topic,
+            "partitions": len(ends),
+            "offsets": sum(ends.values()) - sum(begin[topic].values()),
+            "sampled": sampled.get((source, topic), 0),
+            "problem": redact(problems[source, topic]) if (source, topic) in problems else None,
+        }
+        for source, (begin, end) in planned.logs.items()
+        for topic, ends in sorted(end.items())
+    ]
+
+
+def _table_document(one: TableOutlook) -> Mapping[str, object]:
+    return {
+        **asdict(one),
+        "problem": one.problem and redact(one.problem),
+        "columns": [_column_row(one, column) for column in one.columns],
+    }
+
+
+def _column_row(table: TableOutlook, column: ColumnOutlook) -> Row:
+    keys = {"primary": table.primary_keys, "partition": table.partition_keys}
+    return {
+        "column": column.name,
+        "type": str(column.type),
+        "key": ", ".join(word for word, names in keys.items() if column.name in names),
+        "change": column.change,
+    }
+
+
+def _print_table(one: TableOutlook) -> None:
+    typer.echo(f"\n{one.table} {_VERDICTS[one.verdict]}")
+    _line("from", ", ".join(one.sources))
+    _line("topics", ", ".join(one.topics))
+    if one.problem:
+        _line("problem", redact(one.problem))
+    if not one.columns:
+        return
+    rows = ", ".join(f"{count} {kind}" for kind, count in one.rows.items())
+    options = ", ".join(f"{name}={value}" for name, value in sorted(one.options.items()))
+    _line("rows", rows or "none counted")
+    _line("key", ", ".join(one.primary_keys) or "none: an append table")
+    _line("partition", ", ".join(one.partition_keys) or "none")
+    _line("buckets", one.buckets)
+    _line("options", options or "none")
+    if one.dropped:
+        _line("dropped", ", ".join(one.dropped))
+    columns = [_column_row(one, column) for column in one.columns]
+    print_table(columns, ("column", "type", "key", "change"), none="")
+
+
+def _print_rejected(found: Rehearsal) -> None:
+    if not found.counts.rejected:
+        return
+    typer.echo(f"\n{found.counts.rejected.total()} records would become dead letters:")
+    for reason, count in _reasons(found).items():
+        typer.echo(f"  {count:>6} {reason}")
+    rows = [
+        {
+            "topic": one.topic,
+            "partition": one.partition,
+            "offset": one.offset,
+            "why": f"{one.stage}/{one.reason}: {redact(one.message)}",
+        }
+        for one in found.rejected[:_SHOWN_REJECTED]
+    ]
+    print_table(rows, ("topic", "partition", "offset", "why"), none="")
+
+
+def _reasons(found: Rehearsal) -> dict[str, int]:
+    counts = sorted(found.counts.rejected.items())
+    return {f"{stage}/{reason}": count for (stage, reason), count in counts}
+
+
+def _line(title: str, text: str) -> None:
+    typer.echo(f"  {title:<9} {printable(text)}")

@@ -1,0 +1,76 @@
+"""A configuration that was put together from something else, as YAML that people can read."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
+
+import yaml
+
+from ingestd.config.carried_over import Note, Tree
+from ingestd.config.document import parse_document
+from ingestd.config.load import load_document
+from ingestd.errors import ConfigError
+from ingestd.log import printable
+
+_WIDTH = 100
+_NAME = "the result"
+
+
+class _AnyVariable(Mapping[str, str]):
+    """An environment in which every variable that is asked for is set."""
+
+    def __getitem__(self, name: str) -> str:
+        return f"<value of {name}>"
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
+    """The YAML text, with a comment for each note before it; essential ones come first."""
+    lines = [f"# {title}"]
+    groups = (
+        ("Not carried over, and the result is another one without it:", True),
+        ("Not carried over, or worth knowing:", False),
+    )
+    for heading, essential in groups:
+        chosen = [note for note in notes if note.essential is essential]
+        if chosen:
+            lines += ["#", f"# {heading}"]
+        for note in chosen:
+            lines += _comment(f"{note.argument}: {note.text}")
+    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return "\n".join([*lines, "", text])
+
+
+def fault_of(tree: Tree) -> str | None:
+    """What keeps the configuration from loading; None if nothing does.
+
+    References to the environment count as set, since that is for the place where it will run.
+    """
+    try:
+        document = parse_document(yaml.safe_dump(tree, sort_keys=False), _NAME)
+        load_document(document, FilePath("/"), _AnyVariable())
+    except ConfigError as error:
+        faults = error.message.splitlines()[1:] or [error.message]
+        return "; ".join(one.strip().partition(": ")[2] or one.strip() for one in faults)
+    return None
+
+
+def _comment(text: str) -> list[str]:
+    """A text as comment lines."""
+    plain = printable(" ".join(text.split()))
+    return textwrap.wrap(
+        plain,
+        _WIDTH,
+        initial_indent="#   ",
+        subsequent_indent="#     ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

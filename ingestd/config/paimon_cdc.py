@@ -1,0 +1,243 @@
+"""Paimon's `kafka_sync_table` and `kafka_sync_database` as a configuration of ingestd.
+
+What each argument becomes; whether ingestd honours it is found out by loading the result.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ingestd.config.carried_over import CarriedOver
+from ingestd.config.document import Path
+from ingestd.config.flink_command import FlinkCommand, flink_options
+from ingestd.config.paimon_cdc_kafka import carry_kafka
+from ingestd.config.paimon_cdc_warehouse import carry_warehouse
+
+_SOURCE = "kafka"
+_STAND_IN = "CHANGE-ME"
+_WILD = re.compile(r"(?<!\\)\.|\[\^|\\[SDW]")
+_CHECKPOINTING = "execution.checkpointing.interval"
+_SAVEPOINT = ("-s", "--fromSavepoint", "execution.savepoint.path", "execution.state-recovery.path")
+_PATTERNS = (
+    "including_tables",
+    "excluding_tables",
+    "including_dbs",
+    "excluding_dbs",
+    "table_prefix",
+    "table_suffix",
+)
+_OF_FLINK = (
+    "sink.",
+    "scan.",
+    "lookup.",
+    "source.",
+    "continuous.",
+    "streaming-read-",
+    "local-sort.",
+    "auto-create",
+    "cdc.",
+)
+"""Beginnings of table options that only Flink's own reading and writing look at."""
+_TUNING = (
+    "write-buffer-",
+    "page-size",
+    "sort-",
+    "read.",
+    "num-sorted-run.",
+    "compaction.",
+    "snapshot.expire.",
+    "commit.force-",
+)
+"""Beginnings of table options that change the pace of a writer, but not the table."""
+_FLAGS: Mapping[str, str] = {
+    "eager_init": "tables get a snapshot with their first rows",
+    "ignore_incompatible": "a table that cannot take its rows stops the pipeline",
+    "mode": "all tables are written by one query",
+    "schema_init_max_read": "schemas come from all messages, and follow them",
+    "merge_shards": "taken as given: Kafka ingestion always merges",
+}
+
+
+def carry_over(command: FlinkCommand, *, keep_secrets: bool = False) -> CarriedOver:
+    """What a command becomes, piece by piece; secrets only as references unless they are kept."""
+    one = _Command(command, keep_secrets=keep_secrets)
+    one.carry()
+    return one.carried
+
+
+def _pairs_of(values: list[str]) -> dict[str, str]:
+    """`name=value` texts as a mapping; a later one wins."""
+    return {
+        name.strip(): value.strip() for name, _, value in (one.partition("=") for one in values)
+    }
+
+
+class _Command:
+    """One command on its way; arguments are taken out as they are used."""
+
+    def __init__(self, command: FlinkCommand, *, keep_secrets: bool) -> None:
+        self.carried = CarriedOver()
+        self._command = command
+        self._keep_secrets = keep_secrets
+        self._arguments = {name: list(values) for name, values in command.arguments.items()}
+        self._table = ""
+        if command.action == "kafka_sync_table":
+            self._table = self._last("table") or _STAND_IN
+            if self._table == _STAND_IN:
+                self._missing("table")
+
+    def carry(self) -> None:
+        """Go through all of it, in the order in which the configuration is written."""
+        self._pipeline()
+        self._warehouse()
+        path = ("sources", _SOURCE)
+        kafka = carry_kafka(self._pairs("kafka_conf"), path, keep_secrets=self._keep_secrets)
+        self.carried.pieces += kafka.pieces
+        self.carried.notes += kafka.notes
+        for name in self._list("type_mapping"):
+            essential = name in ("to-string", "to_string")
+            self._take(f"type_mapping {name}", (*path, "type_mapping"), [name], essential=essential)
+        self._routing()
+        self._columns()
+        self._keys()
+        self._options()
+        for name, values in self._arguments.items():
+            for value in values:
+                text = _FLAGS.get(name, "is not known")
+                self.carried.leave(f"--{name} {value}", text, essential=name not in _FLAGS)
+
+    def _take(self, argument: str, path: Path, value: Any, *, essential: bool = True) -> None:  # noqa: ANN401  (part of a document)
+        self.carried.take(f"--{argument}", path, value, essential=essential)
+
+    def _missing(self, name: str) -> None:
+        self.carried.leave(f"--{name}", "is missing", essential=True)
+
+    def _last(self, name: str) -> str | None:
+        values = self._arguments.pop(name, [])
+        return values[-1] if values else None
+
+    def _list(self, name: str) -> list[str]:
+        given = [part.strip() for one in self._arguments.pop(name, []) for part in one.split(",")]
+        return [one for one in given if one]
+
+    def _pairs(self, name: str) -> dict[str, str]:
+        return _pairs_of(self._arguments.pop(name, []))
+
+    def _of_tables(self, *key: str) -> Path:
+        """Where something about the tables stands: at the one table, or among the defaults."""
+        return ("tables", self._table, *key) if self._table else ("defaults", *key)
+
+    def _pipeline(self) -> None:
+        """The name of the job and its pace, as far as Flink's own options say."""
+        flink = flink_options(self._command.flink)
+        database = self._command.arguments.get("database", [""])[-1]
+        name = flink.pop("pipeline.name", self._table or database)
+        self.carried.take("the name", ("pipeline", "name"), _plain_name(name), essential=False)
+        for option, value in flink.items():
+            argument = f"{option} {value}".strip()
+            if option == _CHECKPOINTING:
+                trigger = f"{value}ms" if value.isdecimal() else value
+                self.carried.take(argument, ("pipeline", "trigger"), trigger, essential=False)
+            elif option in _SAVEPOINT:
+                text = "offsets in Flink's state cannot be read; those of the group can, by "
+                text += "scan.startup.mode group-offsets"
+                self.carried.leave(argument, text, essential=True)
+            else:
+                self.carried.leave(argument, "belongs to Flink")
+
+    def _warehouse(self) -> None:
+        warehouse, database = self._last("warehouse"), self._last("database")
+        for name, value in (("warehouse", warehouse), ("database", database)):
+            if value is None:
+                self._missing(name)
+        conf = self._pairs("catalog_conf")
+        place = (warehouse or f"/{_STAND_IN}", database or "default")
+        found = carry_warehouse(*place, conf, keep_secrets=self._keep_secrets)
+        self.carried.pieces += found.pieces
+        self.carried.notes += found.notes
+
+    def _routing(self) -> None:
+        if self._table:
+            rule = {"match": {"table": ".*"}, "to": self._table, "merge_shards": True}
+            self._take(f"table {self._table}", ("routing", "rules"), [rule])
+            return
+        for name in _PATTERNS:
+            value = self._last(name)
+            if value is not None:
+                fit = _of_table_alone(value) if name.endswith("_tables") else value
+                self._take(f"{name} {value}", ("routing", name), fit)
+        if "excluding_tables" not in self._command.arguments:
+            text = "was not given; ingestd then leaves out working copies of online schema "
+            text += "changes and Debezium's signal tables (routing.excluding_tables)"
+            self.carried.leave("--excluding_tables", text)
+        for name in ("table_mapping", "table_prefix_db", "table_suffix_db"):
+            for key, value in self._pairs(name).items():
+                self._take(f"{name} {key}={value}", ("routing", name, key), value)
+        about = "tables of one name in several databases, which share a target"
+        self.carried.take(about, ("routing", "merge_shards"), True)
+
+    def _columns(self) -> None:
+        for text in self._arguments.pop("computed_column", []):
+            name, _, call = text.partition("=")
+            path = self._of_tables("computed-columns", name.strip())
+            self._take(f"computed_column {text}", path, _quoted_call(call.strip()))
+        names = self._list("metadata_column")
+        for name in names:
+            self._take(f"metadata_column {name}", self._of_tables("metadata-columns"), [name])
+        prefix = self._last("metadata_column_prefix")
+        if prefix is not None:
+            argument = f"metadata_column_prefix {prefix}"
+            self._take(argument, self._of_tables("metadata-column-prefix"), prefix)
+
+    def _keys(self) -> None:
+        keys = self._list("primary_keys")
+        from_source = (self._last("sync_primary_keys_from_source_schema") or "true").lower()
+        if keys:
+            self._take(f"primary_keys {','.join(keys)}", self._of_tables("primary_keys"), keys)
+        elif from_source == "false":
+            argument = "sync_primary_keys_from_source_schema false"
+            self._take(argument, self._of_tables("primary_keys"), "none")
+        partition = self._list("partition_keys")
+        if partition:
+            argument = f"partition_keys {','.join(partition)}"
+            self._take(argument, self._of_tables("partition_keys"), partition)
+            if not self._table:
+                text = "a table without these columns stops the pipeline, where Paimon makes it "
+                text += "without partitions; `ingestd plan` shows which"
+                self.carried.leave(f"--{argument}", text)
+        for table, names in self._pairs("multiple_table_partition_keys").items():
+            columns = [one.strip() for one in names.split(",") if one.strip()]
+            argument = f"multiple_table_partition_keys {table}={names}"
+            self._take(argument, ("tables", table, "partition_keys"), columns)
+
+    def _options(self) -> None:
+        for name, value in self._pairs("table_conf").items():
+            argument = f"table_conf {name}={value}"
+            if name.startswith(_OF_FLINK):
+                self.carried.leave(f"--{argument}", "is for Flink's own readers and writers")
+                continue
+            essential = not name.startswith(_TUNING)
+            self._take(argument, self._of_tables("options", name), value, essential=essential)
+
+
+def _plain_name(text: str) -> str:
+    """A name of a pipeline: lower-case letters, digits, - and _."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-") or "ingestd"
+
+
+def _of_table_alone(pattern: str) -> str:
+    """A pattern for names of tables that does not see the database before the name."""
+    return rf"(?!.*\.)(?:{pattern})" if _WILD.search(pattern) and pattern != ".*" else pattern
+
+
+def _quoted_call(text: str) -> str:
+    """A call of a function with quotes around arguments that hold some, which have none there."""
+    name, found, inside = text.partition("(")
+    if not found or not inside.endswith(")") or not re.search("['\"]", inside):
+        return text
+    quoted = []
+    for one in inside[:-1].split(","):
+        plain = one.strip()
+        has_quotes = re.search("['\"]", plain)
+        quoted.append("'" + plain.replace("'", "''") + "'" if has_quotes else plain)
+    return f"{name}({', '.join(quoted)})"

@@ -1,0 +1,232 @@
+"""`--kafka_conf` of Paimon's Kafka ingestion as the section of a source.
+
+Properties of the Java client become those of librdkafka where there are such.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ingestd.cdc.base import DATA_FORMATS, REGISTERED
+from ingestd.config.carried_over import CarriedOver, Piece
+from ingestd.config.document import Path
+
+_JAAS = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]+))""")
+_CLIENT = "properties."
+_PASSWORD = "${env:KAFKA_PASSWORD}"  # noqa: S105  (a reference, which keeps the password out)
+_SAME = frozenset(
+    {
+        "bootstrap.servers",
+        "check.crcs",
+        "client.dns.lookup",
+        "client.id",
+        "client.rack",
+        "connections.max.idle.ms",
+        "fetch.max.bytes",
+        "fetch.min.bytes",
+        "group.id",
+        "group.instance.id",
+        "heartbeat.interval.ms",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "metadata.max.age.ms",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "retry.backoff.ms",
+        "sasl.kerberos.service.name",
+        "sasl.mechanism",
+        "security.protocol",
+        "session.timeout.ms",
+        "socket.connection.setup.timeout.ms",
+        "ssl.cipher.suites",
+    }
+)
+"""Properties that both clients have under one name."""
+_RENAMED: Mapping[str, str] = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "sasl.username": "sasl.username",
+    "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
+}
+_OURS: Mapping[str, str] = {
+    "auto.offset.reset": "scan.startup.mode and on-offset-out-of-range say where reading starts",
+    "enable.auto.commit": "offsets are kept in the tables",
+    "auto.commit.interval.ms": "offsets are kept in the tables",
+    "isolation.level": "only committed records are read, always",
+    "key.deserializer": "the format of the source reads keys",
+    "value.deserializer": "the format of the source reads values",
+    "partition.discovery.interval.ms": "every batch looks for new topics and partitions",
+}
+_READING: Mapping[str, str] = {
+    "scan.topic-partition-discovery.interval": "every batch looks for new topics and partitions",
+    "key.format": "keys are read as the format of the values has them",
+    "connector": "there is one",
+}
+_DEFAULT_MODE = "group-offsets"
+_ANY_FORMAT = "debezium-json"
+_STAND_IN = "CHANGE-ME"
+
+
+def carry_kafka(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> CarriedOver:
+    """The pieces of a source at a path, from the values of `--kafka_conf` by name."""
+    one = _Kafka(conf, source, keep_secrets=keep_secrets)
+    one.carry()
+    return one.carried
+
+
+class _Kafka:
+    """One source on its way; names that were looked at are not unknown."""
+
+    def __init__(self, conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> None:
+        self.carried = CarriedOver()
+        self._conf = conf
+        self._source = source
+        self._keep_secrets = keep_secrets
+        self._seen: set[str] = set()
+
+    def carry(self) -> None:
+        """Go through all of it."""
+        self._brokers()
+        self._format()
+        self._topics()
+        self._start()
+        self._secrets()
+        for name in self._left():
+            self._client(name) if name.startswith(_CLIENT) else self._other(name)
+
+    def _argument(self, name: str) -> str:
+        return f"--kafka_conf {name}"
+
+    def _given(self, *names: str) -> tuple[str, str | None]:
+        """The first of the names that has a value, and the value."""
+        self._seen.update(names)
+        found = next((name for name in names if name in self._conf), names[0])
+        return found, self._conf.get(found)
+
+    def _left(self) -> Iterable[str]:
+        return [name for name in self._conf if name not in self._seen]
+
+    def _brokers(self) -> None:
+        name, value = self._given("properties.bootstrap.servers")
+        if value is None:
+            self._missing(name)
+        self._needed(name, ("kafka", "bootstrap.servers"), value or f"{_STAND_IN}:9092")
+
+    def _format(self) -> None:
+        """The data format, with the registry that it may need to be any use."""
+        name, value = self._given("value.format", "format")
+        if value is None:
+            self._missing(name)
+        elif value not in DATA_FORMATS:
+            self.carried.leave(f"{self._argument(name)}={value}", "is not known", essential=True)
+        data_format = value if value in DATA_FORMATS else _ANY_FORMAT
+        self._needed(name, ("format",), data_format)
+        key, url = self._given("schema.registry.url")
+        if url is None and data_format in REGISTERED:
+            self._missing(key)
+            url = f"http://{_STAND_IN}:8081"
+        if url is not None and data_format in REGISTERED:
+            self._needed(key, ("schema-registry", "url"), url)
+        elif url is not None:
+            path = (*self._source, "schema-registry", "url")
+            self.carried.take(self._argument(key), path, url)
+
+    def _topics(self) -> None:
+        name, pattern = self._given("topic-pattern")
+        _, topics = self._given("topic")
+        if topics:
+            names = [one.strip() for one in topics.split(";") if one.strip()]
+            self._needed("topic", ("topics",), names)
+            if pattern:
+                self.carried.leave(self._argument(name), "goes not with topic", essential=True)
+        elif pattern and _is_pattern(pattern):
+            self._needed(name, ("topic-pattern",), pattern)
+        else:
+            if pattern:
+                text = "is no regular expression here"
+                self.carried.leave(f"{self._argument(name)}={pattern}", text, essential=True)
+            else:
+                self._missing("topic")
+            self._needed("topic", ("topics",), [_STAND_IN])
+
+    def _missing(self, name: str) -> None:
+        text = f"is missing; {_STAND_IN} stands for it"
+        self.carried.leave(self._argument(name), text, essential=True)
+
+    def _needed(self, name: str, key: tuple[str, ...], value: object) -> None:
+        piece = Piece(self._argument(name), {(*self._source, *key): value}, needed=True)
+        self.carried.pieces.append(piece)
+
+    def _start(self) -> None:
+        """Where to start and where to end, each mode with what it needs."""
+        for which, default in (("startup", _DEFAULT_MODE), ("bounded", None)):
+            base = f"scan.{which}"
+            name, mode = self._given(f"{base}.mode")
+            mode = mode or default
+            entries: dict[Path, object] = {}
+            if mode is not None:
+                entries[*self._source, name] = mode
+            for ending in ("timestamp-millis", "specific-offsets"):
+                key, value = self._given(f"{base}.{ending}")
+                if value is not None:
+                    entries[*self._source, key] = value
+            if which == "startup" and name not in self._conf:
+                text = f"was not given; Flink then starts from the offsets of the group ({mode})"
+                self.carried.leave(self._argument(name), text)
+            if entries:
+                self.carried.pieces.append(Piece(self._argument(f"{name}={mode}"), entries))
+
+    def _secrets(self) -> None:
+        """User and password in the form of Java's login modules."""
+        name, jaas = self._given("properties.sasl.jaas.config")
+        if jaas is None:
+            return
+        pairs = {found[1]: found[2] or found[3] or found[4] for found in _JAAS.finditer(jaas)}
+        path = (*self._source, "kafka")
+        if "username" not in pairs or "password" not in pairs:
+            self.carried.leave(self._argument(name), "has no username and password", essential=True)
+            return
+        self.carried.take(self._argument(name), (*path, "sasl.username"), pairs["username"])
+        password = pairs["password"]
+        if not self._keep_secrets and not password.startswith("${"):
+            password = _PASSWORD
+            text = f"the password is not repeated here; put it into {_PASSWORD[6:-1]}"
+            self.carried.leave(self._argument(name), text)
+        self.carried.take(self._argument(name), (*path, "sasl.password"), password)
+
+    def _client(self, name: str) -> None:
+        bare = name.removeprefix(_CLIENT)
+        argument, path = self._argument(name), (*self._source, "kafka")
+        security = bare.startswith(("ssl.", "sasl."))
+        if bare in _SAME or bare in _RENAMED:
+            self.carried.take(
+                argument, (*path, _RENAMED.get(bare, bare)), self._conf[name], essential=security
+            )
+        elif bare == "ssl.endpoint.identification.algorithm":
+            self.carried.take(argument, (*path, bare), self._conf[name] or "none")
+        elif bare == "ssl.truststore.location" and self._is_pem("truststore"):
+            self.carried.take(argument, (*path, "ssl.ca.location"), self._conf[name])
+        elif bare == "ssl.truststore.type" and self._is_pem("truststore"):
+            return
+        elif bare in _OURS:
+            self.carried.leave(argument, _OURS[bare])
+        elif security:
+            text = "belongs to the Java client; librdkafka takes PEM files: ssl.ca.location, "
+            text += "ssl.certificate.location, ssl.key.location"
+            self.carried.leave(argument, text, essential=True)
+        else:
+            self.carried.leave(argument, "belongs to the Java client")
+
+    def _is_pem(self, store: str) -> bool:
+        return self._conf.get(f"{_CLIENT}ssl.{store}.type", "").upper() == "PEM"
+
+    def _other(self, name: str) -> None:
+        self.carried.leave(self._argument(name), _READING.get(name, "belongs to Flink's connector"))
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True

@@ -1,0 +1,148 @@
+"""The words of a command line, as a POSIX shell would split it.
+
+Quotes, backslashes, comments and continued lines are what they are to a shell. A variable becomes
+a reference to the environment, `${env:NAME}`, since its value is not in the text. What a shell
+would run or cut off is told.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ingestd.errors import ConfigError
+
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_PLACEHOLDER = re.compile(r"<[\w-]+>")
+"""What examples have where something is to be filled in; to a shell it would be a redirection."""
+_OPERATORS = frozenset(";&|<>()")
+_IN_DOUBLE_QUOTES = frozenset('$`"\\')
+
+
+@dataclass(slots=True)
+class ShellLine:
+    """Words of the first command of a text; `rest` is what stands behind it."""
+
+    words: list[str]
+    rest: str = ""
+
+
+@dataclass(slots=True)
+class _Word:
+    """A word in the making; `begun` also for an empty one in quotes."""
+
+    parts: list[str] = field(default_factory=list)
+    begun: bool = False
+
+    def add(self, text: str) -> None:
+        self.parts.append(text)
+        self.begun = True
+
+
+def shell_words(text: str) -> ShellLine:
+    """The words of a command; line breaks are blanks, so that pasted commands need no care.
+
+    ConfigError for a quote without its end and for commands inside of the command.
+    """
+    return _Splitter(text).split()
+
+
+class _Splitter:
+    """Walks through a text once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._word = _Word()
+        self._words: list[str] = []
+
+    def split(self) -> ShellLine:
+        text = self._text
+        while self._at < len(text):
+            char = text[self._at]
+            placeholder = _PLACEHOLDER.match(text, self._at)
+            if placeholder:
+                self._word.add(placeholder[0])
+                self._at = placeholder.end()
+            elif char in _OPERATORS:
+                self._end_word()
+                return ShellLine(self._words, text[self._at :].strip())
+            elif char.isspace():
+                self._end_word()
+                self._at += 1
+            elif char == "#" and not self._word.begun:
+                end = text.find("\n", self._at)
+                self._at = len(text) if end < 0 else end
+            else:
+                self._piece(char)
+        self._end_word()
+        return ShellLine(self._words)
+
+    def _end_word(self) -> None:
+        if self._word.begun:
+            self._words.append("".join(self._word.parts))
+        self._word = _Word()
+
+    def _piece(self, char: str) -> None:
+        """Take the next piece of a word: a quotation, an escape, a variable or one character."""
+        if char == "'":
+            end = self._closing("'", self._at + 1)
+            self._word.add(self._text[self._at + 1 : end])
+            self._at = end + 1
+        elif char == '"':
+            self._word.add("")
+            for part in self._quoted():
+                self._word.add(part)
+        elif char == "\\":
+            self._escaped()
+        else:
+            self._word.add(self._plain(char))
+
+    def _closing(self, quote: str, start: int) -> int:
+        end = self._text.find(quote, start)
+        if end < 0:
+            raise self._endless(start)
+        return end
+
+    def _endless(self, start: int) -> ConfigError:
+        return ConfigError(f"the command line has no end of what begins {self._shown(start)}")
+
+    def _quoted(self) -> Iterator[str]:
+        """What stands between double quotes."""
+        text, start = self._text, self._at + 1
+        self._at = start
+        while self._at < len(text) and text[self._at] != '"':
+            char = text[self._at]
+            following = text[self._at + 1 : self._at + 2]
+            if char == "\\" and following == "\n":
+                self._at += 2
+            elif char == "\\" and following in _IN_DOUBLE_QUOTES and following:
+                yield following
+                self._at += 2
+            else:
+                yield self._plain(char)
+        if self._at >= len(text):
+            raise self._endless(start)
+        self._at += 1
+
+    def _escaped(self) -> None:
+        following = self._text[self._at + 1 : self._at + 2]
+        if following not in ("\n", ""):
+            self._word.add(following)
+        self._at += 2
+
+    def _plain(self, char: str) -> str:
+        """One character, or a variable as a reference."""
+        if char == "`" or self._text.startswith("$(", self._at):
+            raise ConfigError(
+                f"the command line runs another command {self._shown(self._at)}; write its output "
+                "there"
+            )
+        found = _VARIABLE.match(self._text, self._at) if char == "$" else None
+        if found is None:
+            self._at += 1
+            return char
+        self._at = found.end()
+        return f"${{env:{found[1] or found[2]}}}"
+
+    def _shown(self, start: int) -> str:
+        return f"at {self._text[start : start + 30]!r}"

@@ -1,0 +1,79 @@
+"""What a data format made of messages, as plain documents for people and programs to look at."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ingestd.cdc.base import ChangeBatch, Decoded, SourceTable
+from ingestd.paimon.spec.data_types import DataField, RowKind
+from ingestd.paimon.table.rows_json import json_lines
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRow:
+    """One row: the record it is from, its kind (+I, -U, +U, -D), and its cells as JSON values.
+
+    `position` is the place in the source's log, None if unknown; `unavailable` are columns whose
+    value the source left out.
+    """
+
+    offset: int
+    kind: str
+    position: int | None
+    snapshot: bool
+    unavailable: tuple[str, ...]
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTable:
+    """Rows of one source table that have the same columns; types as Paimon writes them."""
+
+    source: SourceTable
+    primary_keys: tuple[str, ...]
+    types: dict[str, str]
+    rows: tuple[DecodedRow, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the source table with its database and schema."""
+        return ".".join(part for part in self.source if part)
+
+
+def decoded_tables(decoded: Decoded) -> list[DecodedTable]:
+    """All rows, by batch, in the order in which they were decoded."""
+    return [_table(batch) for batch in decoded.batches]
+
+
+def rejected_documents(decoded: Decoded) -> list[dict[str, object]]:
+    """Where each rejected record is, and why."""
+    return [
+        {
+            "offset": one.offset,
+            "stage": one.stage,
+            "reason": one.reason,
+            "message": one.message,
+        }
+        for one in sorted(decoded.rejected, key=lambda one: one.offset)
+    ]
+
+
+def _table(batch: ChangeBatch) -> DecodedTable:
+    types = {name: str(kind) for name, kind in batch.types.items()}
+    return DecodedTable(batch.source, batch.primary_keys, types, tuple(_rows(batch)))
+
+
+def _rows(batch: ChangeBatch) -> Iterator[DecodedRow]:
+    fields = [DataField(at, name, kind) for at, (name, kind) in enumerate(batch.types.items())]
+    lines = json_lines(batch.columns, fields)
+    for at, line in enumerate(lines):
+        position = int(batch.position[at])
+        yield DecodedRow(
+            offset=int(batch.offset[at]),
+            kind=RowKind(int(batch.row_kind[at])).symbol,
+            position=None if position < 0 else position,
+            snapshot=bool(batch.snapshot_row[at]),
+            unavailable=tuple(name for name, marks in batch.unavailable.items() if marks[at]),
+            values=json.loads(line),
+        )

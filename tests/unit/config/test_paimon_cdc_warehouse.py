@@ -1,0 +1,66 @@
+from typing import Any
+
+import pytest
+
+from ingestd.config.carried_over import Note, assemble
+from ingestd.config.paimon_cdc_warehouse import carry_warehouse
+
+
+def carried(
+    path: str, *, keep_secrets: bool = False, **conf: str
+) -> tuple[dict[str, Any], list[Note]]:
+    """The section and the notes; `_` in names stands for a dot."""
+    given = {name.replace("_", "."): value for name, value in conf.items()}
+    found = carry_warehouse(path, "ods", given, keep_secrets=keep_secrets)
+    tree, notes = assemble(found, lambda _: None)
+    return tree["warehouse"], notes
+
+
+@pytest.mark.parametrize("path", ["/lake", "file:///lake", "s3://bucket/lake"])
+def test_a_path_that_can_be_used_stays(path: str) -> None:
+    assert carried(path, metastore="filesystem") == ({"path": path, "database": "ods"}, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    [("hdfs:///a/b", "/a/b"), ("hdfs://name:8020/a", "/a"), ("oss://bucket/a", "/a")],
+)
+def test_of_other_stores_the_path_is_kept_and_the_loss_is_essential(
+    path: str, instead: str
+) -> None:
+    section, notes = carried(path)
+    assert section["path"] == instead
+    assert [(note.argument, note.essential) for note in notes] == [(f"--warehouse {path}", True)]
+
+
+def test_a_metastore_that_is_not_supported_is_essential() -> None:
+    _, notes = carried("/lake", metastore="hive", uri="thrift://h:9083")
+    assert [(note.argument, note.essential) for note in notes] == [
+        ("--catalog_conf metastore=hive", True),
+        ("--catalog_conf uri=thrift://h:9083", False),
+    ]
+
+
+def test_a_catalog_server_is_taken_with_what_it_needs() -> None:
+    section, notes = carried("lake", metastore="rest", uri="http://c:1", token="hunter2")
+    assert section["catalog"] == {
+        "metastore": "rest",
+        "warehouse": "lake",
+        "uri": "http://c:1",
+        "token": "${env:TOKEN}",
+    }
+    assert section["path"].startswith("/")
+    assert "hunter2" not in str(notes)
+
+
+def test_options_of_the_store_are_taken_without_their_secrets() -> None:
+    section, notes = carried("s3://b/l", s3_endpoint="http://s:1", **{"s3_secret-key": "hunter2"})
+    assert section["options"] == {
+        "s3.endpoint": "http://s:1",
+        "s3.secret-key": "${env:S3_SECRET_KEY}",
+    }
+    assert "S3_SECRET_KEY" in notes[0].text
+    assert "hunter2" not in str(notes)
+    section, notes = carried("s3://b/l", keep_secrets=True, **{"s3_secret-key": "hunter2"})
+    assert section["options"] == {"s3.secret-key": "hunter2"}
+    assert notes == []

@@ -1,0 +1,137 @@
+"""Routing, columns and schema policies from YAML to settings, and what is refused there."""
+
+from pathlib import Path
+
+import pytest
+
+from ingestd.config.load import LoadedConfig, load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError
+from ingestd.ingest.context import TableSettings
+from ingestd.ingest.evolution_policy import EvolutionPolicy
+from ingestd.ingest.routing_rules import RouteRule
+
+BASE = """
+warehouse: {path: /lake}
+sources:
+  shop:
+    kafka: {bootstrap.servers: "localhost:9092"}
+    topics: [orders]
+    format: debezium-json
+"""
+RULES = r"""
+routing:
+  rules:
+    - match: {topic: 'inv_(?P<n>\d)\..*', schema: public}
+      to: all_${n}
+      add-columns: {shard: "$1"}
+      key-columns: [shard]
+      merge_shards: true
+    - {match: {table: "(.*)"}, to: t_$1}
+"""
+
+
+def load(folder: Path, text: str, **environ: str) -> LoadedConfig:
+    path = folder / "f.yaml"
+    path.write_text(BASE + text, encoding="utf-8")
+    return load_config(path, environ)
+
+
+def table(folder: Path, text: str) -> TableSettings:
+    settings = pipeline_settings(load(folder, text))
+    return settings.tables["t"].over(settings.defaults)
+
+
+def fault(folder: Path, text: str) -> str:
+    with pytest.raises(ConfigError, match="one fault") as caught:
+        load(folder, text)
+    return caught.value.message.splitlines()[1].strip()
+
+
+def test_rules_keep_their_references(tmp_path: Path) -> None:
+    rules = pipeline_settings(load(tmp_path, RULES)).routing.rules
+    assert rules == (
+        RouteRule(
+            {"topic": r"inv_(?P<n>\d)\..*", "schema": "public"},
+            "all_${n}",
+            {"shard": "$1"},
+            ("shard",),
+            True,
+        ),
+        RouteRule({"table": "(.*)"}, "t_$1"),
+    )
+
+
+def test_rules_come_from_the_environment_as_json(tmp_path: Path) -> None:
+    text = '[{"match": {"table": "a"}, "to": "b"}]'
+    loaded = load(tmp_path, RULES, INGESTD__ROUTING__RULES=text)
+    assert pipeline_settings(loaded).routing.rules == (RouteRule({"table": "a"}, "b"),)
+    with pytest.raises(ConfigError, match="as a text it is JSON"):
+        load(tmp_path, "", INGESTD__ROUTING__RULES="a")
+
+
+def test_a_table_completes_itself_with_the_defaults(tmp_path: Path) -> None:
+    settings = table(
+        tmp_path,
+        """
+defaults:
+  computed-columns: {day: "date_format(at, yyyy-MM-dd)"}
+  metadata-columns: [topic, offset]
+  metadata-column-prefix: k_
+  schema: {evolution: add-columns, on-refused-change: dead-letter}
+tables:
+  t:
+    computed-columns: {month: "truncate(day, 7)"}
+    metadata-columns: [key]
+    select: {include: [id, at], exclude: [x]}
+    schema: {evolution: evolve, aliases: {new: old}, drop: [gone]}
+""",
+    )
+    assert [str(one) for one in settings.shape.computed] == [
+        "computed column 'day' = date_format(at, yyyy-MM-dd)",
+        "computed column 'month' = truncate(day, 7)",
+    ]
+    assert list(settings.shape.metadata_columns()) == [("k_key", "key")]
+    assert (settings.shape.include, settings.shape.exclude) == (("id", "at"), ("x",))
+    policy = EvolutionPolicy("evolve", "dead-letter", {"new": "old"}, ("gone",))
+    assert settings.evolution == policy
+
+
+def test_computed_and_metadata_columns_may_be_keys(tmp_path: Path) -> None:
+    settings = table(
+        tmp_path,
+        """
+tables:
+  t:
+    primary_keys: [database_name, day, id]
+    partition_keys: [day]
+    computed-columns: {day: "date_format(at, yyyyMMdd)"}
+    metadata-columns: [database_name]
+""",
+    )
+    assert settings.computed_key == ("day",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("routing: {rules: [{match: {table: '('}, to: a}]}", "routing.rules[0].match.table: '('"),
+        ("routing: {rules: [{match: {table: a}, to: $1}]}", "'$1' is none of the groups"),
+        ("routing: {rules: [{match: {tabel: a}, to: b}]}", "rules[0].match.tabel: unknown key"),
+        ("routing: {rules: [{to: b}]}", "routing.rules[0].match: is missing"),
+        ("routing: {rules: {a: b}}", "routing.rules: must be a list"),
+        ("routing: {including_dbs: '('}", "routing.including_dbs: '(' is no regular"),
+        (
+            "defaults: {computed-columns: {y: yaer(a)}}",
+            "computed column 'y' = yaer(a): there is no",
+        ),
+        ("defaults: {metadata-columns: [tpoic]}", "there is no metadata column 'tpoic'"),
+        ("tables: {t: {computed-columns: {a: upper(b), b: upper(a)}}}", "made from itself"),
+        ("tables: {t: {select: {exclude: [a], include: [a]}}}", "'a' is both"),
+        ("tables: {t: {schema: {evolution: all}}}", "must be 'evolve', 'add-columns' or 'none'"),
+        ("tables: {t: {schema: {evolution: none, on-refused-change: string}}}", "goes with"),
+        ("tables: {t: {schema: {aliases: {a: a}}}}", "'a' cannot be a new name and an old one"),
+    ],
+)
+def test_nonsense_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    assert message in fault(tmp_path, text)
