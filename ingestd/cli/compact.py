@@ -10,13 +10,9 @@ from ingestd.cli.groups import DryRun, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.compact import (
-    BucketReport,
-    CompactPlan,
-    CompactResult,
-    compact_table,
-    plan_compaction,
-)
+from ingestd.paimon.table.compact import CompactResult, compact_table, plan_compaction
+from ingestd.paimon.table.compact_order import CompactPlan
+from ingestd.paimon.table.compact_report import BucketReport
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
 from ingestd.paimon.table.postpone_move import move_waiting, waiting_rows

@@ -26,7 +26,7 @@ _DEBUG = "--debug"
 class CommandInfo(NamedTuple):
     """Where a command is, and what it does in one line.
 
-    The function, or the group of commands, has the command's name.
+    The function, or the group of commands, has the command's name, with _ for -.
     """
 
     module: str
@@ -36,6 +36,11 @@ class CommandInfo(NamedTuple):
 COMMANDS: Mapping[str, CommandInfo] = {
     "run": CommandInfo("ingestd.cli.run", "Run a pipeline: Kafka topics into tables."),
     "validate": CommandInfo("ingestd.cli.validate", "Check a configuration and show what it is."),
+    "plan": CommandInfo("ingestd.cli.plan", "Show what a pipeline would do, and do nothing."),
+    "parse": CommandInfo("ingestd.cli.parse", "Show what a data format makes of messages."),
+    "import-paimon-cdc": CommandInfo(
+        "ingestd.cli.import_paimon_cdc", "Make a configuration of a Flink ingestion job."
+    ),
     "read": CommandInfo("ingestd.cli.read", "Print the rows of a table, or its changes."),
     "tables": CommandInfo("ingestd.cli.tables", "List the tables of a warehouse."),
     "snapshots": CommandInfo("ingestd.cli.tables", "List the snapshots of a table."),
@@ -53,6 +58,7 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
     "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and forward branches."),
     "consumer": CommandInfo("ingestd.cli.consumer", "List, reset and delete consumers."),
+    "dlq": CommandInfo("ingestd.cli.dlq", "List, show, replay and purge dead letters."),
     "verify": CommandInfo("ingestd.cli.verify", "Check that a table is sound, down to its rows."),
     "demo": CommandInfo("ingestd.cli.demo", "See it all work on this machine, with a real broker."),
 }
@@ -78,7 +84,7 @@ app = typer.Typer(
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type private)
     """Import a command's module and make the command of its function, or of its group."""
-    function = getattr(importlib.import_module(COMMANDS[name].module), name)
+    function = getattr(importlib.import_module(COMMANDS[name].module), name.replace("-", "_"))
     if isinstance(function, typer.Typer):
         return add_catalog_options(typer.main.get_command(function))
     single = typer.Typer(

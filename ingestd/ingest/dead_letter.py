@@ -11,13 +11,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.base import Rejected
+from ingestd.cdc.base import RecordChunk, Rejected
 from ingestd.ingest.blobs import KIND, OFFSET
+from ingestd.ingest.rejection import GAP_STAGE
+from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.arrow import to_arrow_type
-from ingestd.paimon.spec.data_types import DataType, RowKind
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
+from ingestd.paimon.spec.schema import AddColumn, SchemaChange, TableSchema, new_schema
+
+DEAD_LETTER_TABLE = "ingestd_dead_letters"
+"""The name that the table has if the configuration gives it none."""
 
 _STRING = DataType("STRING")
+_HEADER = DataType(
+    "ROW", fields=(DataField(0, "name", _STRING), DataField(1, "value", DataType("BYTES")))
+)
 COLUMNS: tuple[tuple[str, DataType], ...] = (
     ("source", _STRING),
     ("topic", _STRING),
@@ -31,6 +39,7 @@ COLUMNS: tuple[tuple[str, DataType], ...] = (
     ("value", DataType("BYTES")),
     ("job", _STRING),
     ("table", _STRING),
+    ("headers", DataType("ARRAY", element=_HEADER)),
 )
 _COMMENT = "Records that ingestd could not use, with the cause and their bytes as they came"
 
@@ -43,13 +52,33 @@ class DeadLetter:
     table: str | None = None
 
 
+def gap_letter(lost: OffsetRange) -> DeadLetter:
+    """The letter, without a message, about records that the log no longer had."""
+    what = (
+        f"offsets {lost.start} to {lost.until - 1} ({lost.rows} at the most) were not in the log "
+        "any more when they were to be read"
+    )
+    place = (lost.topic, lost.partition, lost.start)
+    return DeadLetter(Rejected(*place, -1, GAP_STAGE, "offset_gap", what, None, None))
+
+
 def dead_letter_schema(time_millis: int) -> TableSchema:
     """The first schema of the table: append, without buckets."""
     return new_schema(COLUMNS, (), (), {"bucket": "-1"}, time_millis, _COMMENT)
 
 
-def dead_letter_rows(job: str, source: str, letters: Sequence[DeadLetter]) -> pa.Table:
-    """Rejected records of one topic partition as rows for the write stage, in offset order."""
+def columns_to_add(schema: TableSchema) -> list[SchemaChange]:
+    """What a table of dead letters that an older version made does not have yet."""
+    return [AddColumn((name,), kind) for name, kind in COLUMNS if name not in schema.field_names]
+
+
+def dead_letter_rows(
+    job: str, source: str, letters: Sequence[DeadLetter], chunk: RecordChunk | None = None
+) -> pa.Table:
+    """Rejected records of one topic partition as rows for the write stage, in offset order.
+
+    Headers of the records are those that the chunk they came in has, if it has any.
+    """
     ordered = sorted(letters, key=lambda letter: letter.rejected.offset)
     records = [letter.rejected for letter in ordered]
     columns: dict[str, list[Any]] = {
@@ -65,6 +94,7 @@ def dead_letter_rows(job: str, source: str, letters: Sequence[DeadLetter]) -> pa
         "value": [one.value for one in records],
         "job": [job] * len(records),
         "table": [letter.table for letter in ordered],
+        "headers": _headers([one.offset for one in records], chunk),
     }
     arrays: dict[str, Any] = {
         name: pa.array(columns[name], to_arrow_type(kind)) for name, kind in COLUMNS
@@ -72,3 +102,17 @@ def dead_letter_rows(job: str, source: str, letters: Sequence[DeadLetter]) -> pa
     arrays[KIND] = pa.array(np.full(len(records), RowKind.INSERT, np.int8))
     arrays[OFFSET] = pa.array(columns["offset"], pa.int64())
     return pa.table(arrays)
+
+
+def _headers(
+    offsets: Sequence[int], chunk: RecordChunk | None
+) -> list[list[dict[str, Any]] | None]:
+    """Headers of some records of a chunk; None where the data format did not ask for them."""
+    if chunk is None or chunk.headers is None:
+        return [None] * len(offsets)
+    places = np.searchsorted(chunk.offsets, np.array(offsets, np.int64)).tolist()
+    found = (chunk.headers[place] for place in places)
+    return [
+        None if one is None else [{"name": name, "value": value} for name, value in one]
+        for one in found
+    ]

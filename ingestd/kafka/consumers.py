@@ -66,7 +66,10 @@ def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Len
     """
     key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
     kept = _idle.setdefault(key, [])
-    lent = kept.pop() if kept else Lent(_connect(source, headers))
+    try:
+        lent = kept.pop()  # threads may lend at once
+    except IndexError:
+        lent = Lent(_connect(source, headers))
     lent.listen()
     lent.errors.clear()
     try:

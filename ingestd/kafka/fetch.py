@@ -7,8 +7,8 @@ an OffsetLostError, or what the source's policy says.
 
 import logging
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from confluent_kafka import KafkaError
@@ -26,7 +26,8 @@ _LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
 _ASK_SECONDS = 10.0
-_STALL_SECONDS = 30.0
+STALL_SECONDS = 30.0
+"""How long a range may give nothing before the brokers are taken for silent."""
 _GONE = frozenset(
     {
         KafkaError._UNKNOWN_PARTITION,
@@ -45,18 +46,19 @@ def fetch(
     max_records: int,
     max_bytes: int,
     headers: bool = False,
-    stall_seconds: float = _STALL_SECONDS,
+    on_lost: Callable[[OffsetRange], None] = lambda _: None,
 ) -> Iterator[RecordChunk]:
     """The committed records of `wanted` in order of offset, in chunks.
 
     A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but always
-    one record. `headers` of records are only taken out when asked for.
+    one record. `headers` of records are only taken out when asked for. `on_lost` is told of what
+    the log does not have any more, if the policy lets it go on.
 
     Raises OffsetLostError when the log does not have the range any more and the source's policy
-    is to fail; SourceError when nothing came for `stall_seconds`.
+    is to fail; SourceError when nothing came for `STALL_SECONDS`.
     """
     with lend_consumer(source, headers=headers) as lent:
-        reading = _Reading(source, wanted, lent, stall_seconds)
+        reading = _Reading(source, wanted, lent, on_lost)
         columns = Columns(wanted.topic, wanted.partition)
         for records in reading.batches():
             columns.add(records)
@@ -74,7 +76,7 @@ class _Reading:
     source: KafkaSource
     wanted: OffsetRange
     lent: Lent
-    stall_seconds: float
+    on_lost: Callable[[OffsetRange], None]
     position: int = field(init=False)
     deadline: float = field(init=False)
 
@@ -89,7 +91,7 @@ class _Reading:
 
     def touch(self) -> None:
         """Time spent by the caller between chunks is not the broker's."""
-        self.deadline = time.monotonic() + self.stall_seconds
+        self.deadline = time.monotonic() + STALL_SECONDS
 
     def batches(self) -> Iterator[Records]:
         """Records of the range, never none, in order."""
@@ -143,7 +145,9 @@ class _Reading:
                 "earliest"
             )
         _LOG.warning("offsets_lost", extra={"ctx": {"what": what, "policy": policy}})
-        if policy == "earliest" and self.position < low < wanted.until:
+        goes_on = policy == "earliest" and self.position < low < wanted.until
+        self.on_lost(replace(wanted, start=self.position, until=low if goes_on else wanted.until))
+        if goes_on:
             self._assign(low)
         else:
             self.position = wanted.until
@@ -164,7 +168,7 @@ class _Reading:
             self._check_gone()
         if time.monotonic() > self.deadline:
             raise SourceError(
-                f"{self.where} gave nothing for {self.stall_seconds:.0f} s at offset "
+                f"{self.where} gave nothing for {STALL_SECONDS:.0f} s at offset "
                 f"{self.position}, wanted is up to {self.wanted.until}, from "
                 f"{self.source.bootstrap}{self.lent.last_words()}"
             )

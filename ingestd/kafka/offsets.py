@@ -65,6 +65,31 @@ class OffsetClient:
         """The last stable offset (before it everything is committed or aborted)."""
         return self._offsets(partitions, _LATEST)
 
+    def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
+        """Of each partition the first offset whose record is not older; none where all are."""
+        spec = OffsetSpec.for_timestamp(millis)
+        found = self._offsets(partitions, spec)
+        return {
+            topic: {partition: offset for partition, offset in by_partition.items() if offset >= 0}
+            for topic, by_partition in found.items()
+        }
+
+    def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
+        """The next offsets of a consumer group, of the partitions where it has one."""
+        places = [TopicPartition(topic, one) for topic in partitions for one in partitions[topic]]
+        offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
+        if not places:
+            return offsets
+        request = [ConsumerGroupTopicPartitions(group, places)]
+        futures = self._admin.list_consumer_group_offsets(request, request_timeout=self._seconds)
+        for future in futures.values():
+            for place in self._result(f"group {group}", future).topic_partitions:
+                if place.error is not None:
+                    raise self._unanswered(f"group {group}", KafkaException(place.error))
+                if place.offset >= 0:
+                    offsets[place.topic][place.partition] = place.offset
+        return offsets
+
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
         """The ids of those topics that exist: one created anew under an old name has another."""
         names = sorted(topics)
@@ -89,7 +114,7 @@ class OffsetClient:
         return cluster_id
 
     def commit_group_offsets(self, group: str, offsets: TopicOffsets) -> None:
-        """Write offsets of a consumer group: a hint for lag tools, never read by this project."""
+        """Write offsets of a consumer group: a hint for lag tools."""
         places = [
             TopicPartition(topic, partition, offset)
             for topic, partitions in offsets.items()

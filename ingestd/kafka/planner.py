@@ -2,28 +2,15 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from ingestd.errors import OffsetLostError, SourceError
-from ingestd.kafka.offsets import OffsetClient, TopicPartitions
+from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, Offsets, TopicOffsets, cut
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, TopicOffsets, cut
+from ingestd.kafka.start_stop import Cluster, first_positions, last_positions
 
 _LOG = logging.getLogger(__name__)
 _NO_LIMIT = 1 << 62
-
-
-class Cluster(Protocol):
-    """The questions that planning asks; `OffsetClient` answers them."""
-
-    def list_topic_partitions(self) -> TopicPartitions:
-        """Partitions of the topics that the source selects and that exist."""
-
-    def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """The first offsets in the log."""
-
-    def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """The last stable offsets."""
 
 
 class Planner:
@@ -31,7 +18,8 @@ class Planner:
 
     `limits` bounds the offsets of a batch by source; `seed` says where topic partitions begin
     that no batch has covered yet. Topics and partitions that appear join the next batch and are
-    read from their beginning; what a source read before and selects no more is let go.
+    read from their beginning; what a source read before and selects no more is let go. Where a
+    bounded source ends is settled by its first batch: what appears later is not of it.
     """
 
     def __init__(
@@ -47,6 +35,8 @@ class Planner:
         self._connect = connect
         self._clusters: dict[str, Cluster] = {}
         self._frozen: Offsets | None = None
+        self._bounds: dict[str, TopicOffsets | None] = {}
+        self._lost: list[OffsetRange] = []
         self.ends: Offsets | None = None
 
     @property
@@ -69,18 +59,23 @@ class Planner:
         that their start is kept. `bounded` applies the limits of the sources.
 
         Raises OffsetLostError when the log has less than what was reached and the source's policy
-        is to fail, SourceError when brokers do not answer or an explicit source has no topic.
+        is to fail, SourceError when brokers do not answer or an explicit source has no topic,
+        ConfigError when offsets are configured for what does not exist.
         """
         start: dict[str, TopicOffsets] = {}
         until: dict[str, TopicOffsets] = {}
+        self._lost.clear()
         ends = self._frozen or {name: self._ask_ends(name) for name in self._sources}
         for name, source in self._sources.items():
             start[name] = self._positions(source, reached.get(name), ends[name])
+            stops = self._stops(source, start[name], ends[name])
             limit = self._limits.get(name) if bounded else None
-            until[name] = cut({name: start[name]}, {name: ends[name]}, limit)[name]
+            until[name] = cut({name: start[name]}, {name: stops}, limit)[name]
         self.ends = ends
         known = {name: reached[name] for name in self._sources if name in reached}
-        return None if known == start == until else BatchOffsets(start, until)
+        if known == start == until:
+            return None
+        return BatchOffsets(start, until, tuple(self._lost))
 
     def _cluster(self, name: str) -> Cluster:
         if name not in self._clusters:
@@ -97,18 +92,32 @@ class Planner:
             )
         return cluster.end_offsets(partitions)
 
+    def _stops(self, source: KafkaSource, start: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
+        """How far a batch may go: to the ends, or to where the source ends if that is before."""
+        if source.name not in self._bounds:
+            cluster = self._cluster(source.name)
+            self._bounds[source.name] = last_positions(source, cluster, ends)
+        bounds = self._bounds[source.name]
+        if bounds is None:
+            return ends
+        return {
+            topic: {
+                one: max(start[topic][one], min(end, bounds.get(topic, {}).get(one, 0)))
+                for one, end in partitions.items()
+            }
+            for topic, partitions in ends.items()
+        }
+
     def _positions(
         self, source: KafkaSource, reached: TopicOffsets | None, ends: TopicOffsets
     ) -> TopicOffsets:
         """Where each topic partition goes on, every one within its log."""
         known = self._known(source, reached or {}, ends)
-        begun = reached is not None or source.name in self._seed
-        from_end = source.startup_mode == "latest-offset" and not begun
+        if reached is None and source.name not in self._seed:
+            known = first_positions(source, self._cluster(source.name), ends)
         asked = {
             topic: tuple(
-                one
-                for one, end in partitions.items()
-                if known.get(topic, {}).get(one, end if from_end else None) != end
+                one for one, end in partitions.items() if known.get(topic, {}).get(one) != end
             )
             for topic, partitions in ends.items()
         }
@@ -119,7 +128,7 @@ class Planner:
             topic: {
                 one: self._position(
                     source,
-                    f"{topic}/{one}",
+                    (topic, one),
                     known.get(topic, {}).get(one),
                     (begins.get(topic, {}).get(one, end), end),
                 )
@@ -150,15 +159,19 @@ class Planner:
         return known
 
     def _position(
-        self, source: KafkaSource, where: str, known: int | None, log: tuple[int, int]
+        self, source: KafkaSource, place: tuple[str, int], known: int | None, log: tuple[int, int]
     ) -> int:
         first, end = log
         if known is None:
             return first
         if first <= known <= end:
             return known
-        self._on_lost(source, f"{where} was read up to {known}, its log now has {first} to {end}")
-        return end if source.on_offset_out_of_range == "latest" else first
+        where = f"{place[0]}/{place[1]}"
+        self._on_lost(source, f"{where} goes on at {known}, its log has {first} to {end}")
+        position = end if source.on_offset_out_of_range == "latest" else first
+        if known < position:
+            self._lost.append(OffsetRange(source.name, *place, known, position))
+        return position
 
     def _on_lost(self, source: KafkaSource, what: str) -> None:
         if source.on_offset_out_of_range == "fail":

@@ -6,8 +6,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ingestd.errors import ConfigError
+from ingestd.kafka.ranges import TopicOffsets
 
-StartupMode = Literal["earliest-offset", "latest-offset"]
+StartupMode = Literal[
+    "earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets"
+]
+BoundedMode = Literal["unbounded", "latest-offset", "timestamp", "specific-offsets"]
 OutOfRangePolicy = Literal["fail", "earliest", "latest"]
 
 _OURS = {
@@ -58,6 +62,8 @@ class KafkaSource:
 
     `topics` are names; `topic_pattern` a regular expression that a whole name must match, less
     the names in `topic_exclude`. One of the two is set. `properties` are Kafka's own, verbatim.
+    `startup_mode` says where reading begins that no table has heard of, `bounded_mode` where it
+    ends; timestamps in milliseconds since 1970 and offsets go with the modes of these names.
     """
 
     name: str
@@ -67,6 +73,21 @@ class KafkaSource:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     startup_mode: StartupMode = "earliest-offset"
     on_offset_out_of_range: OutOfRangePolicy = "fail"
+    startup_timestamp: int | None = None
+    startup_offsets: TopicOffsets = field(default_factory=dict)
+    bounded_mode: BoundedMode = "unbounded"
+    bounded_timestamp: int | None = None
+    bounded_offsets: TopicOffsets = field(default_factory=dict)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether reading ends somewhere."""
+        return self.bounded_mode != "unbounded"
+
+    @property
+    def group(self) -> str:
+        """The consumer group that offsets are written to, for lag tools."""
+        return self.properties.get("group.id", f"ingestd-{self.name}")
 
     @property
     def bootstrap(self) -> str:
@@ -93,7 +114,14 @@ class KafkaSource:
     def from_document(cls, document: Mapping[str, Any]) -> "KafkaSource":
         """The source that `to_document` was made of."""
         lists = {name: tuple(document[name]) for name in ("topics", "topic_exclude")}
-        return cls(**{**document, **lists})
+        offsets = {
+            name: {
+                topic: {int(partition): offset for partition, offset in partitions.items()}
+                for topic, partitions in document[name].items()
+            }
+            for name in ("startup_offsets", "bounded_offsets")
+        }
+        return cls(**{**document, **lists, **offsets})
 
 
 def consumer_properties(source: KafkaSource) -> dict[str, str]:
@@ -102,8 +130,7 @@ def consumer_properties(source: KafkaSource) -> dict[str, str]:
     Raises ConfigError for a property that the product itself has to set.
     """
     check_properties(source)
-    group = {"group.id": f"ingestd-{source.name}"}
-    return {**_TUNED, **group, **source.properties, **_FIXED}
+    return {**_TUNED, "group.id": source.group, **source.properties, **_FIXED}
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
@@ -115,6 +142,21 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
         if not name.startswith(_CONSUMER_ONLY)
     }
     return {"reconnect.backoff.max.ms": "2000", "log_level": "2", **kept}
+
+
+def producer_properties(source: KafkaSource) -> dict[str, str]:
+    """Properties of an idempotent producer: the user's without those that only consumers know.
+
+    Keys find their partitions as with Java's producer.
+    """
+    return {
+        "linger.ms": "5",
+        "message.max.bytes": str(1_000_000_000),  # the topic has the last word
+        "partitioner": "murmur2_random",
+        **admin_properties(source),
+        "acks": "all",
+        "enable.idempotence": "true",
+    }
 
 
 def check_properties(source: KafkaSource) -> None:

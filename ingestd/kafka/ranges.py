@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, TypeVar
 
@@ -38,10 +38,14 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class BatchOffsets:
-    """What one micro-batch covers: from `start` (inclusive) to `until` (exclusive)."""
+    """What one micro-batch covers: from `start` (inclusive) to `until` (exclusive).
+
+    `lost` are ranges between the batch before and this one that the log no longer had.
+    """
 
     start: Offsets
     until: Offsets
+    lost: tuple[OffsetRange, ...] = ()
 
     def ranges(self) -> list[OffsetRange]:
         """The non-empty ranges, ordered by source, topic and partition."""
@@ -124,13 +128,24 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
     return [group for group in groups if group]
 
 
+def covers(reached: Offsets, wanted: Offsets) -> bool:
+    """Whether every topic partition of `wanted` has been reached."""
+    return all(
+        reached.get(source, {}).get(topic, {}).get(partition, 0) >= offset
+        for source, topic, partition, offset in _flat(wanted)
+    )
+
+
 def encode(offsets: BatchOffsets) -> dict[str, Any]:
     """The JSON document that Spark keeps for a batch; the same offsets give the same text."""
-    return {
+    document: dict[str, Any] = {
         "v": _VERSION,
         "start": encode_offsets(offsets.start),
         "until": encode_offsets(offsets.until),
     }
+    if offsets.lost:
+        document["lost"] = [list(astuple(one)) for one in offsets.lost]
+    return document
 
 
 def decode(document: Mapping[str, Any]) -> BatchOffsets:
@@ -138,7 +153,11 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
     try:
         if document["v"] != _VERSION:
             raise ValueError(f"offsets of version {document['v']!r}, known is {_VERSION}")
-        return BatchOffsets(decode_offsets(document["start"]), decode_offsets(document["until"]))
+        return BatchOffsets(
+            decode_offsets(document["start"]),
+            decode_offsets(document["until"]),
+            tuple(OffsetRange(*one) for one in document.get("lost", ())),
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a document of offsets: {error!r}") from error
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import time
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 from confluent_kafka import Producer
@@ -11,7 +12,7 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import ConfigError, OffsetLostError, SourceError
 from ingestd.kafka.consumers import close_consumers
-from ingestd.kafka.fetch import fetch
+from ingestd.kafka.fetch import STALL_SECONDS, fetch
 from ingestd.kafka.native_reader import native_kafka
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
@@ -46,11 +47,17 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def read(
-    source: KafkaSource, topic: str, start: int, until: int, **bounds: object
+    source: KafkaSource,
+    topic: str,
+    start: int,
+    until: int,
+    stall_seconds: float = STALL_SECONDS,
+    **bounds: object,
 ) -> list[RecordChunk]:
     limits: dict[str, object] = {"max_records": 10_000, "max_bytes": 1 << 24, **bounds}
     wanted = OffsetRange(source.name, topic, 0, start, until)
-    return list(fetch(source, wanted, **limits))  # type: ignore[arg-type]
+    with patch("ingestd.kafka.fetch.STALL_SECONDS", stall_seconds):
+        return list(fetch(source, wanted, **limits))  # type: ignore[arg-type]
 
 
 def offsets(chunks: list[RecordChunk]) -> list[int]:

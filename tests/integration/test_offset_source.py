@@ -171,7 +171,7 @@ def test_lost_offsets_and_deleted_topics_stop_the_query_with_our_error(
     run(spark, tmp_path / "ck", source, 5, start={"src": {topic: {0: 5}}})
     produce(broker, topic, [(None, b"x")] * 10)
     delete_records(broker, topic, 15)
-    lost = f"{topic}/0 was read up to 10, its log now has 15 to 20"
+    lost = f"{topic}/0 goes on at 10, its log has 15 to 20"
     with pytest.raises(OffsetLostError, match=lost):
         run(spark, tmp_path / "ck", source, 5)
     skipping = source_of(broker, topic, other, on_offset_out_of_range="earliest")

@@ -8,7 +8,7 @@ import pytest
 from ingestd.errors import OffsetLostError, SourceError
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
-from ingestd.kafka.ranges import BatchOffsets, Offsets
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets
 
 SERVERS = {"bootstrap.servers": "a:9092"}
 
@@ -122,9 +122,9 @@ def test_topics_no_longer_selected_are_let_go() -> None:
 @pytest.mark.parametrize(
     ("log", "reached", "text"),
     [
-        ({0: (50, 90)}, 10, r"t/0 was read up to 10, its log now has 50 to 90"),
-        ({0: (50, 50)}, 10, r"t/0 was read up to 10, its log now has 50 to 50"),
-        ({0: (0, 5)}, 10, r"t/0 was read up to 10, its log now has 0 to 5"),
+        ({0: (50, 90)}, 10, r"t/0 goes on at 10, its log has 50 to 90"),
+        ({0: (50, 50)}, 10, r"t/0 goes on at 10, its log has 50 to 50"),
+        ({0: (0, 5)}, 10, r"t/0 goes on at 10, its log has 0 to 5"),
         ({1: (0, 5)}, 10, r"partitions \[0\] of topic t, read up to \[10\], exist no more"),
     ],
 )
@@ -144,7 +144,8 @@ def test_a_deleted_topic_of_a_pattern_stops_the_pipeline() -> None:
 @pytest.mark.parametrize(("policy", "start"), [("earliest", 50), ("latest", 90)])
 def test_a_policy_says_where_to_go_on_after_a_loss(policy: OutOfRangePolicy, start: int) -> None:
     one = planner(FakeCluster({"t": {0: (50, 90)}}), "t", policy=policy)
-    assert plan(one, at(t={0: 10})) == BatchOffsets(at(t={0: start}), at(t={0: 90}))
+    lost = (OffsetRange("s", "t", 0, 10, start),)
+    assert plan(one, at(t={0: 10})) == BatchOffsets(at(t={0: start}), at(t={0: 90}), lost)
 
 
 def test_explicit_topics_of_which_none_exists_are_an_error_and_patterns_wait() -> None:

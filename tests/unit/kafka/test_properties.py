@@ -5,7 +5,12 @@ import json
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.kafka.properties import KafkaSource, admin_properties, consumer_properties
+from ingestd.kafka.properties import (
+    KafkaSource,
+    admin_properties,
+    consumer_properties,
+    producer_properties,
+)
 
 SERVERS = {"bootstrap.servers": "a:9092"}
 
@@ -56,3 +61,25 @@ def test_an_admin_client_gets_no_consumer_properties() -> None:
     properties = admin_properties(KafkaSource("s", ("t",), properties=given))
     assert properties["security.protocol"] == "SSL"
     assert not {"fetch.max.bytes", "group.id"} & properties.keys()
+
+
+def test_a_source_with_places_survives_its_document() -> None:
+    one = KafkaSource(
+        "s",
+        ("t",),
+        properties={"bootstrap.servers": "a:1"},
+        startup_mode="specific-offsets",
+        startup_offsets={"t": {0: 4, 11: 5}},
+        bounded_mode="timestamp",
+        bounded_timestamp=9,
+    )
+    assert KafkaSource.from_document(json.loads(json.dumps(one.to_document()))) == one
+    assert one.is_bounded
+    assert one.group == "ingestd-s"
+
+
+def test_a_producer_is_idempotent_whatever_the_properties_say() -> None:
+    given = {"bootstrap.servers": "a:1", "group.id": "g", "acks": "0", "client.id": "me"}
+    found = producer_properties(KafkaSource("s", ("t",), properties=given))
+    assert (found["acks"], found["enable.idempotence"], found["client.id"]) == ("all", "true", "me")
+    assert "group.id" not in found

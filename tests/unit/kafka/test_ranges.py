@@ -11,6 +11,7 @@ from ingestd.kafka.ranges import (
     BatchOffsets,
     OffsetRange,
     Offsets,
+    covers,
     cut,
     decode,
     encode,
@@ -164,3 +165,16 @@ def test_the_log_of_a_batch_holds_its_ranges() -> None:
 def test_a_damaged_log_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_offset_log(text)
+
+
+def test_lost_ranges_travel_with_the_batch() -> None:
+    batch = BatchOffsets({"s": {}}, {"s": {}}, (OffsetRange("s", "t", 0, 3, 9),))
+    assert decode(json.loads(json.dumps(encode(batch)))) == batch
+    assert "lost" not in encode(BatchOffsets({}, {}))
+
+
+def test_offsets_are_covered_when_all_of_them_are_reached() -> None:
+    wanted = {"s": {"t": {0: 5, 1: 0}}}
+    assert covers({"s": {"t": {0: 5}}}, wanted)
+    assert not covers({"s": {"t": {0: 4, 1: 9}}}, wanted)
+    assert not covers({}, wanted)

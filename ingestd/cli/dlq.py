@@ -1,0 +1,239 @@
+"""`ingestd dlq`: looking at dead letters, sending them on their way again, deleting them."""
+
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import typer
+
+from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.letters import (
+    FILTER_COLUMNS,
+    LetterFilter,
+    Letters,
+    OfReason,
+    OfSource,
+    OfStage,
+    OfTopic,
+    OlderThan,
+    millis_of,
+    older_than,
+    open_letters,
+)
+from ingestd.cli.output import AsJson, print_json, print_table, time_text
+from ingestd.cli.replaying import Bootstrap, ConfigFile, Replayed, Target, cluster_of, replay_all
+from ingestd.cli.tables import Warehouse
+from ingestd.errors import ConfigError
+from ingestd.ingest.dead_letter import COLUMNS
+from ingestd.ingest.letter_topic import record_headers
+from ingestd.paimon.table.delete_rows import delete_rows
+
+_GROUP = ("topic", "stage", "reason")
+_Form: TypeAlias = Annotated[
+    str, typer.Option("--format", help="Bytes as text, hex or auto: text if it is UTF-8.")
+]
+
+dlq = group(
+    "dlq",
+    "List, show, replay and purge dead letters: records that could not be used.",
+    "ingestd dlq ls /lake shop",
+    "ingestd dlq show /lake shop shop.public.orders 0 4711",
+    "ingestd dlq replay /lake shop --config shop.yaml --reason unknown_schema",
+    "ingestd dlq purge /lake shop --older-than 30d --dry-run",
+)
+
+
+@dlq.command("ls")
+def list_letters(
+    warehouse: Warehouse,
+    letters: Letters,
+    source: OfSource = None,
+    topic: OfTopic = None,
+    stage: OfStage = None,
+    reason: OfReason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count dead letters by topic, stage and reason, with the times of the first and the last.
+
+    **Examples**
+
+    ingestd dlq ls /lake shop
+
+    ingestd dlq ls /lake shop --topic shop.public.orders --json
+    """
+    found = open_letters(warehouse, letters)
+    parts = [
+        part.append_column("replayed", pa.array(found.replays.marks(part).astype(np.int64)))
+        for part in found.rows(LetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
+    ]
+    rows = _counted(pa.concat_tables(parts)) if parts else []
+    if as_json:
+        print_json({"table": found.table.name, "groups": rows})
+    else:
+        columns = (*_GROUP, "letters", "replayed", "first", "last")
+        print_table(rows, columns, none=f"{found.table.name} has no such letters.")
+
+
+@dlq.command("show")
+def show(
+    warehouse: Warehouse,
+    letters: Letters,
+    topic: Annotated[str, typer.Argument(help="Topic of the record.")],
+    partition: Annotated[int, typer.Argument(help="Its partition.")],
+    offset: Annotated[int, typer.Argument(help="Its offset.")],
+    form: _Form = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Show one dead letter, with the key and the value of the record.
+
+    **Examples**
+
+    ingestd dlq show /lake shop shop.public.orders 0 4711
+
+    ingestd dlq show /lake shop shop.public.orders 0 4711 --format hex
+    """
+    if form not in ("auto", "text", "hex"):
+        raise ConfigError(f"--format '{form}': there is auto, text and hex")
+    found = open_letters(warehouse, letters)
+    names = found.kept(tuple(name for name, _ in COLUMNS))
+    rows: list[dict[str, Any]] = []
+    for part in found.rows(LetterFilter(topic=topic), names):
+        here = (part.column("partition").to_numpy() == partition) & (
+            part.column("offset").to_numpy() == offset
+        )
+        mine = part.filter(pa.array(here))
+        marks = found.replays.marks(mine).tolist()
+        pairs = zip(mine.select(names).to_pylist(), marks, strict=True)
+        rows += [{**row, "replayed": mark} for row, mark in pairs]
+    if not rows:
+        raise ConfigError(f"{found.table.name} has no letter of {topic}/{partition} at {offset}")
+    documents = [_document(row, form) for row in rows]
+    if as_json:
+        print_json(documents)
+        return
+    for document in documents:
+        cells = [{"field": name, "content": value} for name, value in document.items()]
+        print_table(cells, ("field", "content"), none="")
+
+
+@dlq.command("replay")
+def replay(
+    warehouse: Warehouse,
+    letters: Letters,
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    to_topic: Target = None,
+    source: OfSource = None,
+    topic: OfTopic = None,
+    stage: OfStage = None,
+    reason: OfReason = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also letters that were replayed before.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Send the records of dead letters to their topic again, or to another one, as they were.
+
+    What was sent is noted in a table beside the letters, and the next replay leaves it out. A
+    record arrives behind the newer ones of its key. Headers go with it as far as they were kept:
+    where the data format reads them.
+
+    **Examples**
+
+    ingestd dlq replay /lake shop --config shop.yaml --reason unknown_schema --dry-run
+
+    ingestd dlq replay /lake shop --bootstrap broker-0:9092 --to-topic shop.mended
+    """
+    found = open_letters(warehouse, letters)
+    cluster = cluster_of(config, bootstrap)
+    wanted = LetterFilter(source, topic, stage, reason)
+    done = replay_all(found, wanted, cluster, to_topic, Replayed(again=again, dry_run=dry_run))
+    text = f"{found.table.name}: {done.sent} records sent to {to_topic or 'their topics'}"
+    text += f"; left out: {done.before} replayed before, {done.empty} without a record."
+    document = {"table": found.table.name, **done.document()}
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+@dlq.command("purge")
+def purge(
+    warehouse: Warehouse,
+    letters: Letters,
+    older: OlderThan = None,
+    source: OfSource = None,
+    topic: OfTopic = None,
+    stage: OfStage = None,
+    reason: OfReason = None,
+    replayed: Annotated[
+        bool, typer.Option("--replayed", help="Only letters that were replayed.")
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete dead letters, in one snapshot; older snapshots keep them until they expire.
+
+    A running pipeline may go on: what it adds meanwhile stays.
+
+    **Examples**
+
+    ingestd dlq purge /lake shop --older-than 30d --dry-run
+
+    ingestd dlq purge /lake shop --replayed
+    """
+    wanted = LetterFilter(source, topic, stage, reason, older_than(older))
+    if (wanted.takes_all and not replayed) != everything:
+        raise ConfigError("say which letters: by --older-than or another option, or by --all alone")
+    found = open_letters(warehouse, letters)
+
+    def doomed(rows: pa.Table) -> npt.NDArray[np.bool_]:
+        marks = wanted.marks(rows)
+        return marks & found.replays.marks(rows) if replayed else marks
+
+    gone = delete_rows(found.table, doomed, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
+    snapshot = gone.snapshot.id if gone.snapshot else None
+    text = f"{found.table.name}: {gone.rows} letters deleted from {gone.files} files"
+    text += f" by snapshot {snapshot}." if snapshot else "."
+    document = {"table": found.table.name, "letters": gone.rows, "snapshot": snapshot}
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+
+
+def _counted(rows: pa.Table) -> list[dict[str, Any]]:
+    """One row for each topic, stage and reason, the most frequent first."""
+    groups = rows.group_by(list(_GROUP)).aggregate(
+        [("offset", "count"), ("replayed", "sum"), ("timestamp", "min"), ("timestamp", "max")]
+    )
+    counted = groups.to_pylist()
+    counted.sort(key=lambda one: (-one["offset_count"], *(one[name] for name in _GROUP)))
+    return [
+        {
+            **{name: one[name] for name in _GROUP},
+            "letters": one["offset_count"],
+            "replayed": one["replayed_sum"],
+            "first": time_text(millis_of(one["timestamp_min"])),
+            "last": time_text(millis_of(one["timestamp_max"])),
+        }
+        for one in counted
+    ]
+
+
+def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
+    """A letter as it is printed: its time as a text, bytes as text or hex and which of the two."""
+    document = {**row, "timestamp": time_text(millis_of(row["timestamp"]))}
+    document["headers"] = {name: _shown(one, form)[0] for name, one in record_headers(row)} or None
+    for name in ("key", "value"):
+        document[name], document[f"{name}_is"] = _shown(row[name], form)
+    return document
+
+
+def _shown(content: bytes | None, form: str) -> tuple[str | None, str]:
+    """Bytes as they are printed, and what that is: null, text or hex."""
+    if content is None:
+        return None, "null"
+    if form != "hex":
+        try:
+            return content.decode(errors="strict" if form == "auto" else "backslashreplace"), "text"
+        except UnicodeDecodeError:
+            pass
+    return content.hex(), "hex"

@@ -1,0 +1,135 @@
+"""Sending the records of dead letters to Kafka again, and to which cluster."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import pyarrow as pa
+import typer
+
+from ingestd.cli.groups import now_ms
+from ingestd.cli.letters import DeadLetters, LetterFilter
+from ingestd.config.load import load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError
+from ingestd.ingest.letter_topic import record_headers
+from ingestd.ingest.replays import PLACE, Place
+from ingestd.kafka.producing import Outgoing, produce
+from ingestd.kafka.properties import KafkaSource
+
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="The pipeline's configuration, which knows the clusters."),
+]
+Bootstrap: TypeAlias = Annotated[
+    str | None, typer.Option("--bootstrap", help="Instead of --config: HOST:PORT,... of brokers.")
+]
+Target: TypeAlias = Annotated[
+    str | None, typer.Option("--to-topic", help="Another topic than the one they came from.")
+]
+_RECORD = ("key", "value", "headers")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The brokers of each source, or some that are for all of them."""
+
+    sources: Mapping[str, KafkaSource] = field(default_factory=dict)
+    bootstrap: str | None = None
+
+    def of(self, source: str) -> KafkaSource:
+        """The cluster of a source; ConfigError if the configuration has no such source."""
+        if self.bootstrap is not None:
+            return KafkaSource(source, (), properties={"bootstrap.servers": self.bootstrap})
+        if source not in self.sources:
+            raise ConfigError(
+                f"the configuration has no source '{source}', which letters came from; choose "
+                "others by --source, or give --bootstrap"
+            )
+        return self.sources[source]
+
+
+@dataclass(slots=True)
+class Replayed:
+    """How to replay, and what became of it: records sent by topic, letters left out."""
+
+    again: bool = False
+    dry_run: bool = False
+    before: int = 0
+    empty: int = 0
+    topics: Counter[str] = field(default_factory=Counter)
+    seen: set[Place] = field(default_factory=set)
+
+    @property
+    def sent(self) -> int:
+        """Records that were sent, or would be."""
+        return self.topics.total()
+
+    def document(self) -> dict[str, object]:
+        """What became of it, for programs."""
+        return {
+            "sent": self.sent,
+            "replayed_before": self.before,
+            "without_record": self.empty,
+            "topics": dict(sorted(self.topics.items())),
+        }
+
+
+def cluster_of(config: Path | None, bootstrap: str | None) -> Cluster:
+    """What the command line says of clusters; ConfigError unless it says it in one way."""
+    if (config is None) == (bootstrap is None):
+        raise ConfigError("say where to: give --config FILE or --bootstrap HOST:PORT")
+    if config is None:
+        return Cluster(bootstrap=bootstrap)
+    settings = pipeline_settings(load_config(config))
+    return Cluster({name: one.kafka for name, one in settings.sources.items()})
+
+
+def replay_all(
+    letters: DeadLetters,
+    wanted: LetterFilter,
+    cluster: Cluster,
+    to_topic: str | None,
+    replayed: Replayed,
+) -> Replayed:
+    """Send the records of the letters that are meant, and mark them, file by file.
+
+    Records go to the partition they came from, unless they go to another topic. Raises what
+    producing and committing raise: what was marked by then is not sent again.
+    """
+    for part in letters.rows(wanted, (*PLACE, *letters.kept(_RECORD))):
+        ordered = part.sort_by([(name, "ascending") for name in PLACE])
+        chosen = _chosen(letters, ordered, replayed)
+        for (source, topic), rows in chosen.items():
+            target = to_topic or topic
+            replayed.topics[target] += len(rows)
+            if replayed.dry_run:
+                continue
+            produce(cluster.of(source), target, (_message(row, to_topic) for row in rows))
+            letters.replays.mark(map(Place.of, rows), target, now_ms())
+    return replayed
+
+
+def _chosen(
+    letters: DeadLetters, rows: pa.Table, replayed: Replayed
+) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The rows to send by source and topic, each record once."""
+    chosen: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    marks = letters.replays.marks(rows).tolist()
+    for row, marked in zip(rows.to_pylist(), marks, strict=True):
+        place = Place.of(row)
+        if row["key"] is None and row["value"] is None:
+            replayed.empty += 1
+        elif marked and not replayed.again:
+            replayed.before += 1
+        elif place not in replayed.seen:
+            replayed.seen.add(place)
+            chosen.setdefault((place.source, place.topic), []).append(row)
+    return chosen
+
+
+def _message(row: Mapping[str, Any], to_topic: str | None) -> Outgoing:
+    partition = row["partition"] if to_topic is None else None
+    return Outgoing(row["key"], row["value"], record_headers(row), partition)

@@ -1,0 +1,52 @@
+"""Offsets of topic partitions as people write them: texts and maps in, offsets out.
+
+`shop.orders:0:42;shop.orders:1:300` names an offset for each topic partition. Flink's form for a
+single topic, `partition:0,offset:42;partition:1,offset:300`, is read, too.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ingestd.errors import ConfigError
+from ingestd.kafka.ranges import TopicOffsets
+
+_PLACE = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)[:/](?P<partition>\d+):(?P<offset>\d+)")
+_OF_ONE_TOPIC = re.compile(r"partition:(?P<partition>\d+),offset:(?P<offset>\d+)")
+_FORM = "write TOPIC:PARTITION:OFFSET with ';' between, such as shop.orders:0:42;shop.orders:1:7"
+
+
+def parse_positions(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
+    """Offsets by topic and partition; `topics` are those of the source, if they are listed.
+
+    Raises ConfigError for a text of another form, and for a topic partition that comes twice.
+    """
+    found: dict[str, dict[int, int]] = {}
+    for part in filter(None, (one.strip() for one in text.split(";"))):
+        topic, partition, offset = _parsed(part, topics)
+        if partition in found.setdefault(topic, {}):
+            raise ConfigError(f"'{text}' names partition {partition} of {topic} twice")
+        found[topic][partition] = offset
+    if not found:
+        raise ConfigError(f"'{text}' names no offset: {_FORM}")
+    return found
+
+
+def _parsed(part: str, topics: Sequence[str]) -> tuple[str, int, int]:
+    match = _PLACE.fullmatch(part)
+    if match:
+        return match["topic"], int(match["partition"]), int(match["offset"])
+    match = _OF_ONE_TOPIC.fullmatch(part.replace(" ", ""))
+    if match is None:
+        raise ConfigError(f"'{part}' is no place in a topic: {_FORM}")
+    if len(topics) != 1:
+        raise ConfigError(f"'{part}' does not say which topic it means: {_FORM}")
+    return topics[0], int(match["partition"]), int(match["offset"])
+
+
+def positions_text(document: Mapping[str, Mapping[str, object]]) -> str:
+    """The text of a map topic -> partition -> offset."""
+    return ";".join(
+        f"{topic}:{partition}:{offset}"
+        for topic, partitions in document.items()
+        for partition, offset in partitions.items()
+    )

@@ -1,0 +1,93 @@
+"""Messages into topics, all of them or an error: for dead letters and their way back.
+
+The producer is idempotent: what it tries again on its own is in the topic once. A caller that is
+run again sends again, so what arrives is at least once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from ingestd.errors import ConfigError, PolicyStopError, SourceError
+from ingestd.kafka.consumers import LOG
+from ingestd.kafka.properties import KafkaSource, producer_properties
+
+_FLUSH_SECONDS = 130.0
+"""More than `delivery.timeout.ms` of the client, after which every message is done with."""
+_ANY_PARTITION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message for a topic; without a partition its key says which, as Java's producer does."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+
+
+@dataclass(slots=True)
+class _Failures:
+    """What the brokers did not take."""
+
+    first: KafkaError | None = None
+    count: int = field(default=0)
+
+    def __call__(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self.first = self.first or error
+            self.count += 1
+
+
+def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
+    """Send messages to a topic of a source's cluster; how many there were, when all are written.
+
+    Raises SourceError if the brokers did not take all of them in time, PolicyStopError for a
+    message that is larger than the topic allows, ConfigError for properties that cannot be used.
+    """
+    failures, count = _Failures(), 0
+    where = f"topic {topic} at {source.bootstrap}"
+    try:
+        producer = Producer({**producer_properties(source)}, logger=LOG)
+        for one in messages:
+            _send(producer, topic, one, failures)
+            count += 1
+        left = producer.flush(_FLUSH_SECONDS)
+    except KafkaException as error:
+        _refuse(where, error.args[0])
+        raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
+    if failures.first is not None:
+        _refuse(where, failures.first)
+        raise SourceError(f"{where} did not take {failures.count} messages: {failures.first.str()}")
+    if left:
+        raise SourceError(f"{where} did not answer for {left} messages; is the broker up?")
+    return count
+
+
+def _send(producer: Producer, topic: str, one: Outgoing, failures: _Failures) -> None:
+    partition = _ANY_PARTITION if one.partition is None else one.partition
+    while True:
+        try:
+            producer.produce(
+                topic,
+                one.value,
+                one.key,
+                partition,
+                headers=list(one.headers),
+                on_delivery=failures,
+            )
+        except BufferError:  # the queue is full: wait for answers
+            producer.poll(1.0)
+        else:
+            producer.poll(0)
+            return
+
+
+def _refuse(where: str, error: KafkaError) -> None:
+    if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        raise PolicyStopError(
+            f"{where} does not take messages that large: raise max.message.bytes of the topic, or "
+            "lower processing.max-record-bytes"
+        )

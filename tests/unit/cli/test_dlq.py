@@ -1,0 +1,212 @@
+"""`ingestd dlq` on a table of dead letters; Kafka is a list."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ingestd.cdc.base import RecordChunk, Rejected
+from ingestd.cli import replaying
+from ingestd.errors import SourceError
+from ingestd.ingest.dead_letter import COLUMNS, DeadLetter, dead_letter_rows, dead_letter_schema
+from ingestd.kafka.producing import Outgoing
+from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.catalog.base import Identifier, load_catalog
+from ingestd.paimon.spec.binary_row import EMPTY_ROW
+from ingestd.paimon.table.commit import commit
+from ingestd.paimon.table.commit_message import ManifestCommittable
+from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.write import data_file_names, write_bucket
+from tests.support.command_line import run_command
+
+Capture = pytest.CaptureFixture[str]
+DAY = 86_400_000
+Sent = list[tuple[str, str, Outgoing]]
+
+
+def letter(offset: int, **changes: Any) -> DeadLetter:
+    fields: dict[str, Any] = {
+        "topic": "t", "partition": 0, "offset": offset, "timestamp": offset * DAY,
+        "stage": "decode", "reason": "not_json", "message": "why",
+        "key": b"k%d" % offset, "value": b"v%d" % offset, **changes,
+    }  # fmt: skip
+    return DeadLetter(Rejected(**fields))
+
+
+LETTERS = [
+    letter(1),
+    letter(2, stage="cast", reason="overflow"),
+    letter(3, value=b"\xff\x00", key=None),
+    letter(4, topic="u", partition=1),
+    letter(5, stage="fetch", reason="offset_gap", key=None, value=None, timestamp=-1),
+]
+
+
+def with_headers(letters: list[DeadLetter]) -> RecordChunk:
+    """The chunk that letters came in: the record at offset 2 has headers."""
+    offsets = np.array([one.rejected.offset for one in letters], np.int64)
+    headers: Any = [[("id", b"\x00\xff"), ("x", b"y")] if at == 2 else [] for at in offsets]
+    nothing: list[bytes | None] = [None] * len(letters)
+    return RecordChunk("t", 0, offsets, offsets, nothing, nothing, headers)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A warehouse with five letters in two commits."""
+    catalog = load_catalog("filesystem", str(tmp_path), {})
+    catalog.create_database("db")
+    identifier = Identifier("db", "ingestd_dead_letters")
+    catalog.create_table(identifier, dead_letter_schema(0))
+    table = catalog.get_table(identifier)
+    for number, part in enumerate((LETTERS[:3], LETTERS[3:])):
+        rows = dead_letter_rows("job", "src", part, with_headers(part))
+        rows = rows.select([name for name, _ in COLUMNS])
+        message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
+        committable = ManifestCommittable(number, (message,))
+        commit(table, "writer", committable, state=load_state(table), now_ms=0)
+    return tmp_path
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    """What would have been sent: brokers, topic, message."""
+    found: Sent = []
+
+    def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
+        some = [(source.bootstrap, topic, one) for one in messages]
+        found.extend(some)
+        return len(some)
+
+    monkeypatch.setattr(replaying, "produce", produce)
+    return found
+
+
+def shown(capsys: Capture, *arguments: object) -> Any:
+    done = run_command(capsys, "dlq", *arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def offsets(capsys: Capture, lake: Path) -> list[int]:
+    lines = run_command(capsys, "read", lake, "db.ingestd_dead_letters", "--columns", "offset")
+    return sorted(json.loads(line)["offset"] for line in lines.out.splitlines())
+
+
+def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Capture) -> None:
+    groups = shown(capsys, "ls", lake, "db")["groups"]
+    assert [(g["topic"], g["stage"], g["reason"], g["letters"]) for g in groups] == [
+        ("t", "decode", "not_json", 2),
+        ("t", "cast", "overflow", 1),
+        ("t", "fetch", "offset_gap", 1),
+        ("u", "decode", "not_json", 1),
+    ]
+    assert groups[0]["first"] == "1970-01-02T00:00:00.000Z"
+    assert groups[0]["last"] == "1970-01-04T00:00:00.000Z"
+    assert groups[2]["first"] is None
+    (only,) = shown(capsys, "ls", lake, "db.ingestd_dead_letters", "--topic", "u")["groups"]
+    assert only["letters"] == 1
+    assert "overflow" in run_command(capsys, "dlq", "ls", lake, "db").out
+    assert "no such letters" in run_command(capsys, "dlq", "ls", lake, "db", "--stage", "x").out
+
+
+def test_a_letter_is_shown_with_its_bytes_as_text_or_hex(lake: Path, capsys: Capture) -> None:
+    (one,) = shown(capsys, "show", lake, "db", "t", 0, 1)
+    assert (one["value"], one["value_is"], one["message"]) == ("v1", "text", "why")
+    assert one["headers"] is None
+    (one,) = shown(capsys, "show", lake, "db", "t", 0, 2)
+    assert one["headers"] == {"id": "00ff", "x": "y"}
+    (one,) = shown(capsys, "show", lake, "db", "t", 0, 3)
+    assert (one["value"], one["value_is"]) == ("ff00", "hex")
+    assert (one["key"], one["key_is"]) == (None, "null")
+    (one,) = shown(capsys, "show", lake, "db", "t", 0, 1, "--format", "hex")
+    assert (one["value"], one["value_is"]) == ("7631", "hex")
+    (one,) = shown(capsys, "show", lake, "db", "t", 0, 3, "--format", "text")
+    assert one["value"] == "\\xff\x00"
+    assert "why" in run_command(capsys, "dlq", "show", lake, "db", "t", 0, 1).out
+
+
+def test_a_letter_that_is_not_there_and_other_tables_are_refused(
+    lake: Path, capsys: Capture
+) -> None:
+    done = run_command(capsys, "dlq", "show", lake, "db", "t", 1, 1)
+    assert (done.code, "no letter of t/1 at 1" in done.err) == (2, True)
+    assert run_command(capsys, "dlq", "show", lake, "db", "t", 0, 1, "--format", "x").code == 2
+    assert run_command(capsys, "dlq", "ls", lake, "db.other").code == 2
+
+
+def test_a_replay_sends_each_record_once_and_again_only_when_asked(
+    lake: Path, capsys: Capture, sent: Sent
+) -> None:
+    to = ("replay", lake, "db", "--bootstrap", "b:1")
+    assert shown(capsys, *to, "--dry-run")["sent"] == 4
+    assert sent == []
+    done = shown(capsys, *to, "--topic", "t")
+    assert (done["sent"], done["without_record"], done["topics"]) == (3, 1, {"t": 3})
+    assert [(where, topic, one.key, one.value, one.partition) for where, topic, one in sent] == [
+        ("b:1", "t", b"k1", b"v1", 0),
+        ("b:1", "t", b"k2", b"v2", 0),
+        ("b:1", "t", None, b"\xff\x00", 0),
+    ]
+    assert [one.headers for _, _, one in sent] == [(), (("id", b"\x00\xff"), ("x", b"y")), ()]
+    done = shown(capsys, *to)
+    assert (done["sent"], done["replayed_before"], done["topics"]) == (1, 3, {"u": 1})
+    assert sent[3][2].partition == 1
+    assert shown(capsys, *to)["sent"] == 0
+    assert shown(capsys, *to, "--again", "--stage", "cast")["sent"] == 1
+    groups = shown(capsys, "ls", lake, "db")["groups"]
+    assert [(g["letters"], g["replayed"]) for g in groups] == [(2, 2), (1, 1), (1, 0), (1, 1)]
+
+
+def test_another_topic_chooses_partitions_by_key(lake: Path, capsys: Capture, sent: Sent) -> None:
+    shown(capsys, "replay", lake, "db", "--bootstrap", "b:1", "--to-topic", "mended")
+    assert {(topic, one.partition) for _, topic, one in sent} == {("mended", None)}
+
+
+def test_what_could_not_be_sent_is_not_marked(
+    lake: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> int:
+        raise SourceError("no broker")
+
+    monkeypatch.setattr(replaying, "produce", silent)
+    assert run_command(capsys, "dlq", "replay", lake, "db", "--bootstrap", "b:1").code == 3
+    assert shown(capsys, "replay", lake, "db", "--bootstrap", "b:1", "--dry-run")["sent"] == 4
+
+
+def test_a_configuration_knows_the_clusters_of_its_sources(
+    lake: Path, capsys: Capture, sent: Sent
+) -> None:
+    text = """
+    warehouse: {path: lake}
+    sources: {NAME: {kafka: {bootstrap.servers: "c:9"}, topics: [t], format: json}}
+    """
+    file = lake / "p.yaml"
+    file.write_text(text.replace("NAME", "src"))
+    assert shown(capsys, "replay", lake, "db", "--config", file, "--stage", "cast")["sent"] == 1
+    assert sent[0][0] == "c:9"
+    file.write_text(text.replace("NAME", "other"))
+    done = run_command(capsys, "dlq", "replay", lake, "db", "--config", file)
+    assert (done.code, "no source 'src'" in done.err) == (2, True)
+    assert run_command(capsys, "dlq", "replay", lake, "db").code == 2
+
+
+def test_a_purge_deletes_what_is_asked_for(lake: Path, capsys: Capture, sent: Sent) -> None:
+    assert shown(capsys, "purge", lake, "db", "--older-than", "1h", "--dry-run")["letters"] == 4
+    assert offsets(capsys, lake) == [1, 2, 3, 4, 5]
+    shown(capsys, "replay", lake, "db", "--bootstrap", "b:1", "--stage", "cast")
+    done = shown(capsys, "purge", lake, "db", "--replayed")
+    assert (done["letters"], done["snapshot"]) == (1, 3)
+    assert offsets(capsys, lake) == [1, 3, 4, 5]
+    shown(capsys, "purge", lake, "db", "--topic", "t", "--reason", "not_json")
+    assert offsets(capsys, lake) == [4, 5]
+    shown(capsys, "purge", lake, "db", "--all")
+    assert offsets(capsys, lake) == []
+
+
+def test_a_purge_wants_to_know_what(lake: Path, capsys: Capture) -> None:
+    for options in ((), ("--all", "--topic", "t"), ("--older-than", "soon")):
+        assert run_command(capsys, "dlq", "purge", lake, "db", *options).code == 2
+    assert offsets(capsys, lake) == [1, 2, 3, 4, 5]

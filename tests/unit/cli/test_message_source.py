@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from ingestd.cli.message_source import Reading, source_settings
+from ingestd.errors import ConfigError
+
+FILE = """
+warehouse: {path: lake}
+sources:
+  a:
+    kafka: {bootstrap.servers: "a:1", client.id: x}
+    topics: [one, two]
+    format: canal-json
+    type_mapping: [to-string]
+  b:
+    kafka: {bootstrap.servers: "b:1"}
+    topic-pattern: other.*
+    format: debezium-json
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "f.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_configuration_tells_how_its_source_is_read(config: Path) -> None:
+    found = source_settings(Reading(config), "two")
+    assert found.data_format == "canal-json"
+    assert found.kafka.name == "a"
+    assert found.kafka.topics == ("two",)
+    assert found.kafka.properties == {"bootstrap.servers": "a:1", "client.id": "x"}
+    assert found.format_settings.type_mapping == {"to-string"}
+
+
+def test_a_pattern_finds_its_topics(config: Path) -> None:
+    assert source_settings(Reading(config), "other.x").kafka.bootstrap == "b:1"
+
+
+def test_options_win_over_the_configuration(config: Path) -> None:
+    reading = Reading(config, "json", "c:1", ("client.id=y", "sasl.password=a=b"))
+    found = source_settings(reading, "one")
+    assert found.data_format == "json"
+    assert found.kafka.properties == {
+        "bootstrap.servers": "c:1",
+        "client.id": "y",
+        "sasl.password": "a=b",
+    }
+
+
+@pytest.mark.parametrize(("topic", "count"), [("nobody", "no source"), (None, "2 sources")])
+def test_a_topic_of_no_source_or_of_several_is_refused(
+    config: Path, topic: str | None, count: str
+) -> None:
+    with pytest.raises(ConfigError, match=count):
+        source_settings(Reading(config), topic)
+
+
+def test_a_secret_without_a_name_is_not_repeated() -> None:
+    with pytest.raises(ConfigError) as refused:
+        source_settings(Reading(None, "json", "a:1", ("=hunter2",)), "t")
+    assert "hunter2" not in refused.value.message
