@@ -10,13 +10,16 @@ from ingestd.cdc.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
 from ingestd.config.faults import Fault
 from ingestd.config.imagined_columns import imagined_columns, imagined_key
-from ingestd.config.model import CatalogSection, Config, SourceSection
+from ingestd.config.model import CatalogSection, Config
 from ingestd.config.registry_section import registry_settings
 from ingestd.config.shape import nearest
-from ingestd.config.table_sections import DefaultsSection, TableSection
+from ingestd.config.source_section import SourceSection, check_positions
+from ingestd.config.table_sections import TableSection, routing_of, settings_of
 from ingestd.errors import IngestdError
-from ingestd.ingest.context import RoutingConfig, TableSettings
+from ingestd.ingest.context import TableSettings
+from ingestd.ingest.evolution_policy import check_policy
 from ingestd.ingest.router import Router
+from ingestd.ingest.shape_settings import check_shape
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
@@ -67,6 +70,9 @@ class _Checks:
             self._add(("sources", name, "format"), problem)
         with self._at("sources", name, "type_mapping"):
             read_type_mapping(source.type_mapping, source.format)
+        for key in ("scan.startup.specific-offsets", "scan.bounded.specific-offsets"):
+            with self._at("sources", name, key):
+                check_positions(source, key)
         self._check_registry(name, source)
 
     def _check_registry(self, name: str, source: SourceSection) -> None:
@@ -104,7 +110,7 @@ class _Checks:
     def _check_routing(self) -> None:
         database = self._config.warehouse.database
         with self._at("routing"):
-            Router(routing_of(self._config), database)
+            Router(routing_of(self._config.routing), database)
         for source_table, target in self._config.routing.table_mapping.items():
             with self._at("routing", "table_mapping", source_table):
                 Identifier(database, target)
@@ -124,6 +130,8 @@ class _Checks:
         try:
             for name, data_type in settings.column_types.items():
                 refuse_unreadable(name, data_type)
+            check_shape(settings.shape, keys or ())
+            check_policy(settings.evolution)
             schema = new_schema(
                 list(columns.items()),
                 imagined_key(settings) if keys is None else keys,
@@ -149,28 +157,3 @@ def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
     for name in () if rest else ("uri", "warehouse", "token", "auth_file"):
         if getattr(catalog, name) is not None:
             yield name, "is for the metastore 'rest'"
-
-
-def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
-    """What a section says of one table, or of all of them."""
-    types = section.schema_.column_types if isinstance(section, TableSection) else {}
-    return TableSettings(
-        primary_keys=section.primary_keys,
-        partition_keys=section.partition_keys,
-        options=dict(section.options),
-        column_types=dict(types),
-    )
-
-
-def routing_of(config: Config) -> RoutingConfig:
-    """The routing as the router takes it."""
-    routing = config.routing
-    return RoutingConfig(
-        table_prefix=routing.table_prefix,
-        table_suffix=routing.table_suffix,
-        table_mapping=dict(routing.table_mapping),
-        including_tables=routing.including_tables,
-        excluding_tables=routing.excluding_tables,
-        merge_shards=routing.merge_shards,
-        unmatched=routing.unmatched,
-    )

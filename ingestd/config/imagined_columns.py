@@ -41,6 +41,7 @@ def imagined_columns(settings: TableSettings) -> dict[str, DataType]:
         *columns_named(settings.options),
         *settings.column_types,
     ]
+    names += sorted(settings.shape.added())
     found = {name: settings.column_types.get(name) or _imagined(settings, name) for name in names}
     return found or {UNKNOWN_KEY: _TEXT}
 
@@ -50,6 +51,9 @@ def _bucket_keys(settings: TableSettings) -> tuple[str, ...]:
 
 
 def _imagined(settings: TableSettings, name: str) -> DataType:
+    added = settings.shape.added_type(name)
+    if added is not None:
+        return added
     if name in (*settings.partition_keys, *_bucket_keys(settings), *(settings.primary_keys or ())):
         return _TEXT
     function = function_name(settings.options, name)

@@ -35,8 +35,13 @@ def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> Loa
     Nothing outside the file system is asked. Precedence: environment, file, default.
     """
     variables = os.environ if environ is None else environ
-    document = read_document(path)
-    folder = path.absolute().parent
+    return load_document(read_document(path), path.absolute().parent, variables)
+
+
+def load_document(
+    document: Document, folder: FilePath, variables: Mapping[str, str]
+) -> LoadedConfig:
+    """Check a configuration that was read, as `load_config` does; the document is changed."""
     shape = shape_of(Config)
     faults = apply_environment(document, shape, variables)
     tree, unresolved = resolve_references(document, variables, folder)
@@ -44,9 +49,9 @@ def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> Loa
     try:
         config = Config.model_validate(_without_nulls(tree))
     except ValidationError as error:
-        refuse(str(path), faults + faults_of(error, document, shape))
+        refuse(document.name, faults + faults_of(error, document, shape))
         raise
-    refuse(str(path), faults + check(config, document))
+    refuse(document.name, faults + check(config, document))
     return LoadedConfig(config, document, folder)
 
 

@@ -4,20 +4,18 @@ Keys exist only for what is honoured. Kafka client properties, Paimon table opti
 settings keep their own names and are handed on verbatim.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from ingestd.cdc.base import DATA_FORMATS
-from ingestd.config.registry_section import SchemaRegistrySection
+from ingestd.config.errors_section import ErrorsSection
 from ingestd.config.section import Section
+from ingestd.config.source_section import SourceSection
 from ingestd.config.table_sections import DefaultsSection, RoutingSection, TableSection
-from ingestd.config.values import Address, Duration, Name, Names, Size, TableName, Texts
-
-_FORMATS = ", ".join(f"`{name}`" for name in sorted(DATA_FORMATS))
+from ingestd.config.upkeep_sections import CompactionSection, ExpirySection
+from ingestd.config.values import Address, Duration, Name, Size, TableName, Texts
 
 
 class PipelineSection(Section):
@@ -40,8 +38,8 @@ class PipelineSection(Section):
     )
     commit_offsets_to_kafka: bool = Field(
         default=True,
-        description="Write Kafka's group offsets after the commit, for lag tools; they are never "
-        "read.",
+        description="Write Kafka's group offsets after the commit, for lag tools; only a first "
+        "start with `scan.startup.mode: group-offsets` reads them.",
     )
 
 
@@ -99,72 +97,6 @@ class WarehouseSection(Section):
     )
     catalog: CatalogSection = Field(
         default_factory=CatalogSection, description="How tables are found."
-    )
-
-
-class SourceSection(Section):
-    """Topics of one Kafka cluster that are read in one way."""
-
-    kafka: Texts = Field(
-        repr=False,
-        description="Properties of the Kafka client (librdkafka), verbatim; "
-        "`bootstrap.servers` is needed.",
-    )
-    format: str = Field(description=f"Data format of the messages: {_FORMATS}.")
-    type_mapping: Names = Field(
-        default=(),
-        alias="type_mapping",
-        description="Other types than usual, by the names of Paimon's CDC: `tinyint1-not-bool`, "
-        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (`canal-json`, whose "
-        "messages name types of MySQL), `to-string`, `decimal-no-change` (JSON formats); "
-        "`to-nullable` and `allow-non-string-to-string` ask for what happens anyway.",
-    )
-    topics: Names = Field(default=(), description="Names of the topics.")
-    topic_pattern: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Instead of `topics`: a regular expression for whole names; new topics join.",
-    )
-    topic_exclude: Names = Field(
-        default=(), description="Names of topics to leave out of `topic-pattern`."
-    )
-    schema_registry: SchemaRegistrySection = Field(
-        default_factory=SchemaRegistrySection,
-        description="Where schemas of messages are, for formats that need them.",
-    )
-    scan_startup_mode: Literal["earliest-offset", "latest-offset"] = Field(
-        default="earliest-offset",
-        alias="scan.startup.mode",
-        description="Where a pipeline starts that no table has heard of.",
-    )
-    on_offset_out_of_range: Literal["fail", "earliest", "latest"] = Field(
-        default="fail",
-        description="What happens when the log no longer has the offsets that come next; anything "
-        "but `fail` loses records and says so in the log.",
-    )
-    max_offsets_per_trigger: int = Field(
-        default=500_000, ge=1, description="Most offsets of this source in one micro-batch."
-    )
-
-    @model_validator(mode="after")
-    def _topics_in_one_way(self) -> Self:
-        if bool(self.topics) == bool(self.topic_pattern):
-            raise ValueError("give either 'topics' or 'topic-pattern'")
-        if self.topic_exclude and self.topic_pattern is None:
-            raise ValueError("'topic-exclude' goes with 'topic-pattern'")
-        try:
-            re.compile(self.topic_pattern or "")
-        except re.error as error:
-            raise ValueError(f"'topic-pattern' is no regular expression: {error}") from error
-        return self
-
-
-class ErrorsSection(Section):
-    """What becomes of records that cannot be used."""
-
-    dead_letter_table: TableName = Field(
-        default="ingestd_dead_letters",
-        description="Append table of the warehouse's database that keeps rejected records.",
     )
 
 
@@ -272,6 +204,12 @@ class Config(BaseSettings):
     )
     restart: RestartSection = Field(
         default_factory=RestartSection, description="How often a failed query is started again."
+    )
+    compaction: CompactionSection = Field(
+        default_factory=CompactionSection, description="Who compacts the tables."
+    )
+    expiry: ExpirySection = Field(
+        default_factory=ExpirySection, description="What becomes of old snapshots."
     )
     http: HttpSection = Field(default_factory=HttpSection, description="The pages of the daemon.")
     logging: LoggingSection = Field(default_factory=LoggingSection, description="Log lines.")

@@ -13,6 +13,8 @@ from ingestd.config.faults import Fault
 from ingestd.log import add_secrets, is_secret_name
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_OTHER_DOLLARS = ("routing", "rules")
+"""Where `${name}` is the group of a pattern."""
 _MAX_BYTES = 64 << 10
 
 
@@ -35,6 +37,8 @@ def resolve_references(
     faults: list[Fault] = []
 
     def replaced(tree: Tree, path: Path) -> Tree:
+        if path == _OTHER_DOLLARS:
+            return tree
         if isinstance(tree, dict):
             return {name: replaced(one, (*path, name)) for name, one in tree.items()}
         if isinstance(tree, list):

@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 
 from ingestd.cdc.type_mapping import read_type_mapping
-from ingestd.config.checks import routing_of, settings_of
 from ingestd.config.load import LoadedConfig
-from ingestd.config.model import CatalogSection, ProcessingSection, SourceSection
+from ingestd.config.model import CatalogSection, ProcessingSection
 from ingestd.config.registry_section import registered_formats
+from ingestd.config.source_section import SourceSection, positions_of
+from ingestd.config.table_sections import routing_of, settings_of
 from ingestd.ingest.context import SourceSettings
 from ingestd.ingest.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
@@ -34,7 +35,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         database=config.warehouse.database,
         checkpoint=_located(checkpoint, loaded.folder),
         sources={name: _source(name, one, loaded.folder) for name, one in config.sources.items()},
-        routing=routing_of(config),
+        routing=routing_of(config.routing),
         defaults=settings_of(config.defaults),
         tables={name: settings_of(one) for name, one in config.tables.items()},
         max_offsets_per_trigger={
@@ -42,6 +43,8 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         },
         trigger_seconds=pipeline.trigger,
         dead_letter_table=config.errors.dead_letter_table,
+        dead_letter_topic=config.errors.dead_letter_topic,
+        rejection_limits=config.errors.rejection_limits,
         limits=_limits(config.processing),
         spark=dict(config.spark),
         commit_group_offsets=pipeline.commit_offsets_to_kafka,
@@ -71,6 +74,11 @@ def _source(name: str, section: SourceSection, folder: FilePath) -> SourceSettin
         properties=dict(section.kafka),
         startup_mode=section.scan_startup_mode,
         on_offset_out_of_range=section.on_offset_out_of_range,
+        startup_timestamp=section.scan_startup_timestamp_millis,
+        startup_offsets=positions_of(section, section.scan_startup_specific_offsets),
+        bounded_mode=section.scan_bounded_mode,
+        bounded_timestamp=section.scan_bounded_timestamp_millis,
+        bounded_offsets=positions_of(section, section.scan_bounded_specific_offsets),
     )
     settings = replace(
         registered_formats(section.schema_registry, folder),

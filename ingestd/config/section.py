@@ -12,6 +12,10 @@ _NAMES_OF_PAIMON = frozenset(
         "including_tables",
         "excluding_tables",
         "merge_shards",
+        "including_dbs",
+        "excluding_dbs",
+        "table_prefix_db",
+        "table_suffix_db",
     }
 )
 """Keys that Paimon's own ingestion actions have too; they keep the names they have there."""

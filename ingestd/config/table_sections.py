@@ -1,15 +1,62 @@
 """The parts of the configuration that speak of tables: routing, defaults, and single tables."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ingestd.config.section import Section
-from ingestd.config.values import Keys, Names, Texts, TypeText
-from ingestd.ingest.context import RoutingConfig
+from ingestd.config.values import (
+    AsList,
+    Expressions,
+    Keys,
+    Metadata,
+    Names,
+    OptionalNames,
+    Texts,
+    TypeText,
+)
+from ingestd.ingest.computed_columns import FUNCTIONS, parse_computed
+from ingestd.ingest.context import RoutingConfig, TableSettings
+from ingestd.ingest.evolution_policy import EvolutionMode, EvolutionPolicy, RefusedChange
+from ingestd.ingest.metadata_columns import METADATA_TYPES
+from ingestd.ingest.routing_rules import RouteRule
+from ingestd.ingest.shape_settings import ShapeSettings
 
 _ROUTING = RoutingConfig()
+
+
+class MatchSection(Section):
+    """Regular expressions for whole names; all that are given must match."""
+
+    topic: str | None = Field(default=None, description="For the topic.")
+    database: str | None = Field(default=None, description="For the database.")
+    schema_: str | None = Field(default=None, alias="schema", description="For the schema.")
+    table: str | None = Field(default=None, description="For the table.")
+
+
+class RuleSection(Section):
+    """One rule of the routing; references are `$1`, `${name}`, or `${topic}` for a whole name."""
+
+    match: MatchSection = Field(description="Which source tables it is for.")
+    to: str | None = Field(
+        default=None,
+        description="Name of the target, with references to groups of the patterns; without it "
+        "the target is called as if there were no rules.",
+    )
+    add_columns: Texts = Field(
+        default={},
+        description="Text columns that tell the sources of a target apart, with what they hold: "
+        "texts with references.",
+    )
+    key_columns: Names = Field(
+        default=(),
+        description="Those of `add-columns` that stand before the message key in a primary key "
+        "that is taken from it.",
+    )
+    merge_shards: bool = Field(
+        default=False, description="Whether source tables may share a target by this rule."
+    )
 
 
 class RoutingSection(Section):
@@ -37,9 +84,73 @@ class RoutingSection(Section):
         description="Whether source tables of one name in several schemas or databases may share "
         "a target.",
     )
-    unmatched: Literal["skip", "fail"] = Field(
-        default=_ROUTING.unmatched, description="What happens to rows of tables that are left out."
+    unmatched: Literal["skip", "fail", "dead-letter"] = Field(
+        default=_ROUTING.unmatched,
+        description="What happens to rows of tables that are left out: they are counted, the "
+        "pipeline stops, or rows of tables that are not excluded by name become dead letters.",
     )
+    including_dbs: str = Field(
+        default=_ROUTING.including_dbs,
+        description="Regular expression for whole names of databases; what matches is taken.",
+    )
+    excluding_dbs: str = Field(
+        default=_ROUTING.excluding_dbs, description="The same for what is left out."
+    )
+    table_prefix_db: Texts = Field(
+        default={}, description="Database to a prefix that takes the place of `table_prefix`."
+    )
+    table_suffix_db: Texts = Field(
+        default={}, description="Database to a suffix that takes the place of `table_suffix`."
+    )
+    rules: Annotated[tuple[RuleSection, ...], AsList] = Field(
+        default=(),
+        description="Rules for the tables that are taken; the first that matches comes before "
+        "all naming above. `$1` and `${name}` are groups here, not values from elsewhere.",
+    )
+
+
+class FollowSection(Section):
+    """How far the schemas of tables follow their sources."""
+
+    evolution: EvolutionMode = Field(
+        default="evolve",
+        description="Which changes of a schema there may be: new columns and wider types, new "
+        "columns only, or none.",
+    )
+    on_refused_change: RefusedChange = Field(
+        default="fail",
+        description="What happens to values that no schema there may be has a place for: `fail` "
+        "stops the pipeline, `dead-letter` puts their records aside, and as well as that `ignore` "
+        "leaves out new columns, `string` makes text of a column that no type fits, `new-column` "
+        "gives it a neighbour, such as `total_string`.",
+    )
+
+
+class SchemaSection(Section):
+    """What is known of a table's columns beyond what messages say."""
+
+    evolution: EvolutionMode | None = Field(default=None, description="As in `defaults`.")
+    on_refused_change: RefusedChange | None = Field(default=None, description="As in `defaults`.")
+    column_types: Mapping[str, TypeText] = Field(
+        default={},
+        description="Column to Paimon type, such as `DECIMAL(12, 2)`; for what messages without "
+        "the schema envelope cannot tell.",
+    )
+    aliases: Texts = Field(
+        default={},
+        description="New name of a column to its old one: the table's column is renamed, and "
+        "values under either name go into it.",
+    )
+    drop: Names = Field(
+        default=(), description="Columns that are gone: they are dropped, and not taken any more."
+    )
+
+
+class SelectSection(Section):
+    """Which columns of the source a table has."""
+
+    include: OptionalNames = Field(default=None, description="Those to take; without it all.")
+    exclude: Names = Field(default=(), description="Those to leave out.")
 
 
 class DefaultsSection(Section):
@@ -52,15 +163,21 @@ class DefaultsSection(Section):
         "of columns.",
     )
     partition_keys: Names = Field(default=(), description="Columns that partition the table.")
-
-
-class SchemaSection(Section):
-    """What is known of a table's columns beyond what messages say."""
-
-    column_types: Mapping[str, TypeText] = Field(
+    computed_columns: Expressions = Field(
         default={},
-        description="Column to Paimon type, such as `DECIMAL(12, 2)`; for what messages without "
-        "the schema envelope cannot tell.",
+        description="Column to what it is computed by: one of "
+        f"{', '.join(f'`{name}`' for name in FUNCTIONS)} of another column. It may be a key.",
+    )
+    metadata_columns: Metadata = Field(
+        default=(),
+        description="Columns of where a record is from: "
+        f"{', '.join(f'`{name}`' for name in METADATA_TYPES)}.",
+    )
+    metadata_column_prefix: str = Field(
+        default="", description="Put before the names of metadata columns."
+    )
+    schema_: FollowSection = Field(
+        default_factory=FollowSection, alias="schema", description="How far schemas follow."
     )
 
 
@@ -72,6 +189,69 @@ class TableSection(Section):
     )
     primary_keys: Keys = Field(default=None, description="As in `defaults`.")
     partition_keys: Names = Field(default=(), description="As in `defaults`.")
+    computed_columns: Expressions = Field(
+        default={}, description="As in `defaults`, and beside the columns there."
+    )
+    metadata_columns: Metadata = Field(default=None, description="As in `defaults`.")
+    metadata_column_prefix: str | None = Field(default=None, description="As in `defaults`.")
+    select: SelectSection = Field(
+        default_factory=SelectSection, description="Which columns of the source there are."
+    )
     schema_: SchemaSection = Field(
         default_factory=SchemaSection, alias="schema", description="What is known of the columns."
+    )
+
+
+def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
+    """What a section says of one table, or of all of them."""
+    follow = section.schema_
+    own = follow if isinstance(follow, SchemaSection) else SchemaSection()
+    select = section.select if isinstance(section, TableSection) else SelectSection()
+    return TableSettings(
+        primary_keys=section.primary_keys,
+        partition_keys=section.partition_keys,
+        options=dict(section.options),
+        column_types=dict(own.column_types),
+        shape=ShapeSettings(
+            computed=tuple(parse_computed(*one) for one in section.computed_columns.items()),
+            metadata=section.metadata_columns,
+            metadata_prefix=section.metadata_column_prefix,
+            include=select.include,
+            exclude=select.exclude,
+        ),
+        evolution=EvolutionPolicy(
+            mode=follow.evolution,
+            on_refused=follow.on_refused_change,
+            aliases=dict(own.aliases),
+            drop=own.drop,
+        ),
+    )
+
+
+def routing_of(section: RoutingSection) -> RoutingConfig:
+    """The routing as the router takes it."""
+    return RoutingConfig(
+        table_prefix=section.table_prefix,
+        table_suffix=section.table_suffix,
+        table_prefix_db=dict(section.table_prefix_db),
+        table_suffix_db=dict(section.table_suffix_db),
+        table_mapping=dict(section.table_mapping),
+        including_tables=section.including_tables,
+        excluding_tables=section.excluding_tables,
+        including_dbs=section.including_dbs,
+        excluding_dbs=section.excluding_dbs,
+        merge_shards=section.merge_shards,
+        unmatched=section.unmatched,
+        rules=tuple(map(_rule_of, section.rules)),
+    )
+
+
+def _rule_of(section: RuleSection) -> RouteRule:
+    match = section.match.model_dump(by_alias=True, exclude_none=True)
+    return RouteRule(
+        match=match,
+        to=section.to,
+        add_columns=dict(section.add_columns),
+        key_columns=section.key_columns,
+        merge_shards=section.merge_shards,
     )

@@ -4,10 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from ingestd.config.units import format_duration, format_size, parse_duration, parse_size
 from ingestd.errors import IngestdError
+from ingestd.ingest.computed_columns import parse_computed
+from ingestd.ingest.metadata_columns import check_metadata
 from ingestd.paimon.spec.data_types import DataType, parse_type
 
 FROM_KEY = "from-key"
@@ -32,6 +34,35 @@ def _names(value: object) -> object:
         except ValueError as error:
             raise ValueError("neither a list nor names with commas between") from error
     return [one.strip() for one in value.split(",") if one.strip()]
+
+
+def _rules(value: object) -> object:
+    """A list of sections, or JSON of one, since an environment has only texts."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ValueError("must be a list; as a text it is JSON") from error
+
+
+def _computed(value: object) -> object:
+    """Expressions by column name, all of which must be understood."""
+    if isinstance(value, Mapping):
+        for name, text in value.items():
+            try:
+                parse_computed(str(name), str(text))
+            except IngestdError as error:
+                raise ValueError(error.message) from error
+    return value
+
+
+def _metadata(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    try:
+        check_metadata(names or ())
+    except IngestdError as error:
+        raise ValueError(error.message) from error
+    return names
 
 
 def _keys(value: object) -> object:
@@ -82,6 +113,10 @@ Duration = Annotated[
 ]
 Size = Annotated[int, BeforeValidator(_size), PlainSerializer(format_size, return_type=str)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+OptionalNames = Annotated[tuple[str, ...] | None, BeforeValidator(_names)]
+Metadata = Annotated[OptionalNames, AfterValidator(_metadata)]
+Expressions = Annotated[Mapping[str, str], BeforeValidator(_computed)]
+AsList = BeforeValidator(_rules)
 Keys = Annotated[tuple[str, ...] | None, BeforeValidator(_keys), PlainSerializer(_show_keys)]
 TypeText = Annotated[DataType, BeforeValidator(_data_type), PlainSerializer(str, return_type=str)]
 Address = Annotated[str, BeforeValidator(_address)]

@@ -7,6 +7,7 @@ its rows must still count in the order of the source.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -29,20 +30,29 @@ class Run:
 
 
 def runs(
-    blobs: Sequence[RowBlob], max_bytes: int, *, by_number: bool = False, whole: bool = False
+    blobs: Sequence[RowBlob],
+    max_bytes: int,
+    *,
+    by_number: bool = False,
+    whole: bool = False,
+    in_turn: bool = False,
 ) -> Iterator[Run]:
     """The rows of blobs in runs of about `max_bytes` at most, though at least one blob.
 
     Ranks order rows across runs; no run holds a rank twice. Rows of a table with left-out cells
     are one run, as an older value may be in any earlier row, and so are all rows with `whole`: for
     merges that may not leave out a row and take it in later. The rows of a run are in order, or
-    with `by_number` as they came where whoever takes them goes by their ranks alone.
+    with `by_number` as they came where whoever takes them goes by their ranks alone. With `in_turn`
+    no run has a row of lower rank than a run before it, whichever blobs that takes apart.
     """
     fills = any(
         name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
     )
     together, in_order = whole or fills, fills or not by_number
     ranks = arrival_ranks(blobs)
+    if in_turn and not together:
+        yield from _in_turn(blobs, ranks, max_bytes, in_order=in_order)
+        return
     held: list[int] = []
     size = 0
     for number, blob in enumerate(blobs):
@@ -53,6 +63,32 @@ def runs(
         size += blob.rows.nbytes
     if held:
         yield _run(blobs, ranks, held, in_order=in_order)
+
+
+def _in_turn(
+    blobs: Sequence[RowBlob], ranks: Sequence[Numbers], max_bytes: int, *, in_order: bool
+) -> Iterator[Run]:
+    rows = sum(len(rank) for rank in ranks)
+    if not rows:
+        return
+    size = sum(blob.rows.nbytes for blob in blobs)
+    count = max(1, min(rows, -(-size // max_bytes)))
+    borders = np.linspace(0, rows, count + 1).astype(np.int64)
+    for start, end in pairwise(borders.tolist()):
+        parts, part_ranks = [], []
+        for blob, rank in zip(blobs, ranks, strict=True):
+            mine = np.flatnonzero((rank >= start) & (rank < end))
+            if len(mine):
+                parts.append(RowBlob(blob.origin, _picked(blob.rows, mine)))
+                part_ranks.append(rank[mine])
+        yield _run(parts, part_ranks, list(range(len(parts))), in_order=in_order)
+
+
+def _picked(rows: pa.Table, places: Numbers) -> pa.Table:
+    first, count = int(places[0]), len(places)
+    if int(places[-1]) - first == count - 1:
+        return rows.slice(first, count)
+    return rows.take(places)
 
 
 def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
@@ -93,7 +129,7 @@ def _concatenated(parts: list[Numbers]) -> Numbers:
 
 
 def _run(
-    blobs: Sequence[RowBlob], ranks: list[Numbers], picked: list[int], *, in_order: bool
+    blobs: Sequence[RowBlob], ranks: Sequence[Numbers], picked: list[int], *, in_order: bool
 ) -> Run:
     topics: dict[tuple[str, str], int] = {}
     owners: list[int] = []

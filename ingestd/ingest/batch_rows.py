@@ -1,12 +1,13 @@
 """Parts of record chunks and change batches: which rows to keep, which records were rejected."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, Rejected
 from ingestd.ingest.conform import Failure
+from ingestd.ingest.router import Router
 
 Mask = npt.NDArray[np.bool_]
 
@@ -87,12 +88,20 @@ def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, lis
     return take_records(chunk, np.flatnonzero(sizes <= max_bytes)), rejected
 
 
-def rejected_of(
-    chunk: RecordChunk, offsets: npt.NDArray[np.int64], failure: Failure
-) -> Iterator[Rejected]:
-    """The records behind failing rows, each once; `offsets` are those of all rows."""
-    for offset in np.unique(offsets[failure.rows]).tolist():
-        yield _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)
+def judge_records(
+    chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
+) -> tuple[Mask, list[Rejected]]:
+    """Marks of the rows whose records are good, and the other records, each with its first failure.
+
+    `offsets` are those of all rows. A record that fails in one of its rows fails whole.
+    """
+    rejected: dict[int, Rejected] = {}
+    for failure in failures:
+        for offset in np.unique(offsets[failure.rows]).tolist():
+            if offset not in rejected:
+                index = int(np.searchsorted(chunk.offsets, offset))
+                rejected[offset] = _rejected(chunk, index, failure)
+    return ~np.isin(offsets, list(rejected)), list(rejected.values())
 
 
 def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> Rejected:
@@ -107,6 +116,16 @@ def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> Rejected:
         key=chunk.keys[index],
         value=chunk.values[index],
     )
+
+
+def rejected_unrouted(router: Router, chunk: RecordChunk, batch: ChangeBatch) -> list[Rejected]:
+    """The records of a batch that has no route, if they are not just to be left out."""
+    complaint = router.complaint(chunk.topic, batch.source)
+    if complaint is None:
+        return []
+    everything = np.ones(len(batch.offset), np.bool_)
+    failure = Failure(everything, "route", "no-route", complaint)
+    return judge_records(chunk, batch.offset, [failure])[1]
 
 
 def rejected_truncate(chunk: RecordChunk, offset: int) -> Rejected:

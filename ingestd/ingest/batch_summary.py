@@ -1,11 +1,14 @@
 """What the driver tells of its micro-batches: the listener, and the summary of a finished batch."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from ingestd.ingest.counts import Counts, RejectedSample
+from ingestd.ingest.table_work import TableGrowth
 from ingestd.kafka.ranges import OffsetRange, Offsets
+from ingestd.paimon.spec.schema import TableSchema
 
 CommitStatus = Literal["committed", "replayed", "empty"]
 
@@ -15,7 +18,8 @@ class TableCommit:
     """How a batch ended for one table, "database.table".
 
     `snapshot_id` is that of the snapshot which holds the batch, None if there is none; `attempts`
-    counts tries at publishing it; `seconds` the whole commit.
+    counts tries at publishing it; `seconds` the whole commit. `growth` is what upkeep wants to
+    know of it, None if nothing was committed.
     """
 
     table: str
@@ -23,6 +27,7 @@ class TableCommit:
     snapshot_id: int | None
     attempts: int
     seconds: float
+    growth: TableGrowth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,10 @@ class BatchSummary:
 class BatchListener(Protocol):
     """Hears of batches on the thread that runs them; must be quick and must not raise."""
 
+    def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
+        """A run begins with these tables, "database.table", which it has written before."""
+        ...
+
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """A batch over these ranges begins, for the first time or again."""
         ...
@@ -55,4 +64,9 @@ class BatchListener(Protocol):
 
     def batch_finished(self, summary: BatchSummary) -> None:
         """All commits of a batch have landed."""
+        ...
+
+    def between_batches(self, stopping: threading.Event) -> None:
+        """The next batch is planned when this returns; only here a listener may wait, for a
+        bounded time and not after `stopping` is set."""
         ...

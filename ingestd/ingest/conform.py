@@ -5,7 +5,7 @@ schema ought to grow by are reported instead of rows.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import numpy as np
@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 from ingestd.cdc.base import ChangeBatch
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
+from ingestd.ingest.evolution_policy import EvolutionPolicy, judge_growth
 from ingestd.ingest.row_groups import Values
 from ingestd.ingest.schema_evolution import columns_beyond
+from ingestd.ingest.value_casts import cast_values
 from ingestd.paimon.merge.merged_rows import Kinds, retractions
 from ingestd.paimon.merge.row_kinds import (
     NO_KIND,
@@ -28,16 +30,15 @@ from ingestd.paimon.merge.row_kinds import (
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
-    NESTED_ROOTS,
     DataField,
     DataType,
     RowKind,
 )
 from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
 from ingestd.paimon.spec.schema import TableSchema
-from ingestd.paimon.table.evolution import cast_array
 
 Mask = npt.NDArray[np.bool_]
+_FOLLOW = EvolutionPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +65,32 @@ class Conformed:
     failures: tuple[Failure, ...] = ()
 
 
-def conform(batch: ChangeBatch, schema: TableSchema, declared: Mapping[str, DataType]) -> Conformed:
+def conform(
+    batch: ChangeBatch,
+    schema: TableSchema,
+    declared: Mapping[str, DataType],
+    policy: EvolutionPolicy = _FOLLOW,
+) -> Conformed:
     """Rows of a batch as rows of a table with that schema.
 
-    `declared` are column types that the configuration fixes.
+    `declared` are column types that the configuration fixes; `policy` says how far the schema may
+    follow the batch. Without rows and without columns to grow by, the table has yet to follow what
+    the policy declares.
     """
     found = {name: declared.get(name, batch.types[name]) for name in batch.types}
-    beyond = {
-        name: data_type
-        for name, data_type in columns_beyond(schema, found).items()
-        if not _fits_by_value(batch, name, schema)
-    }
-    if beyond:
-        return Conformed(None, beyond)
+    verdict = judge_growth(schema, _beyond(batch, schema, found, policy), policy, found)
+    if not policy.is_settled(schema):
+        return Conformed(None, verdict.grow)
+    if verdict.moved:
+        return conform(_moved(batch, verdict.moved), schema, declared, policy)
+    if verdict.grow:
+        return Conformed(None, verdict.grow)
     retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
     columns: dict[str, Values] = {}
-    failures: list[Failure] = []
+    failures = list(_refused_columns(batch, schema, verdict.refused, policy, retracts))
     for target in schema.fields:
         column = _Column(batch, target, target.name in schema.primary_keys, retracts)
-        columns[target.name] = column.values()
+        columns[target.name] = column.values(verdict.refused.get(target.name))
         failures.extend(column.failures)
     rules = merge_rules(schema)
     kinds = _kinds(batch, columns, rules)
@@ -91,21 +99,66 @@ def conform(batch: ChangeBatch, schema: TableSchema, declared: Mapping[str, Data
     return Conformed(pa.table(columns), {}, tuple(failures))
 
 
-def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema) -> bool:
+def _beyond(
+    batch: ChangeBatch,
+    schema: TableSchema,
+    found: Mapping[str, DataType],
+    policy: EvolutionPolicy,
+) -> dict[str, DataType]:
+    """What the table lacks of the columns found, or holds with a type too narrow for the values."""
+    always = policy.mode not in (None, "evolve")
+    return {
+        name: data_type
+        for name, data_type in columns_beyond(schema, found).items()
+        if not _fits_by_value(batch, name, schema, always=always)
+    }
+
+
+def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always: bool) -> bool:
     """Whether the values fit although the type does not.
 
-    For text, as most sources do not tell lengths, and for keys, whose type cannot change.
+    For text, as most sources do not tell lengths, for keys, whose type cannot change, and
+    `always` in tables whose types may not.
     """
     if name not in schema.field_names:
         return False
     target = schema.field(name).type
-    if name not in (*schema.primary_keys, *schema.partition_keys):
+    if not always and name not in (*schema.primary_keys, *schema.partition_keys):
         both_text = {target.root, batch.types[name].root} <= CHARACTER_ROOTS
         if not both_text or target.root == "CHAR":
             return False
     values, failed = cast_values(batch.columns.column(name), batch.types[name], target)
     del values
     return not bool(failed.any())
+
+
+def _moved(batch: ChangeBatch, names: Mapping[str, str]) -> ChangeBatch:
+    """The batch with other names for some of its columns."""
+    return replace(
+        batch,
+        columns=batch.columns.rename_columns(
+            [names.get(name, name) for name in batch.columns.column_names]
+        ),
+        types={names.get(name, name): data_type for name, data_type in batch.types.items()},
+        unavailable={names.get(name, name): marks for name, marks in batch.unavailable.items()},
+    )
+
+
+def _refused_columns(
+    batch: ChangeBatch,
+    schema: TableSchema,
+    refused: Mapping[str, str],
+    policy: EvolutionPolicy,
+    retracts: Mask,
+) -> Iterator[Failure]:
+    """Rows that have a value in a column that the table is not to get."""
+    for name, why in refused.items():
+        if name in schema.field_names or policy.on_refused == "ignore":
+            continue
+        there = np.asarray(batch.columns.column(name).is_valid()) & ~retracts
+        if bool(there.any()):
+            message = f"column {name} ({batch.types[name]}) is refused: {why}"
+            yield Failure(there, "schema", "refused-change", message)
 
 
 def _kinds(batch: ChangeBatch, columns: Mapping[str, Values], rules: MergeRules) -> Kinds:
@@ -164,8 +217,11 @@ class _Column:
         self._is_key = is_key
         self._retracts = retracts
 
-    def values(self) -> Values:
-        """The values in the target's type; failing cells are null."""
+    def values(self, refused: str | None) -> Values:
+        """The values in the target's type; failing cells are null.
+
+        `refused` says why the table's type does not follow that of the values, None if it may.
+        """
         name, arrow_type = self._target.name, to_arrow_type(self._target.type)
         count = len(self._batch.offset)
         if name not in self._batch.types:
@@ -177,9 +233,10 @@ class _Column:
             # What a retraction says of other columns than the key is of no use to anybody.
             self._fail(
                 failed if self._is_key else failed & ~self._retracts,
-                "cast",
-                "cast",
-                f"column {name}: a value of {source} does not fit {self._target.type}",
+                "cast" if refused is None else "schema",
+                "cast" if refused is None else "refused-change",
+                f"column {name}: a value of {source} does not fit {self._target.type}"
+                + (f"; {refused}" if refused else ""),
             )
         if not self._target.type.nullable and values.null_count:
             values = self._without_nulls(values)
@@ -223,59 +280,3 @@ def _zero(arrow_type: pa.DataType) -> Values:
         width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
         return pa.scalar(0, width).cast(arrow_type)
     return pa.scalar(0).cast(arrow_type)
-
-
-def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:
-    """Values as another type, and marks of the rows whose value it cannot hold (null there)."""
-    arrow_type = to_arrow_type(target)
-    if column.type == arrow_type and not _may_be_too_long(source, target):
-        return column, np.zeros(len(column), np.bool_)
-    casts = [_cast_chunk(chunk, source, target, arrow_type) for chunk in column.chunks]
-    marks = [mark for _, mark in casts]
-    failed = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
-    return _chunked([values for values, _ in casts], arrow_type), failed
-
-
-def _chunked(chunks: list[Values], arrow_type: Values) -> Values:
-    return pa.chunked_array(chunks, arrow_type)
-
-
-def _may_be_too_long(source: DataType, target: DataType) -> bool:
-    return target.length is not None and source.length != target.length
-
-
-def _cast_chunk(
-    chunk: Values, source: DataType, target: DataType, arrow_type: pa.DataType
-) -> tuple[Values, Mask]:
-    try:
-        return _cast(chunk, source, target, arrow_type), np.zeros(len(chunk), np.bool_)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError):
-        if len(chunk) == 1:
-            return _nulls(1, arrow_type), np.ones(1, np.bool_)
-    # Halving finds a few bad values among many good ones in few casts.
-    half = len(chunk) // 2
-    left, left_failed = _cast_chunk(chunk.slice(0, half), source, target, arrow_type)
-    right, right_failed = _cast_chunk(chunk.slice(half), source, target, arrow_type)
-    return pa.concat_arrays([left, right]), np.concatenate([left_failed, right_failed])
-
-
-def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.DataType) -> Values:
-    if chunk.null_count == len(chunk):
-        return _nulls(len(chunk), arrow_type)
-    if target.root in NESTED_ROOTS:
-        return chunk.cast(arrow_type)
-    if target.root in CHARACTER_ROOTS:
-        texts: Values = cast_array(chunk, source, DataType("STRING"))
-        if target.length is not None and _longest(texts) > target.length:
-            raise pa.ArrowInvalid(f"longer than {target.length} characters")
-        return texts
-    if target.length is not None and _longest(chunk) > target.length:
-        raise pa.ArrowInvalid(f"longer than {target.length} bytes")
-    return pc.cast(chunk, arrow_type, safe=target.root not in ("FLOAT", "DOUBLE"))
-
-
-def _longest(values: Values) -> int:
-    """Characters of the longest text, or bytes of the longest binary value."""
-    is_text = pa.types.is_string(values.type)
-    lengths: Values = pc.utf8_length(values) if is_text else pc.binary_length(values)
-    return int(pc.max(lengths).as_py() or 0)

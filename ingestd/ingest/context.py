@@ -9,7 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.evolution_policy import EvolutionPolicy
+from ingestd.ingest.routing_rules import RouteRule
+from ingestd.ingest.shape_settings import ShapeSettings
 from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.index_entries import IndexEntries
@@ -49,16 +54,25 @@ class RoutingConfig:
     `database.schema.table`; excluding wins. `table_mapping` maps one of these forms (the longest
     one given counts) to a target name, which gets neither prefix nor suffix. Two source tables
     may share a target only by `table_mapping` or with `merge_shards`. `unmatched` says what
-    happens to rows of excluded tables: they are counted and left out, or the pipeline stops.
+    happens to rows of tables that are left out: they are counted, or the pipeline stops, or those
+    that are not excluded by name become dead letters.
+    Databases have patterns of their own, and prefixes and suffixes by database that take the place
+    of the general ones. The first of the `rules` that matches a table which is taken comes before
+    all naming.
     """
 
     table_prefix: str = ""
     table_suffix: str = ""
+    table_prefix_db: Mapping[str, str] = field(default_factory=dict)
+    table_suffix_db: Mapping[str, str] = field(default_factory=dict)
     table_mapping: Mapping[str, str] = field(default_factory=dict)
     including_tables: str = ".*"
     excluding_tables: str = f"{TEMPORARY_TABLES}|{SIGNAL_TABLES}"
+    including_dbs: str = ".*"
+    excluding_dbs: str = ""
     merge_shards: bool = False
-    unmatched: Literal["skip", "fail"] = "skip"
+    unmatched: Literal["skip", "fail", "dead-letter"] = "skip"
+    rules: tuple[RouteRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +81,22 @@ class TableSettings:
 
     `primary_keys` None takes the columns of the message key, an empty tuple makes an append
     table. `column_types` fixes the types of columns; other columns take what the source says.
+    `shape` says which columns there are beside the source's, `evolution` how far the schema may
+    follow it.
     """
 
     primary_keys: tuple[str, ...] | None = None
     partition_keys: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, DataType] = field(default_factory=dict)
+    shape: ShapeSettings = field(default_factory=ShapeSettings)
+    evolution: EvolutionPolicy = field(default_factory=EvolutionPolicy)
+
+    @property
+    def computed_key(self) -> tuple[str, ...]:
+        """Columns of the configured primary key that are computed from others."""
+        made = {one.name for one in self.shape.computed if one.source is not None}
+        return tuple(name for name in self.primary_keys or () if name in made)
 
     def over(self, defaults: "TableSettings") -> "TableSettings":
         """These settings, with the defaults where they are silent."""
@@ -83,6 +107,8 @@ class TableSettings:
             partition_keys=self.partition_keys or defaults.partition_keys,
             options={**defaults.options, **self.options},
             column_types={**defaults.column_types, **self.column_types},
+            shape=self.shape.over(defaults.shape),
+            evolution=self.evolution.over(defaults.evolution),
         )
 
 
@@ -92,7 +118,7 @@ class SourceSettings:
 
     kafka: KafkaSource
     data_format: str
-    format_settings: FormatSettings = FormatSettings()
+    format_settings: FormatSettings = field(default_factory=FormatSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +174,9 @@ class BatchContext:
     with `defaults`. `slots` is the number of tasks of the write stage. `dead_letters` is the
     identifier of the table of rejected records, which must be among `tables`.
     `max_run_bytes` bounds the rows of one table that a write task works on at a time,
-    `index_cache_bytes` the hash indexes that a worker keeps for later tasks.
+    `index_cache_bytes` the hash indexes that a worker keeps for later tasks. Rejected records go to
+    `dead_letter_topic` instead of the table if there is one; `lost` are ranges just before the
+    batch that the logs no longer had.
     """
 
     pipeline: str
@@ -166,11 +194,28 @@ class BatchContext:
     max_record_bytes: int = 16 << 20
     max_run_bytes: int = 64 << 20
     index_cache_bytes: int = 64 << 20
+    dead_letter_topic: str | None = None
+    lost: tuple[OffsetRange, ...] = ()
 
     @property
     def commit_user(self) -> str:
         """The commit user of the pipeline, which is part of some file names."""
         return commit_user(self.pipeline)
+
+    def refuse_as_target(self, table: str, feed: Feed) -> None:
+        """Raise SchemaConflictError for a source table on its way to the dead letters."""
+        if table == self.dead_letters:
+            raise SchemaConflictError(
+                f"{feed} is routed to {table}, which keeps the dead letters; give it another "
+                "target in routing.table_mapping"
+            )
+
+    def computes_keys(self) -> bool:
+        """Whether the key of some table is computed from other columns."""
+        found = (self.defaults, *self.settings.values())
+        if not any(one.shape.computed for one in found):
+            return False
+        return any(one.over(self.defaults).computed_key for one in found)
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Settings of a target table, defaults included."""

@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, shared_data_format
-from ingestd.errors import SchemaConflictError
 from ingestd.ingest.batch_rows import (
     drop_oversized,
     effective_positions,
-    rejected_of,
+    judge_records,
     rejected_truncate,
+    rejected_unrouted,
     select_rows,
 )
+from ingestd.ingest.before_images import wants_images
 from ingestd.ingest.blobs import (
     OFFSET,
     Blob,
@@ -29,15 +30,17 @@ from ingestd.ingest.blobs import (
     encode_void,
     split_by_slot,
 )
-from ingestd.ingest.conform import conform
+from ingestd.ingest.conform import Failure, conform
 from ingestd.ingest.context import BatchContext, Feed, TableContext
-from ingestd.ingest.dead_letter import DeadLetter, dead_letter_rows
+from ingestd.ingest.counts import TopicPartition
+from ingestd.ingest.dead_letter import DeadLetter, dead_letter_rows, gap_letter
 from ingestd.ingest.discovery import Discovery, KeptChunk, TableTruncate
 from ingestd.ingest.findings import Findings
 from ingestd.ingest.kept_chunks import Shelf, keep, leading, place_of, take
 from ingestd.ingest.known_columns import DeclaredColumns, TableColumns
 from ingestd.ingest.placement import place
 from ingestd.ingest.router import Router
+from ingestd.ingest.row_shape import Shapes
 from ingestd.kafka.fetch import fetch as fetch_records
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
@@ -75,6 +78,7 @@ def decode_ranges(
             max_records=context.max_chunk_records,
             max_bytes=context.max_chunk_bytes,
             headers=context.sources[wanted.source].format_settings.framing.needs_headers,
+            on_lost=task.lost.append,
         )
 
     task = _DecodeTask(context, task_index, shelf)
@@ -93,7 +97,10 @@ class _DecodeTask:
         self._shelf = shelf
         self._index = task_index
         self._router = Router(context.routing, context.database)
+        self._shapes = Shapes(context, self._router)
         self._findings = Findings()
+        self._images = wants_images(context)
+        self.lost: list[OffsetRange] = []
 
     def go_on(
         self, wanted: OffsetRange, kept: Sequence[KeptChunk]
@@ -104,16 +111,15 @@ class _DecodeTask:
             if batch is None:
                 break
             self._findings.note_kept(one)
-            yield from self._decode_batch(wanted.source, place_of(one), batch, [])
+            yield from self._decode_batch(wanted.source, place_of(one.where), batch, [])
             wanted = replace(wanted, start=one.until)
         return wanted
 
     def decode(self, wanted: OffsetRange, fetch: Fetch) -> Pairs:
         """Blobs of the records of a range."""
         settings, at = self._context.sources[wanted.source], wanted.start
-        data_format = shared_data_format(
-            settings.data_format, wanted.source, settings.format_settings
-        )
+        asked = replace(settings.format_settings, images=self._images)
+        data_format = shared_data_format(settings.data_format, wanted.source, asked)
         for chunk in fetch(settings.kafka, wanted):
             yield from self._decode_chunk(wanted.source, data_format, chunk, at)
             at = int(chunk.offsets[-1]) + 1
@@ -132,15 +138,16 @@ class _DecodeTask:
         for batch in decoded.batches:
             yield from self._decode_batch(source, chunk, batch, letters)
         yield from self._bury(source, chunk, letters)
-        if len(decoded.batches) == 1 and not oversized:
+        if len(decoded.batches) == 1 and not oversized and not self.lost:
             self._keep(source, chunk, decoded, start)
 
     def finish(self) -> Pairs:
-        """The task's report, and voids if the batch must run again."""
-        slots = self._context.slots
+        """Letters about gaps, the task's report, and voids if the batch must run again."""
+        for one in (*(self._context.lost if self._index == 0 else ()), *self.lost):
+            yield from self._bury_gap(one)
         if self._findings.runs_again:
-            yield from ((slot, encode_void()) for slot in range(slots))
-        yield self._index % slots, encode_report(self._findings.report())
+            yield from ((slot, encode_void()) for slot in range(self._context.slots))
+        yield self._index % self._context.slots, encode_report(self._findings.report())
 
     def _decode_batch(
         self, source: str, chunk: RecordChunk, batch: ChangeBatch, letters: list[DeadLetter]
@@ -148,30 +155,35 @@ class _DecodeTask:
         feed = Feed(source, *batch.source)
         table = self._router.route(chunk.topic, batch.source)
         if table is None:
-            self._findings.counts.skip("", "excluded", len(batch.offset))
+            unrouted = rejected_unrouted(self._router, chunk, batch)
+            letters += [DeadLetter(one) for one in unrouted]
+            self._findings.counts.skip("", "excluded", 0 if unrouted else len(batch.offset))
             return
         target = self._context.tables.get(table)
         if target is not None:
-            self._refuse_dead_letter_table(table, feed)
+            self._context.refuse_as_target(table, feed)
+            batch = self._shapes.as_wanted(chunk.topic, batch, target.table)
             batch = self._only_new(source, chunk, target, batch)
         if not len(batch.offset):
             return
         self._findings.note_source(table, feed, chunk.topic)
         self._findings.note_positions(table, batch)
+        batch, unmade = self._shapes.apply(source, chunk, batch, target)
         if target is None:
             self._discover(table, feed, chunk, batch, batch.types)
             return
-        rows = self._rows(target, feed, chunk, batch, letters)
+        rows = self._rows(target, feed, chunk, (batch, unmade), letters)
         if rows is not None and rows.num_rows:
             yield from self._hand_on(source, chunk, target, rows)
 
     def _keep(self, source: str, chunk: RecordChunk, decoded: Decoded, start: int) -> None:
         """Put a chunk on the shelf whose rows all wait for one table."""
-        table = self._router.route(chunk.topic, decoded.batches[0].source)
-        if table is None or table in self._context.tables:
-            return
-        kept = keep(self._shelf, source, table, start, chunk, decoded)
-        if kept is not None:
+        source_table = decoded.batches[0].source
+        table = self._router.route(chunk.topic, source_table)
+        shaped = self._shapes.of(chunk.topic, source_table) is not None
+        if table is None or shaped or table in self._context.tables:
+            return  # what a shape adds needs the records themselves
+        if (kept := keep(self._shelf, source, table, start, chunk, decoded)) is not None:
             self._findings.keep(kept)
 
     def _only_new(
@@ -195,27 +207,22 @@ class _DecodeTask:
         target: TableContext,
         feed: Feed,
         chunk: RecordChunk,
-        batch: ChangeBatch,
+        shaped: tuple[ChangeBatch, tuple[Failure, ...]],
         letters: list[DeadLetter],
     ) -> pa.Table | None:
         """The batch in the table's columns; None if the table must grow first."""
-        declared = self._context.settings_of(target.identifier).column_types
-        conformed = conform(batch, target.table.schema, declared)
+        batch, unmade = shaped
+        settings = self._context.settings_of(target.identifier)
+        types, policy = settings.column_types, settings.evolution
+        conformed = conform(batch, target.table.schema, types, policy)
         if conformed.rows is None:
             self._discover(target.identifier, feed, chunk, batch, conformed.beyond)
             return None
-        if not conformed.failures:
+        failures = (*unmade, *conformed.failures)
+        if not failures:
             return conformed.rows
-        failed = np.zeros(len(batch.offset), np.bool_)
-        seen: set[int] = set()
-        for failure in conformed.failures:
-            failed |= failure.rows
-            for one in rejected_of(chunk, batch.offset, failure):
-                if one.offset not in seen:
-                    letters.append(DeadLetter(one, target.identifier))
-                    seen.add(one.offset)
-        # A record that fails in one of its rows fails whole.
-        good = ~np.isin(batch.offset, batch.offset[failed])
+        good, rejected = judge_records(chunk, batch.offset, failures)
+        letters += [DeadLetter(one, target.identifier) for one in rejected]
         return conformed.rows.filter(good)
 
     def _hand_on(
@@ -237,16 +244,9 @@ class _DecodeTask:
         batch: ChangeBatch,
         columns: Mapping[str, DataType],
     ) -> None:
-        found = Discovery(
-            table=table,
-            feed=feed,
-            columns=dict(columns),
-            primary_keys=batch.primary_keys,
-            topic=chunk.topic,
-            partition=chunk.partition,
-            offset=int(batch.offset[0]),
-            fresh=table not in self._context.tables,
-        )
+        place = (chunk.topic, chunk.partition, int(batch.offset[0]))
+        fresh = table not in self._context.tables
+        found = Discovery(table, feed, dict(columns), batch.primary_keys, *place, fresh=fresh)
         self._findings.discoveries.add(found)
 
     def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
@@ -266,8 +266,7 @@ class _DecodeTask:
                 self._ask_for(table, Feed(source, *truncate.source), chunk, truncate.offset)
             if target is None:
                 continue
-            covered = target.covered_until(source, chunk.topic, chunk.partition)
-            if truncate.offset < covered:
+            if truncate.offset < target.covered_until(source, chunk.topic, chunk.partition):
                 continue
             if truncate.position is None or truncate.position < 0:
                 one = rejected_truncate(chunk, truncate.offset)
@@ -289,12 +288,13 @@ class _DecodeTask:
             return
         self._findings.note_rejected(source, new)
         self._findings.note_topic(target.identifier, source, chunk.topic)
-        rows = dead_letter_rows(self._context.pipeline, source, new)
+        rows = dead_letter_rows(self._context.pipeline, source, new, chunk)
         yield from self._hand_on(source, chunk, target, rows)
 
-    def _refuse_dead_letter_table(self, table: str, feed: Feed) -> None:
-        if table == self._context.dead_letters:
-            raise SchemaConflictError(
-                f"{feed} is routed to {table}, which keeps the dead letters; give it another "
-                "target in routing.table_mapping"
-            )
+    def _bury_gap(self, lost: OffsetRange) -> Pairs:
+        """A range that the log no longer had as a letter, but if there is one already."""
+        target = self._context.tables[self._context.dead_letters]
+        where = TopicPartition(lost.source, lost.topic, lost.partition)
+        if lost.start >= target.covered_until(*where):
+            self._findings.note_lost(lost)
+            yield from self._bury(lost.source, place_of(where), [gap_letter(lost)])

@@ -11,6 +11,7 @@ from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
 from ingestd.ingest.dead_letter import DeadLetter
 from ingestd.ingest.discovery import DiscoveryLog, KeptChunk, TableTruncate
+from ingestd.kafka.ranges import OffsetRange
 
 MAX_SAMPLES = 20
 """Rejected records whose coordinates a task reports; all of them are counted."""
@@ -76,6 +77,11 @@ class Findings:
             self.counts.rejected[letter.rejected.stage, letter.rejected.reason] += 1
         room = MAX_SAMPLES - len(self._samples)
         self._samples += [RejectedSample.of(source, one.rejected) for one in letters[:room]]
+
+    def note_lost(self, lost: OffsetRange) -> None:
+        """Count offsets that the log no longer had."""
+        where = TopicPartition(lost.source, lost.topic, lost.partition)
+        self.counts.lost[where] += lost.rows
 
     def report(self) -> Report:
         """All of it, as it travels."""

@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk
 from ingestd.ingest.batch_rows import record_sizes
+from ingestd.ingest.before_images import announced
 from ingestd.ingest.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, Blob
 from ingestd.ingest.conform import conform
 from ingestd.ingest.context import BatchContext
 from ingestd.ingest.counts import TopicPartition
 from ingestd.ingest.discovery import KeptChunk
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.table.changelog_write import writes_input
 
 LEAST_RECORDS = 1_000
 """A smaller chunk is decoded again sooner than kept and found."""
@@ -68,10 +70,10 @@ def keep(
     )
 
 
-def place_of(kept: KeptChunk) -> RecordChunk:
-    """A chunk of the same topic partition without records, for what asks where it was."""
+def place_of(where: TopicPartition) -> RecordChunk:
+    """A chunk of a topic partition without records, for what asks where it was."""
     none = np.zeros(0, np.int64)
-    return RecordChunk(kept.where.topic, kept.where.partition, none, none, [], [], None)
+    return RecordChunk(where.topic, where.partition, none, none, [], [], None)
 
 
 def leading(kept: Iterable[KeptChunk], wanted: OffsetRange) -> Iterator[KeptChunk]:
@@ -88,10 +90,12 @@ def take(shelf: Shelf | None, kept: KeptChunk, context: BatchContext) -> ChangeB
     """The rows of a kept chunk as decoding it again would give them; None if it has to be.
 
     That is when the table has another key or another type for one of its columns, a row does not
-    fit into the table, or the blob is not here.
+    fit into the table, nobody knew that rows before changes are wanted, or the blob is not here.
     """
     target = context.tables.get(kept.table)
     if shelf is None or target is None:
+        return None
+    if writes_input(target.table) and not announced(context):
         return None
     schema = target.table.schema
     columns = {column.name: column.type.as_nullable() for column in schema.fields}
@@ -101,7 +105,8 @@ def take(shelf: Shelf | None, kept: KeptChunk, context: BatchContext) -> ChangeB
     if blob is None:
         return None
     batch = _decode(kept, blob)
-    conformed = conform(batch, schema, context.settings_of(kept.table).column_types)
+    settings = context.settings_of(kept.table)
+    conformed = conform(batch, schema, settings.column_types, settings.evolution)
     return None if conformed.rows is None or conformed.failures else batch
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from ingestd.cdc.base import SourceTable
 from ingestd.ingest.context import BatchContext
 from ingestd.ingest.router import Router
+from ingestd.ingest.row_shape import row_shape
 from ingestd.paimon.spec.data_types import DataType
 
 ColumnTypes = Mapping[str, DataType]
@@ -25,12 +26,19 @@ class _ByRoute(Mapping[SourceTable, ColumnTypes]):
 
     def __getitem__(self, source_table: SourceTable) -> ColumnTypes:
         if source_table not in self._found:
-            table = self._router.route(self._topic, source_table)
-            self._found[source_table] = None if table is None else self._types(table)
+            self._found[source_table] = self._find(source_table)
         types = self._found[source_table]
         if types is None:
             raise KeyError(source_table)
         return types
+
+    def _find(self, source_table: SourceTable) -> ColumnTypes | None:
+        route = self._router.route_of(self._topic, source_table)
+        types = None if route is None else self._types(route.table)
+        if route is None or types is None:
+            return None
+        shape = row_shape(route, self._context.settings_of(route.table))
+        return types if shape is None else shape.as_in_source(types)
 
     def __iter__(self) -> Iterator[SourceTable]:
         """Source tables that the context's tables are known to be fed by."""

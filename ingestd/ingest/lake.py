@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ingestd.errors import FencedError
 from ingestd.ingest.context import BatchContext, Coverage
-from ingestd.ingest.dead_letter import dead_letter_schema
+from ingestd.ingest.dead_letter import columns_to_add, dead_letter_schema
 from ingestd.ingest.lake_table import LakeTable, mark_of, open_table, table_context
 from ingestd.ingest.mirror import (
     Mirror,
@@ -73,6 +73,9 @@ class Lake:
             if found.progress is not None or (self._mirror and name in self._mirror.tables):
                 self._take(name, found)
         self.ensure(self.dead_letters, dead_letter_schema(self._now_ms()))
+        missing = columns_to_add(self.tables[self.dead_letters].table.schema)
+        if missing:
+            self.alter(self.dead_letters, missing)
         epochs = [one.progress.epoch for one in self.tables.values() if one.progress]
         self.epoch = max(epochs, default=0) + 1
 
@@ -133,6 +136,7 @@ class Lake:
             routing=settings.routing,
             sources=settings.sources,
             dead_letters=self.dead_letters,
+            dead_letter_topic=settings.dead_letter_topic,
             slots=slots,
             defaults=settings.defaults,
             settings=settings.tables,

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings, commit_user
+from ingestd.ingest.dead_letter import DEAD_LETTER_TABLE
+from ingestd.ingest.rejection import RejectionLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class PipelineSettings:
     `checkpoint` is a directory; `warehouse` the root of the catalog, or of ingestd's own files
     where a server has the catalog; `catalog_options` have Paimon's names.
     `max_offsets_per_trigger` bounds the records of one source in one micro-batch;
-    `trigger_seconds` is the least time between the starts of two micro-batches.
+    `trigger_seconds` is the least time between the starts of two micro-batches. Rejected records
+    go to `dead_letter_topic` if there is one, else to `dead_letter_table`.
     """
 
     name: str
@@ -45,7 +48,9 @@ class PipelineSettings:
     tables: Mapping[str, TableSettings]
     max_offsets_per_trigger: Mapping[str, int]
     trigger_seconds: float = 1.0
-    dead_letter_table: str = "ingestd_dead_letters"
+    dead_letter_table: str = DEAD_LETTER_TABLE
+    dead_letter_topic: str | None = None
+    rejection_limits: RejectionLimits = field(default_factory=RejectionLimits)
     limits: BatchLimits = field(default_factory=BatchLimits)
     spark: Mapping[str, str] = field(default_factory=dict)
     commit_group_offsets: bool = True
@@ -55,3 +60,9 @@ class PipelineSettings:
     def commit_user(self) -> str:
         """The commit user of this pipeline in every table it writes; stable over restarts."""
         return commit_user(self.name)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether reading ends somewhere in every source, so that the pipeline ends by itself."""
+        bounded = [one.kafka.is_bounded for one in self.sources.values()]
+        return bool(bounded) and all(bounded)

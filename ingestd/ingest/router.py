@@ -6,23 +6,31 @@ source tables would meet in one target.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.context import Feed, RoutingConfig
+from ingestd.ingest.routing_rules import CompiledRule, Matched, sanitize
 
-_UNFIT = re.compile(r"[^\w-]")
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the rows of a source table go.
 
-def sanitize(name: str) -> str:
-    """A name that may be the directory of a table: other than letters, digits, - and _ give _."""
-    return _UNFIT.sub("_", name)
+    `table` is the target's identifier "database.table"; `columns` are text columns that the route
+    adds, with what they hold, and `key_columns` those of them that belong to the key.
+    """
+
+    table: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key_columns: tuple[str, ...] = ()
 
 
 class Router:
     """Finds target tables by the routing of a configuration; remembers what it found.
 
-    Raises ConfigError for a pattern that is no regular expression.
+    Raises ConfigError for a pattern that is no regular expression, or a rule that cannot be.
     """
 
     def __init__(self, routing: RoutingConfig, database: str) -> None:
@@ -30,51 +38,107 @@ class Router:
         self._database = database
         self._including = _pattern("including_tables", routing.including_tables)
         self._excluding = _pattern("excluding_tables", routing.excluding_tables)
-        self._known: dict[SourceTable, str | None] = {}
+        self._including_dbs = _pattern("including_dbs", routing.including_dbs)
+        self._excluding_dbs = _pattern("excluding_dbs", routing.excluding_dbs)
+        self._rules = _compiled(routing)
+        self._known: dict[tuple[str, SourceTable], Route | None] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
         """Identifier "database.table" of the target; None if the source table is left out.
 
         PolicyStopError if the configuration says so of source tables that are left out.
         """
-        if source_table not in self._known:
-            self._known[source_table] = self._find(topic, source_table)
-        return self._known[source_table]
+        found = self.route_of(topic, source_table)
+        return None if found is None else found.table
 
-    def _find(self, topic: str, source_table: SourceTable) -> str | None:
+    def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
+        """As `route`, with the columns that the route adds."""
+        key = (topic, source_table)
+        if key not in self._known:
+            self._known[key] = self._find(topic, source_table)
+        return self._known[key]
+
+    def complaint(self, topic: str, source_table: SourceTable) -> str | None:
+        """Why a source table without a route is one for the dead letters; None if it is not.
+
+        What the configuration excludes by name never is.
+        """
         forms = name_forms(source_table)
-        taken = any(self._including.fullmatch(form) for form in forms)
-        if not taken or any(self._excluding.fullmatch(form) for form in forms):
+        if self._routing.unmatched != "dead-letter" or self._excludes(source_table, forms):
+            return None
+        return (
+            f"topic {topic}: no route for table {forms[-1]}; change routing.including_tables or "
+            "including_dbs, or name it in the excluding ones"
+        )
+
+    def _find(self, topic: str, source_table: SourceTable) -> Route | None:
+        forms = name_forms(source_table)
+        if not self._takes(source_table, forms):
             if self._routing.unmatched == "fail":
                 raise PolicyStopError(
                     f"topic {topic}: no route for table {forms[-1]}; change routing "
                     "including_tables or excluding_tables, or set routing.unmatched to skip"
                 )
             return None
-        mapped = _mapped(self._routing.table_mapping, forms)
-        if mapped is None:
-            name = sanitize(source_table.table)
-            mapped = f"{self._routing.table_prefix}{name}{self._routing.table_suffix}"
-        return f"{self._database}.{mapped}"
+        matched = self._matched(topic, source_table)
+        name = matched.to if matched and matched.to else self._name(source_table, forms)
+        if matched is None:
+            return Route(f"{self._database}.{name}")
+        return Route(f"{self._database}.{name}", matched.columns, matched.rule.key_columns)
+
+    def _takes(self, source_table: SourceTable, forms: tuple[str, ...]) -> bool:
+        if not self._including_dbs.fullmatch(source_table.database or ""):
+            return False
+        taken = any(self._including.fullmatch(form) for form in forms)
+        return taken and not self._excludes(source_table, forms)
+
+    def _excludes(self, source_table: SourceTable, forms: tuple[str, ...]) -> bool:
+        """Whether a source table is named to be left out."""
+        database = source_table.database
+        if database and self._excluding_dbs.fullmatch(database):
+            return True
+        return any(self._excluding.fullmatch(form) for form in forms)
+
+    def _matched(self, topic: str, source_table: SourceTable) -> Matched | None:
+        """What the first rule that matches says."""
+        for rule in self._rules:
+            found = rule.match(topic, source_table)
+            if found is not None:
+                return found
+        return None
+
+    def _name(self, source_table: SourceTable, forms: tuple[str, ...]) -> str:
+        """The target's name as there were no rules."""
+        routing, database = self._routing, source_table.database or ""
+        mapped = _mapped(routing.table_mapping, forms)
+        if mapped is not None:
+            return mapped
+        prefix = routing.table_prefix_db.get(database, routing.table_prefix)
+        suffix = routing.table_suffix_db.get(database, routing.table_suffix)
+        return f"{prefix}{sanitize(source_table.table)}{suffix}"
 
 
 def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> None:
     """SchemaConflictError if several source tables meet in one target unintended.
 
-    Intended are those that the table mapping names, or all of them with `merge_shards`.
+    Intended are those that the table mapping names, or a rule with `merge_shards` matches, or all
+    of them with the routing's own `merge_shards`.
     """
     if len(feeds) < 2 or routing.merge_shards:
         return
+    rules = [rule for rule in _compiled(routing) if rule.merges]
     unnamed = [
         feed
         for feed in feeds
         if _mapped(routing.table_mapping, name_forms(feed.source_table)) is None
+        and not any(rule.may_match(feed.source_table) for rule in rules)
     ]
     if unnamed:
         raise SchemaConflictError(
             f"table {table} would take the rows of {', '.join(sorted(map(str, feeds)))}; give "
-            f"{min(map(str, unnamed))} a target of its own in routing.table_mapping (map all of "
-            "them to mix them on purpose), or set routing.merge_shards"
+            f"{min(map(str, unnamed))} a target of its own in routing.table_mapping or "
+            "routing.rules (map all of them to mix them on purpose), or set merge_shards there or "
+            "in routing"
         )
 
 
@@ -96,3 +160,9 @@ def _pattern(key: str, text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise ConfigError(f"routing.{key}: '{text}' is no regular expression: {error}") from error
+
+
+def _compiled(routing: RoutingConfig) -> tuple[CompiledRule, ...]:
+    return tuple(
+        CompiledRule(rule, f"routing.rules[{number}]") for number, rule in enumerate(routing.rules)
+    )

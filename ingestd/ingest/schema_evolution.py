@@ -1,7 +1,8 @@
 """What the tables must become so that a batch fits: findings of all tasks into schema changes.
 
 Types only grow: a column takes the narrowest type that holds old and new values, columns are
-added, nothing is dropped or renamed. One plan and one schema version per table and batch.
+added; they are renamed and dropped only by declaration. One plan and one schema version per table
+and batch. How far a schema may follow its source is for its policy to say.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,15 +11,24 @@ from dataclasses import dataclass, replace
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.context import BatchContext, TableSettings
 from ingestd.ingest.discovery import Discovery, in_order
+from ingestd.ingest.evolution_policy import EvolutionPolicy, refusal
 from ingestd.ingest.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import columns_named
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
-from ingestd.paimon.spec.schema_change import AddColumn, SchemaChange, UpdateColumnType
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import (
+    AddColumn,
+    DropColumn,
+    RenameColumn,
+    SchemaChange,
+    UpdateColumnType,
+)
 from ingestd.paimon.spec.type_casts import can_cast
 
 _ASSIGNERS = "dynamic-bucket.assigner-parallelism"
+_TEXT = DataType("STRING")
 _WIDENED_KEYS = frozenset({"TINYINT", "SMALLINT"})
 
 
@@ -61,14 +71,16 @@ def _new_table(
     columns: dict[str, DataType] = {}
     for one in found:
         for name, data_type in one.columns.items():
-            columns[name] = _together(table, name, columns.get(name), data_type, one)
+            known = columns.get(name)
+            columns[name] = _together(known, data_type, one, name, settings.evolution)
     keys = _primary_keys(settings, found)
     for name in columns:
         columns[name] = settings.column_types.get(name) or _key_type(columns[name], name in keys)
-    for name in columns_named(settings.options):
+    for name in (*columns_named(settings.options), *settings.shape.needed()):
         if name not in columns and name in settings.column_types:
-            # An option needs the column, although no message has shown it yet.
+            # The column is needed, although no message has shown it yet.
             columns[name] = settings.column_types[name]
+    _refuse_unfounded(table, settings, columns, found[0])
     missing = [name for name in (*keys, *settings.partition_keys) if name not in columns]
     if missing:
         raise SchemaConflictError(
@@ -120,22 +132,76 @@ def _options(
 def _changes(
     schema: TableSchema, table: str, found: list[Discovery], settings: TableSettings
 ) -> tuple[SchemaChange, ...]:
-    current = {column.name: column.type for column in schema.fields}
+    policy = settings.evolution
+    changes: list[SchemaChange] = [RenameColumn(*names) for names in policy.renames(schema)]
+    if changes:
+        schema = apply_changes(schema, changes, schema.time_millis)
+    dropped = list(policy.drops(schema))
+    changes += map(DropColumn, dropped)
+    current = {one.name: one.type for one in schema.fields if one.name not in dropped}
+    for name, data_type in _wanted(current, found, policy).items():
+        target = (settings.column_types.get(name) or data_type).as_nullable()
+        if name in current and target == current[name].as_nullable():
+            continue
+        if _is_refused(schema, table, name, target, policy, found):
+            continue
+        if name not in current:
+            changes.append(AddColumn(name, target))
+        else:
+            changes.append(UpdateColumnType(name, _keeping_nulls(target, current[name])))
+    return tuple(changes)
+
+
+def _wanted(
+    current: Mapping[str, DataType], found: list[Discovery], policy: EvolutionPolicy
+) -> dict[str, DataType]:
+    """The types that hold what all findings bring, by column."""
     wanted: dict[str, DataType] = {}
     for one in found:
         for name, data_type in one.columns.items():
             known = wanted.get(name) or current.get(name)
-            wanted[name] = _together(table, name, known, data_type, one)
-    changes: list[SchemaChange] = []
-    for name, data_type in wanted.items():
-        target = (settings.column_types.get(name) or data_type).as_nullable()
-        if name not in current:
-            changes.append(AddColumn(name, target))
-        elif target != current[name].as_nullable():
-            _refuse_key_change(schema, table, name, target, found)
-            _refuse_cast(schema, table, name, target, found)
-            changes.append(UpdateColumnType(name, _keeping_nulls(target, current[name])))
-    return tuple(changes)
+            wanted[name] = _together(known, data_type, one, name, policy)
+    return wanted
+
+
+def _is_refused(
+    schema: TableSchema,
+    table: str,
+    name: str,
+    target: DataType,
+    policy: EvolutionPolicy,
+    found: list[Discovery],
+) -> bool:
+    """Whether a change may not be; SchemaConflictError if the pipeline is to stop for it."""
+    if policy.on_refused == "string" and target.root == "STRING":
+        return False
+    why = refusal(schema, name, target, policy)
+    if why is None or not policy.fails:
+        return why is not None
+    if name in schema.field_names:
+        _refuse_key_change(schema, table, name, target, found)
+        _refuse_cast(schema, table, name, target, found)
+    source = next((one for one in found if name in one.columns), found[0])
+    raise SchemaConflictError(
+        f"table {table}: {source} brings column '{name}' as {target}, but {why}; let the schema "
+        "follow (schema.evolution), or say what to do with such records "
+        "(schema.on-refused-change)"
+    )
+
+
+def _refuse_unfounded(
+    table: str, settings: TableSettings, columns: Mapping[str, DataType], found: Discovery
+) -> None:
+    """SchemaConflictError for a computed column that is made from one that is not there."""
+    for column in settings.shape.computed:
+        source = column.source
+        if source is None or source in columns or not settings.shape.selects(source):
+            continue
+        raise SchemaConflictError(
+            f"table {table} cannot be created: {column} is made from column '{source}', which is "
+            f"not among the columns {sorted(columns)} of {found}; correct the expression, or give "
+            f"the type of '{source}' in schema.column-types if it is only absent so far"
+        )
 
 
 def _keeping_nulls(target: DataType, current: DataType) -> DataType:
@@ -171,18 +237,31 @@ def _refuse_cast(
 
 
 def _together(
-    table: str, name: str, known: DataType | None, found: DataType, where: Discovery
+    known: DataType | None,
+    found: DataType,
+    where: Discovery,
+    name: str,
+    policy: EvolutionPolicy,
 ) -> DataType:
+    """The type of a column for what is known of it and what was found.
+
+    Where no type holds both, the first one stays if the policy has a way for the other's values.
+    """
     if known is None:
         return found.as_nullable()
     merged = merge_types(known, found, fresh=where.fresh)
-    if merged is None:
-        raise SchemaConflictError(
-            f"table {table}: column '{name}' is {known.as_nullable()}, and {where} brings "
-            f"{found.as_nullable()}; no type holds both: fix the type in the table's "
-            "schema.column-types, or route the source table to another target"
-        )
-    return merged
+    if merged is not None:
+        return merged
+    if policy.on_refused == "string" and can_cast(known, _TEXT):
+        return _TEXT
+    if not policy.fails:
+        return known.as_nullable()
+    raise SchemaConflictError(
+        f"table {where.table}: column '{name}' is {known.as_nullable()}, and {where} brings "
+        f"{found.as_nullable()}; no type holds both: fix the type in the table's "
+        "schema.column-types, route the source table to another target, or say what to do with "
+        "such records (schema.on-refused-change)"
+    )
 
 
 def columns_beyond(schema: TableSchema, found: Mapping[str, DataType]) -> dict[str, DataType]:

@@ -23,6 +23,7 @@ from ingestd.ingest.blobs import (
 )
 from ingestd.ingest.context import BatchContext
 from ingestd.ingest.counts import Counts
+from ingestd.ingest.letter_topic import send_letters
 from ingestd.ingest.outcome import WriteOutcome
 from ingestd.ingest.placement import assigners_of, partition_values
 from ingestd.ingest.repeats import repeated_rows
@@ -34,6 +35,7 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner
+from ingestd.paimon.table.changelog_write import writes_input
 from ingestd.paimon.table.commit_message import CommitMessage
 from ingestd.paimon.table.cross_partition import CrossPartitionAssigner, PlacedRows
 from ingestd.paimon.table.cross_partition_keep import KEPT
@@ -53,10 +55,10 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     """Write the rows of all blobs of a task and hand on the reports among them.
 
     Rows get sequence numbers in the order in which they count. If a blob says that the batch will
-    run again, nothing is written.
+    run again, nothing is written. Dead letters may go to a topic at once.
 
     Raises what reading and writing the tables raises: StorageError, FormatError,
-    UnsupportedError.
+    UnsupportedError; SourceError and PolicyStopError where dead letters go to a topic.
     """
     CACHE.limit(context.index_cache_bytes)
     KEPT.limit(context.index_cache_bytes)
@@ -65,6 +67,9 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     if not received.void:
         for identifier, parts in received.rows.items():
+            if identifier == context.dead_letters and context.dead_letter_topic is not None:
+                send_letters(context, [part.rows for part in parts])
+                continue
             writer = _TableWriter(context, identifier, counts)
             written = writer.write(parts, context.max_run_bytes)
             if written:
@@ -93,7 +98,9 @@ class _TableWriter:
         by_number = bool(self._table.schema.primary_keys) and not waits
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
         whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
-        for run in runs(parts, max_run_bytes, by_number=by_number, whole=whole):
+        # A changelog is read file by file, so its files must tell of a key in their order.
+        in_turn = writes_input(self._table)
+        for run in runs(parts, max_run_bytes, by_number=by_number, whole=whole, in_turn=in_turn):
             rows = self._prepared(run)
             if rows.num_rows:
                 messages.extend(self._write_rows(rows))
@@ -102,8 +109,9 @@ class _TableWriter:
                 message = CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
                 messages.append(message)
         for message in messages:
-            self._counts.files[self._target.identifier] += len(message.new_files)
-            size = sum(file.file_size for file in message.new_files)
+            files = (*message.new_files, *message.changelog_files)
+            self._counts.files[self._target.identifier] += len(files)
+            size = sum(file.file_size for file in files)
             self._counts.file_bytes[self._target.identifier] += size
         return tuple(messages)
 

@@ -81,6 +81,29 @@ def test_many_bytes_make_several_runs_whose_ranks_keep_the_order() -> None:
     assert found == [[0, 2], [1, 3], [4], [5]]
 
 
+@pytest.mark.parametrize("max_bytes", [1, 60, 200, 1 << 20])
+def test_runs_in_turn_hold_the_ranks_one_after_another(max_bytes: int) -> None:
+    """Whatever blobs and topic partitions the rows are in."""
+    blobs = [
+        blob([3, 4, 5], positions=[30, 40, 50]),
+        blob([0, 2], positions=[1, 20]),
+        blob([1], positions=[10]),
+        blob([7, 8, 8, 9], partition=1, positions=[5, 35, 35, 45]),
+    ]
+    found = list(runs(receive(blobs).rows["lake.a"], max_bytes, by_number=True, in_turn=True))
+    ranks = [sorted(run.rows.column(RANK).to_pylist()) for run in found]
+    assert [rank for one in ranks for rank in one] == list(range(10))
+    assert (len(found) > 1) == (max_bytes < 1 << 20)
+    by_rank = sorted(
+        (rank, position)
+        for run in found
+        for rank, position in zip(
+            run.rows.column(RANK).to_pylist(), run.rows.column(POSITION).to_pylist(), strict=True
+        )
+    )
+    assert [position for _, position in by_rank] == [1, 5, 10, 20, 30, 35, 35, 40, 45, 50]
+
+
 def test_source_position_decides_between_partitions() -> None:
     blobs = [
         blob([10, 11, 12], 0, positions=[100, 300, 500]),

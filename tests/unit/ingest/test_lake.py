@@ -9,11 +9,12 @@ import pytest
 
 from ingestd.errors import FencedError
 from ingestd.ingest.context import RoutingConfig, TableSettings
+from ingestd.ingest.dead_letter import COLUMNS
 from ingestd.ingest.lake import Lake
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.ingest.progress import Step
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema, new_schema
@@ -152,3 +153,15 @@ def test_a_truncate_gives_tasks_an_empty_table(opened: Opened, schema: TableSche
     assert (plain.snapshot_id, plain.truncate_before, plain.position_reached) == (1, None, 5)
     assert (emptied.snapshot_id, emptied.truncate_before) == (None, 99)
     assert emptied.sequence_base == plain.sequence_base > 0
+
+
+def test_a_table_of_dead_letters_that_an_older_version_made_gets_its_new_columns(
+    opened: Opened, tmp_path: Path
+) -> None:
+    catalog = load_catalog("filesystem", str(tmp_path))
+    catalog.create_database("db")
+    old = new_schema(COLUMNS[:-1], (), (), {"bucket": "-1"}, 1)
+    name = "db.ingestd_dead_letters"
+    catalog.create_table(Identifier.parse(name), old)
+    assert opened().tables[name].table.schema.field_names == tuple(one for one, _ in COLUMNS)
+    assert opened().tables[name].table.schema.id == 1

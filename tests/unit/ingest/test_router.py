@@ -5,7 +5,8 @@ import pytest
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.context import Feed, RoutingConfig
-from ingestd.ingest.router import Router, check_sharing, sanitize
+from ingestd.ingest.router import Router, check_sharing
+from ingestd.ingest.routing_rules import sanitize
 
 ORDERS = SourceTable("db", "shop", "orders")
 

@@ -1,0 +1,50 @@
+"""The section on records that cannot be used: where they go, and how many are too many."""
+
+from pydantic import Field
+
+from ingestd.config.section import Section
+from ingestd.config.values import TableName
+from ingestd.ingest.dead_letter import DEAD_LETTER_TABLE
+from ingestd.ingest.rejection import RejectionLimits
+
+
+class ErrorsSection(Section):
+    """What becomes of records that cannot be used."""
+
+    dead_letter_table: TableName = Field(
+        default=DEAD_LETTER_TABLE,
+        description="Append table of the warehouse's database that keeps rejected records.",
+    )
+    dead_letter_topic: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9._-]+$",
+        max_length=249,
+        description="Kafka topic that gets rejected records in place of the table, in the cluster "
+        "they came from, at least once: headers say where each was.",
+    )
+    max_rejected_records: int | None = Field(
+        default=None,
+        ge=0,
+        description="More rejected records in one run stop the pipeline (exit code 5) before "
+        "anything of the batch is committed; without it any number is taken.",
+    )
+    max_rejected_ratio: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="A larger share of rejected records in the newest `rejected-window` stops the "
+        "pipeline (exit code 5) before anything of the batch is committed.",
+    )
+    rejected_window: int = Field(
+        default=10_000,
+        ge=1,
+        description="Records that `max-rejected-ratio` is a share of: the newest whole batches "
+        "that have as many. A run that has read fewer is judged as if it had.",
+    )
+
+    @property
+    def rejection_limits(self) -> RejectionLimits:
+        """The limits as the ingest side takes them."""
+        return RejectionLimits(
+            self.max_rejected_records, self.max_rejected_ratio, self.rejected_window
+        )

@@ -1,0 +1,154 @@
+"""The section of a source: which topics, in which format, from where to where."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from ingestd.cdc.base import DATA_FORMATS
+from ingestd.config.registry_section import SchemaRegistrySection
+from ingestd.config.section import Section
+from ingestd.config.values import Names, Texts
+from ingestd.errors import ConfigError
+from ingestd.kafka.positions import parse_positions, positions_text
+from ingestd.kafka.properties import BoundedMode, KafkaSource, StartupMode
+from ingestd.kafka.ranges import TopicOffsets
+
+_FORMATS = ", ".join(f"`{name}`" for name in sorted(DATA_FORMATS))
+_NEEDED = {"timestamp": "timestamp-millis", "specific-offsets": "specific-offsets"}
+"""What has to be given with a mode."""
+
+
+def _positions(value: object) -> object:
+    """A map topic -> partition -> offset as a text, which is the other form."""
+    if not isinstance(value, dict):
+        return value
+    if not all(isinstance(partitions, dict) for partitions in value.values()):
+        raise ValueError("a map of maps is needed: topic, then partition: offset")
+    return positions_text(value)
+
+
+Positions = Annotated[str | None, BeforeValidator(_positions)]
+
+
+class SourceSection(Section):
+    """Topics of one Kafka cluster that are read in one way."""
+
+    kafka: Texts = Field(
+        repr=False,
+        description="Properties of the Kafka client (librdkafka), verbatim; "
+        "`bootstrap.servers` is needed.",
+    )
+    format: str = Field(description=f"Data format of the messages: {_FORMATS}.")
+    type_mapping: Names = Field(
+        default=(),
+        alias="type_mapping",
+        description="Other types than usual, by the names of Paimon's CDC: `tinyint1-not-bool`, "
+        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (`canal-json`, whose "
+        "messages name types of MySQL), `to-string`, `decimal-no-change` (JSON formats); "
+        "`to-nullable` and `allow-non-string-to-string` ask for what happens anyway.",
+    )
+    topics: Names = Field(default=(), description="Names of the topics.")
+    topic_pattern: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Instead of `topics`: a regular expression for whole names; new topics join.",
+    )
+    topic_exclude: Names = Field(
+        default=(), description="Names of topics to leave out of `topic-pattern`."
+    )
+    schema_registry: SchemaRegistrySection = Field(
+        default_factory=SchemaRegistrySection,
+        description="Where schemas of messages are, for formats that need them.",
+    )
+    scan_startup_mode: StartupMode = Field(
+        default="earliest-offset",
+        alias="scan.startup.mode",
+        description="Where a pipeline starts that no table has heard of: `earliest-offset`, "
+        "`latest-offset`, `group-offsets` (of `kafka.group.id`), `timestamp` or "
+        "`specific-offsets`. Topics and partitions that appear later are read from their "
+        "beginning.",
+    )
+    scan_startup_timestamp_millis: int | None = Field(
+        default=None,
+        ge=0,
+        alias="scan.startup.timestamp-millis",
+        description="With `timestamp`: records that are not older, in milliseconds since 1970.",
+    )
+    scan_startup_specific_offsets: Positions = Field(
+        default=None,
+        alias="scan.startup.specific-offsets",
+        description="With `specific-offsets`: `TOPIC:PARTITION:OFFSET;...`, or the same as a map "
+        "of maps; partitions left out begin where their log begins.",
+    )
+    scan_bounded_mode: BoundedMode = Field(
+        default="unbounded",
+        alias="scan.bounded.mode",
+        description="Where reading ends: `unbounded`, `latest-offset` (of the start of the run), "
+        "`timestamp` or `specific-offsets`. When all sources have got there the pipeline ends "
+        "with exit code 0.",
+    )
+    scan_bounded_timestamp_millis: int | None = Field(
+        default=None,
+        ge=0,
+        alias="scan.bounded.timestamp-millis",
+        description="With `timestamp`: only records before the first one that is not older, in "
+        "milliseconds since 1970.",
+    )
+    scan_bounded_specific_offsets: Positions = Field(
+        default=None,
+        alias="scan.bounded.specific-offsets",
+        description="With `specific-offsets`: first offsets that are not read, as "
+        "`TOPIC:PARTITION:OFFSET;...` or a map of maps; they may lie ahead, and are waited for. "
+        "Partitions left out end where their log ends at the start of the run.",
+    )
+    on_offset_out_of_range: Literal["fail", "earliest", "latest"] = Field(
+        default="fail",
+        description="What happens when the log no longer has the offsets that come next; anything "
+        "but `fail` loses records and says so: in the log, as a metric and as a dead letter.",
+    )
+    max_offsets_per_trigger: int = Field(
+        default=500_000, ge=1, description="Most offsets of this source in one micro-batch."
+    )
+
+    @model_validator(mode="after")
+    def _topics_in_one_way(self) -> Self:
+        if bool(self.topics) == bool(self.topic_pattern):
+            raise ValueError("give either 'topics' or 'topic-pattern'")
+        if self.topic_exclude and self.topic_pattern is None:
+            raise ValueError("'topic-exclude' goes with 'topic-pattern'")
+        try:
+            re.compile(self.topic_pattern or "")
+        except re.error as error:
+            raise ValueError(f"'topic-pattern' is no regular expression: {error}") from error
+        return self
+
+    @model_validator(mode="after")
+    def _modes_with_what_they_need(self) -> Self:
+        for key in ("startup", "bounded"):
+            mode = getattr(self, f"scan_{key}_mode")
+            for name, ending in _NEEDED.items():
+                given = getattr(self, f"scan_{key}_{ending.replace('-', '_')}") is not None
+                if given != (mode == name):
+                    option, needs = f"'scan.{key}.{ending}'", f"'scan.{key}.mode: {name}'"
+                    raise ValueError(
+                        f"{option} goes with {needs}" if given else f"{needs} needs {option}"
+                    )
+        return self
+
+
+def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
+    """Offsets that are given as a text, none if nothing is. Raises ConfigError."""
+    return {} if text is None else parse_positions(text, section.topics)
+
+
+def check_positions(section: SourceSection, key: str) -> None:
+    """Raise ConfigError if offsets under a key have no sense, or are of topics not read."""
+    given = {
+        "scan.startup.specific-offsets": section.scan_startup_specific_offsets,
+        "scan.bounded.specific-offsets": section.scan_bounded_specific_offsets,
+    }
+    source = KafkaSource("", section.topics, section.topic_pattern, section.topic_exclude)
+    for topic in positions_of(section, given[key]):
+        if not source.selects(topic):
+            raise ConfigError(f"topic {topic} is none that the source reads")

@@ -1,0 +1,63 @@
+"""The parts of the configuration that speak of compaction and expiry beside the stream."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ingestd.config.section import Section
+from ingestd.config.values import Duration
+
+
+def _mode(value: object) -> object:
+    """YAML readers on the way, as that of Helm, make a truth value of a plain `off`."""
+    return "off" if str(value).lower() == "false" else value
+
+
+Mode = Annotated[Literal["background", "inline", "off"], BeforeValidator(_mode)]
+
+
+class CompactionSection(Section):
+    """Who compacts the tables of the pipeline, and how long ingest waits for it.
+
+    When a table is compacted is said by its own options (`num-sorted-run.compaction-trigger`); one
+    with `write-only` is left alone.
+    """
+
+    mode: Mode = Field(
+        default="background",
+        description="`background`: processes beside the stream compact what is due. `inline`: each "
+        "batch also waits for what it has triggered. `off`: somebody else compacts, as `ingestd "
+        "compact` on a schedule. Tables with the option `write-only` are left out of all of it.",
+    )
+    inline_budget: Duration = Field(
+        default=10.0,
+        description="Longest that a batch waits in the mode `inline`; what is not finished goes on "
+        "in the background.",
+    )
+    processes: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Tables that are compacted or expired at a time, each by a niced process.",
+    )
+    max_throttle: Duration = Field(
+        default=30.0,
+        description="Longest that ingest waits between two batches while a bucket has more sorted "
+        "runs than the table's `num-sorted-run.stop-trigger`; `0s` never waits.",
+    )
+
+
+class ExpirySection(Section):
+    """Whether what the options of the tables let go is deleted beside the stream."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Expire snapshots, changelogs, partitions and tags, and make the tags that are "
+        "due, as the options of each table say; not for tables with `write-only`.",
+    )
+    interval: Duration = Field(
+        default=60.0,
+        gt=0,
+        description="How often a table is looked at; up to an hour apart while nothing is "
+        "committed to it.",
+    )

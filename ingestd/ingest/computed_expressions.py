@@ -1,0 +1,61 @@
+"""Texts of computed columns as values: `function(argument, ...)`, with quotes where needed.
+
+An argument is a plain text up to the next comma that is in no parentheses, or stands in quotes:
+'a, b' is a text (a quote in it is written twice), "order no" the name of a column. Blanks around
+arguments do not count.
+"""
+
+import re
+from dataclasses import dataclass
+
+from ingestd.errors import ConfigError
+
+_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
+_PLAIN = r"""[^'",()]*(?:\([^()'"]*\)[^'",()]*)*?"""
+_ARGUMENT = re.compile(rf"""\s*(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|({_PLAIN}))\s*(?:,|$)""")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a function; arguments as texts, without their quotes."""
+
+    function: str
+    arguments: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_call(text: str) -> Call:
+    """The call that a text is; ConfigError if it is none."""
+    found = _CALL.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"'{text}' is no function(column, ...)")
+    return Call(found[1].lower(), _arguments(found[2], text), text.strip())
+
+
+def _arguments(inside: str, text: str) -> tuple[str, ...]:
+    if not inside.strip():
+        return ()
+    arguments: list[str] = []
+    at, more = 0, True
+    while more:
+        found = _ARGUMENT.match(inside, at)
+        if found is None:
+            raise ConfigError(
+                f"'{text}': what begins with '{inside[at:].strip()[:20]}' is no argument; put "
+                "texts with commas or quotes into single quotes, and write a quote in them twice"
+            )
+        quoted, name, plain = found.groups()
+        if plain is not None and not plain.strip():
+            raise ConfigError(f"'{text}': argument {len(arguments) + 1} is empty; '' is a text")
+        arguments.append(_unquoted(quoted, name, plain))
+        at, more = found.end(), found[0].endswith(",")
+    return tuple(arguments)
+
+
+def _unquoted(quoted: str | None, name: str | None, plain: str) -> str:
+    if quoted is not None:
+        return quoted.replace("''", "'")
+    return plain.strip() if name is None else name.replace('""', '"')

@@ -1,0 +1,151 @@
+"""Rules that route source tables by patterns, with what the patterns captured in the names.
+
+A rule matches when all of its patterns match the whole of their names; the first rule that matches
+counts. `$1` is the first group of all of them (topic, database, schema, table, in this order),
+`${name}` a named group, or else the whole topic, database, schema or table; `$$` is a dollar.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ingestd.cdc.base import SourceTable
+from ingestd.errors import ConfigError
+
+_UNFIT = re.compile(r"[^\w-]")
+_REFERENCE = re.compile(r"\$(?:(\$)|(\d+)|\{(\w+)\}|)")
+PARTS = ("topic", "database", "schema", "table")
+"""What a rule can have patterns for."""
+
+
+def sanitize(name: str) -> str:
+    """A name that may be the directory of a table: other than letters, digits, - and _ give _."""
+    return _UNFIT.sub("_", name)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRule:
+    """One rule: patterns, and what they lead to.
+
+    `match` has regular expressions for some of `PARTS`; a name that a source does not have is "".
+    `to` is the target's name (None: as without the rule), `add_columns` text columns with what
+    they hold in every row; those of `key_columns` stand before the message key in a key that is
+    taken from it. `merge_shards` lets source tables share a target by this rule.
+    """
+
+    match: Mapping[str, str] = field(default_factory=dict)
+    to: str | None = None
+    add_columns: Mapping[str, str] = field(default_factory=dict)
+    key_columns: tuple[str, ...] = ()
+    merge_shards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """What a rule says of one source table; `to` as in the rule, rendered."""
+
+    rule: RouteRule
+    to: str | None
+    columns: Mapping[str, str]
+
+
+class CompiledRule:
+    """A rule that is ready to match; `where` names it in messages.
+
+    ConfigError for patterns and references that cannot be.
+    """
+
+    def __init__(self, rule: RouteRule, where: str) -> None:
+        self._rule = rule
+        self._where = where
+        self._patterns = {part: self._compiled(part) for part in PARTS if part in rule.match}
+        self._check()
+
+    def _compiled(self, part: str) -> re.Pattern[str]:
+        text = self._rule.match[part]
+        try:
+            return re.compile(text)
+        except re.error as error:
+            problem = f"'{text}' is no regular expression: {error}"
+            raise ConfigError(f"{self._where}.match.{part}: {problem}") from error
+
+    def _check(self) -> None:
+        rule = self._rule
+        if not self._patterns:
+            raise ConfigError(f"{self._where}.match: give patterns for some of {', '.join(PARTS)}")
+        if rule.to is None and not (rule.add_columns or rule.merge_shards):
+            raise ConfigError(f"{self._where} does nothing; give 'to', 'add-columns' or the like")
+        strangers = sorted(set(rule.key_columns) - set(rule.add_columns))
+        if strangers:
+            raise ConfigError(f"{self._where}.key-columns: {strangers} are not in add-columns")
+        groups = dict.fromkeys(self._group_names(), "x")
+        if rule.to is not None:
+            name = self._rendered("to", rule.to, groups, sanitize)
+            if not name or name != sanitize(name):
+                raise ConfigError(f"{self._where}.to: '{rule.to}' gives no name of a table")
+        for column, text in rule.add_columns.items():
+            self._rendered(f"add-columns.{column}", text, groups, str)
+
+    def _group_names(self) -> list[str]:
+        """What references may name; a group may not be called as another or as a part."""
+        names = list(PARTS)
+        for pattern in self._patterns.values():
+            names += pattern.groupindex
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ConfigError(f"{self._where}.match: two groups are called '{twice[0]}'")
+        count = sum(pattern.groups for pattern in self._patterns.values())
+        return names + [str(number) for number in range(1, count + 1)]
+
+    def match(self, topic: str, source_table: SourceTable) -> Matched | None:
+        """What the rule says of a source table; None if it does not match."""
+        names = dict(zip(PARTS, (topic, *(part or "" for part in source_table)), strict=True))
+        groups = dict(names)
+        numbered: list[str | None] = []
+        for part, pattern in self._patterns.items():
+            found = pattern.fullmatch(names[part])
+            if found is None:
+                return None
+            numbered += found.groups()
+            groups.update({name: text or "" for name, text in found.groupdict().items()})
+        groups.update({str(number): text or "" for number, text in enumerate(numbered, 1)})
+        rule = self._rule
+        to = None if rule.to is None else self._rendered("to", rule.to, groups, sanitize)
+        if to == "":
+            raise ConfigError(f"{self._where}.to: '{rule.to}' gives no name for {source_table}")
+        columns = {
+            column: self._rendered(column, text, groups, str)
+            for column, text in rule.add_columns.items()
+        }
+        return Matched(rule, to, columns)
+
+    @property
+    def merges(self) -> bool:
+        """Whether source tables may share a target by this rule."""
+        return self._rule.merge_shards
+
+    def may_match(self, source_table: SourceTable) -> bool:
+        """Whether the rule matches the source table in some topic."""
+        names = dict(zip(PARTS[1:], (part or "" for part in source_table), strict=True))
+        return all(
+            pattern.fullmatch(names[part]) is not None
+            for part, pattern in self._patterns.items()
+            if part != "topic"
+        )
+
+    def _rendered(
+        self, key: str, text: str, groups: Mapping[str, str], fit: Callable[[str], str]
+    ) -> str:
+        def value(reference: re.Match[str]) -> str:
+            dollar, number, name = reference.groups()
+            if dollar:
+                return "$"
+            found = groups.get(number or name or "")
+            if found is None:
+                raise ConfigError(
+                    f"{self._where}.{key}: '{reference[0]}' is none of the groups "
+                    f"{', '.join(sorted(groups))}; write $$ for a dollar"
+                )
+            return fit(found)
+
+        return _REFERENCE.sub(value, text)
