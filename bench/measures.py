@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench import cluster, growth
-from bench.figures import Figures
+from bench.figures import Figures, snapshot, snapshot_files
 from bench.floors import all_cores, floors
 from bench.ingestd_run import run_ingestd
 from bench.journal import Record
@@ -190,6 +190,10 @@ def _written(session: Session, subject: str, task: Task, load: Load) -> Record:
         figures = PEER_RUNS[subject](task)
     rows = rows_read_by_java(task.warehouse, task.scratch)
     right = same_rows(rows, session.topics.expected(load))
+    if task.options.get("changelog-producer"):
+        snapshots = map(snapshot, snapshot_files(task.warehouse))
+        told = sum(int(one.get("changelogRecordCount") or 0) for one in snapshots)
+        more = {**more, "changelog_rows": told}
     return {**figures.document(), **more, "rows": rows.num_rows, "correct": right}
 
 

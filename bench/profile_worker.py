@@ -58,8 +58,8 @@ STEPS = (
     Step("ingestd.paimon.table.bucket_assigner:DynamicBucketAssigner.assign", "assign buckets"),
     Step("ingestd.paimon.table.bucket_assigner:DynamicBucketAssigner.prepare_commit", "hash index"),
     Step("ingestd.paimon.table.write:_prepare", "sort, merge"),
-    Step("ingestd.paimon.table.write:_append_meta", "statistics"),
-    Step("ingestd.paimon.table.write:_with_keys", "statistics"),
+    Step("ingestd.paimon.table.bucket_files:BucketFiles._meta", "statistics"),
+    Step("ingestd.paimon.table.bucket_files:BucketFiles._with_keys", "statistics"),
     Step("ingestd.paimon.format.parquet:write_file", "encode files"),
 )
 GENERATORS = (

@@ -53,8 +53,14 @@ RUNS = 5
 OPENED = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
 
 
-def make_table(warehouse: Path, rows: int, buckets: int) -> FileStoreTable:
-    """Write the five runs, one snapshot each."""
+def make_table(
+    warehouse: Path, keys: int, buckets: int, sizes: Sequence[int] = ()
+) -> FileStoreTable:
+    """Write the runs, one snapshot each: so many rows as `sizes` say, of keys chosen anew.
+
+    Without sizes there are the five that readers are measured with.
+    """
+    sizes = sizes or [keys, *[keys // 5] * (RUNS - 1)]
     typed = [(name, parse_type(text)) for name, text in COLUMNS.items()]
     schema = new_schema(typed, ["id"], [], {"bucket": str(buckets), "write-only": "true"}, 0)
     path, io = str(warehouse / "db.db" / "t"), LocalFileIO(sync=False)
@@ -62,8 +68,8 @@ def make_table(warehouse: Path, rows: int, buckets: int) -> FileStoreTable:
     table = FileStoreTable(path, schema, io, "db.t")
     random = np.random.default_rng(1)
     state, sequence = load_state(table), 0
-    for run in range(RUNS):
-        ids = random.permutation(rows)[: rows if run == 0 else rows // 5]
+    for run, size in enumerate(sizes):
+        ids = random.permutation(keys)[:size]
         part = _rows(ids, random, sequence)
         sequence += len(ids)
         owners, new_name = assign_fixed(table, part), data_file_names(table)

@@ -36,21 +36,22 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, s
         path = f"{prefix}{field.alias or field.validation_alias or name}"
         inner, named = section(field.annotation)
         if inner is not None:
-            yield from keys(inner, f"{path}.NAME." if named else f"{path}.")
+            yield from keys(inner, f"{path}{named}.")
         else:
             yield path, kind_of(field.annotation, field.metadata), default_of(field), text_of(field)
 
 
-def section(annotation: object) -> tuple[type[BaseModel] | None, bool]:
-    """The model inside an annotation, and whether it is a map of such models by name."""
+def section(annotation: object) -> tuple[type[BaseModel] | None, str]:
+    """The model inside an annotation, and what stands between: a name in a map, [] in a list."""
     for part in parts(annotation):
         if isinstance(part, type) and issubclass(part, BaseModel):
-            return part, False
-        if typing.get_origin(part) in {dict, Mapping} or typing.get_origin(part) is Mapping:
-            inner, _ = section(typing.get_args(part)[1])
+            return part, ""
+        origin = typing.get_origin(part)
+        if origin in {dict, Mapping, tuple}:
+            inner, _ = section(typing.get_args(part)[0 if origin is tuple else 1])
             if inner is not None:
-                return inner, True
-    return None, False
+                return inner, "[]" if origin is tuple else ".NAME"
+    return None, ""
 
 
 def parts(annotation: object) -> tuple[object, ...]:

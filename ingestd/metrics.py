@@ -35,6 +35,11 @@ SOURCE_CONTROL = Counter(
     "ingestd_source_control_records",
     "Records understood that carry no row: heartbeats, tombstones, transaction marks.",
 )
+SOURCE_GAP = Counter(
+    "ingestd_source_offset_gap_records",
+    "Records (at most) that the log no longer had when they were to be read.",
+    ["source", "topic"],
+)
 SOURCE_POSITION = Gauge(
     "ingestd_source_position_offset",
     "Next offset to read: everything before it is in the tables.",
@@ -67,7 +72,7 @@ SKIPPED_ROWS = Counter(
 )
 DEAD_LETTERS = Counter(
     "ingestd_dead_letters",
-    "Records that could not be used and are kept in the table of dead letters.",
+    "Records that could not be used, kept as dead letters; one for each gap in a log, too.",
     ["stage", "reason"],
 )
 
@@ -99,6 +104,40 @@ LAST_COMMIT = Gauge(
 SNAPSHOT_ID = Gauge("ingestd_snapshot_id", "Newest snapshot of ours in a table.", ["table"])
 FILES_WRITTEN = Counter("ingestd_files_written", "Data files written.", ["table"])
 FILE_BYTES_WRITTEN = Counter("ingestd_file_bytes_written", "Bytes of data files.", ["table"])
+
+COMPACTIONS = Counter(
+    "ingestd_compactions",
+    "Compactions by result: compacted, nothing (no trigger asked), lost (to others), failed.",
+    ["table", "result"],
+)
+COMPACTION_SECONDS = Histogram(
+    "ingestd_compaction_seconds", "Compactions of one table.", ["table"], buckets=_BATCH_BUCKETS
+)
+COMPACTION_INPUT = Counter(
+    "ingestd_compaction_input_bytes", "Bytes of data files that compactions read.", ["table"]
+)
+COMPACTION_OUTPUT = Counter(
+    "ingestd_compaction_output_bytes",
+    "Bytes of files that compactions wrote; by those of data files written, the amplification.",
+    ["table"],
+)
+LEVEL_0_FILES = Gauge(
+    "ingestd_level0_files", "Files that no compaction has looked into yet.", ["table"]
+)
+SORTED_RUNS = Gauge(
+    "ingestd_sorted_runs", "Sorted runs in the bucket of a table that has most.", ["table"]
+)
+SNAPSHOTS_EXPIRED = Counter("ingestd_snapshots_expired", "Snapshots that expired.", ["table"])
+FILES_EXPIRED = Counter(
+    "ingestd_files_expired", "Files deleted with expired snapshots and changelogs.", ["table"]
+)
+EXPIRY_FAILURES = Counter("ingestd_expiry_failures", "Expiries that failed.", ["table"])
+THROTTLED_SECONDS = Counter(
+    "ingestd_throttled_seconds",
+    "Time that ingest waited for compactions: for a bucket above the stop trigger (sorted-runs), "
+    "or in the mode inline (inline).",
+    ["cause"],
+)
 
 
 def record_build(version: str) -> None:
@@ -133,6 +172,11 @@ def record_read(source: str, topic: str, records: int, size: int) -> None:
 def record_control(records: int) -> None:
     """Records without rows were read."""
     SOURCE_CONTROL.inc(records)
+
+
+def record_gap(source: str, topic: str, records: int) -> None:
+    """At most so many records of a topic were lost before they could be read."""
+    SOURCE_GAP.labels(source, topic).inc(records)
 
 
 def record_rows(table: str, kind: str, rows: int) -> None:
@@ -179,6 +223,41 @@ def record_snapshot(table: str, snapshot_id: int, time_seconds: float) -> None:
     """A table got a snapshot at this time (seconds since 1970)."""
     SNAPSHOT_ID.labels(table).set(snapshot_id)
     LAST_COMMIT.labels(table).set(time_seconds)
+
+
+def record_compaction(table: str, result: str, seconds: float | None) -> None:
+    """A compaction of a table ended, after so long (None: not known)."""
+    COMPACTIONS.labels(table, result).inc()
+    if seconds is not None:
+        COMPACTION_SECONDS.labels(table).observe(seconds)
+
+
+def record_compacted_bytes(table: str, read: int, written: int) -> None:
+    """A compaction read and wrote so many bytes of files."""
+    COMPACTION_INPUT.labels(table).inc(read)
+    COMPACTION_OUTPUT.labels(table).inc(written)
+
+
+def record_standing(table: str, level_0: int, runs: int) -> None:
+    """A table has so many files of level 0, and its fullest bucket so many sorted runs."""
+    LEVEL_0_FILES.labels(table).set(level_0)
+    SORTED_RUNS.labels(table).set(runs)
+
+
+def record_expiry(table: str, snapshots: int, files: int) -> None:
+    """Snapshots expired, and files with them."""
+    SNAPSHOTS_EXPIRED.labels(table).inc(snapshots)
+    FILES_EXPIRED.labels(table).inc(files)
+
+
+def record_expiry_failure(table: str) -> None:
+    """An expiry of a table failed."""
+    EXPIRY_FAILURES.labels(table).inc()
+
+
+def record_throttled(cause: str, seconds: float) -> None:
+    """Ingest waited for so long."""
+    THROTTLED_SECONDS.labels(cause).inc(seconds)
 
 
 def record_reachable(source: str, *, reachable: bool) -> None:

@@ -1,16 +1,19 @@
 """What a batch leaves behind on the driver: metrics, status, and one line in the log."""
 
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ingestd import metrics
 from ingestd.daemon.status import Status
+from ingestd.daemon.upkeep import Upkeep
 from ingestd.ingest.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import bind_thread
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.schema import TableSchema
 
 _LOG = logging.getLogger(__name__)
 TOTAL = "total"
@@ -25,12 +28,20 @@ class BatchLog:
         succeeded: Callable[[], None],
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
+        *,
+        upkeep: Upkeep | None = None,
     ) -> None:
         self._status = status
+        self._upkeep = upkeep
         self._succeeded = succeeded
         self._clock = clock
         self._ticks = ticks
         self._begun = ticks()
+
+    def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
+        """Upkeep has them from now on."""
+        if self._upkeep is not None:
+            self._upkeep.opened(tables)
 
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """Remember when it began; its id is on every line that this thread logs."""
@@ -56,10 +67,17 @@ class BatchLog:
                 metrics.record_phase(phase, spent)
         metrics.record_batch(summary.batch_id, seconds, now)
         self._status.batch_finished(summary)
+        if self._upkeep is not None:
+            self._upkeep.committed(summary.commits)
         self._succeeded()
         _log_rejected(summary)
         _log_batch(summary, seconds)
         bind_thread(batch_id=None)
+
+    def between_batches(self, stopping: threading.Event) -> None:
+        """Wait where upkeep wants ingest to."""
+        if self._upkeep is not None:
+            self._upkeep.between_batches(stopping)
 
 
 def _count(counts: Counts) -> None:
@@ -71,6 +89,8 @@ def _count(counts: Counts) -> None:
     for (source, topic), (records, size) in read.items():
         metrics.record_read(source, topic, records, size)
     metrics.record_control(counts.control)
+    for place, records in counts.lost.items():
+        metrics.record_gap(place.source, place.topic, records)
     for (table, kind), rows in counts.rows.items():
         metrics.record_rows(table, RowKind(kind).symbol, rows)
     for (table, reason), rows in counts.skipped.items():

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from ingestd.config.effective import plain_secrets
 from ingestd.config.load import LoadedConfig, load_config
+from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.daemon.reload import changed, reread, taken_over
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
+from ingestd.daemon.upkeep import UpkeepSettings
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.spark.class_archive import make_in_background
@@ -43,6 +45,19 @@ class _Reload:
         return settings if differing else None
 
 
+def upkeep_settings(config: Config) -> UpkeepSettings:
+    """What the sections on compaction and expiry say."""
+    compaction, expiry = config.compaction, config.expiry
+    return UpkeepSettings(
+        mode=compaction.mode,
+        processes=compaction.processes,
+        inline_budget=compaction.inline_budget,
+        max_throttle=compaction.max_throttle,
+        expires=expiry.enabled,
+        expiry_interval=expiry.interval,
+    )
+
+
 def serve(config: Path, *, until_latest: bool) -> int:
     """Run the pipeline of a file to its end; the exit code.
 
@@ -64,6 +79,9 @@ def serve(config: Path, *, until_latest: bool) -> int:
             ),
             until_latest=until_latest,
             batch_timeout=restart.batch_timeout,
+            upkeep=upkeep_settings(loaded.config),
+            log_level=lines.level,
+            log_format=lines.format,
         )
         code = supervise(settings, daemon, reload=_Reload(config, loaded, settings))
     finally:

@@ -76,6 +76,7 @@ class Status:
         self._positions: dict[Place, int] = {}
         self._ends: dict[Place, int] = {}
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
+        self._upkeep: Callable[[], dict[str, Any]] = dict
         metrics.record_build(version)
         metrics.record_state(self._state)
 
@@ -94,6 +95,10 @@ class Status:
             for known in (self._positions, self._ends):
                 for place in [one for one in known if one[0] not in self._reachable]:
                     del known[place]
+
+    def show_upkeep(self, document: Callable[[], dict[str, Any]]) -> None:
+        """Ask this for the part of the document that is about compaction and expiry."""
+        self._upkeep = document
 
     def beat(self) -> None:
         """The loop is alive."""
@@ -196,7 +201,7 @@ class Status:
 
     def document(self) -> dict[str, Any]:
         """Everything, for /status."""
-        live, ready = self.is_live, self.is_ready
+        live, ready, upkeep = self.is_live, self.is_ready, self._upkeep()
         with self._lock:
             failure = self._recent.failures[-1] if self._recent.failures else None
             running = self._running
@@ -227,6 +232,7 @@ class Status:
                     for name, one in sorted(self._tables.items())
                 },
                 "sources": {name: self._source(name) for name in sorted(self._reachable)},
+                "upkeep": upkeep,
                 "recent": self._recent.document(),
             }
 

@@ -12,6 +12,7 @@ from ingestd.daemon.sparkline import sparkline
 _HOUR = 3600.0
 _SHORTEST = 300.0
 _SHOWN_BATCHES = 12
+_NO_COMPACTION = {False: "none since the start", True: "left to somebody else"}
 ASSETS: Mapping[str, str] = {
     "/page.css": "text/css; charset=utf-8",
     "/page.js": "text/javascript; charset=utf-8",
@@ -49,9 +50,10 @@ def _main(status: Mapping[str, Any]) -> str:
             _head(status),
             _plots(status, recent),
             _trouble(recent["errors"]),
-            _tables(status["tables"]),
+            _tables(status["tables"], status["upkeep"]),
             _sources(status["sources"]),
             _batches(recent["batches"]),
+            _compactions(status["upkeep"]),
             _rejected(recent["rejected"]),
         )
     )
@@ -60,6 +62,8 @@ def _main(status: Mapping[str, Any]) -> str:
 def _head(status: Mapping[str, Any]) -> str:
     batch = status["batch"]
     running = "waits for records"
+    if status["upkeep"].get("throttled_by"):
+        running = "waits for compactions"
     if batch["running"] is not None:
         phases = ", ".join(f"{name} {spent:.1f} s" for name, spent in batch["phases"].items())
         running = f"batch {batch['running']} for {batch['seconds']:.0f} s" + (
@@ -109,7 +113,8 @@ def _trouble(errors: Sequence[Mapping[str, Any]]) -> str:
     return f'<section class="trouble"><h2>Errors</h2><ul>{items}</ul></section>'
 
 
-def _tables(tables: Mapping[str, Any]) -> str:
+def _tables(tables: Mapping[str, Any], upkeep: Mapping[str, Any]) -> str:
+    standings, over = upkeep.get("tables", {}), upkeep.get("over_stop_trigger", ())
     rows = (
         (
             html.escape(name),
@@ -117,11 +122,15 @@ def _tables(tables: Mapping[str, Any]) -> str:
             _time_tag(one["committed_at"]),
             _number(one["rows"]),
             _number(one["files"]),
+            _number(standings.get(name, {}).get("level_0")),
+            _number(standings.get(name, {}).get("sorted_runs"))
+            + (" <b>above the stop trigger</b>" if name in over else ""),
             html.escape(one["result"]),
         )
         for name, one in tables.items()
     )
-    head = ("table", "snapshot", "committed", "rows since start", "files since start", "result")
+    head = ("table", "snapshot", "committed", "rows since start", "files since start",
+            "files in level 0", "most sorted runs", "result")  # fmt: skip
     return _table("tables", "Tables", head, rows, "no table has been committed to yet")
 
 
@@ -152,6 +161,25 @@ def _batches(batches: Sequence[Mapping[str, Any]]) -> str:
     )
     head = ("batch", "finished", "records", "rejected", "seconds by phase", "snapshots")
     return _table("batches", "Batches", head, rows, "no batch with records yet")
+
+
+def _compactions(upkeep: Mapping[str, Any]) -> str:
+    if not upkeep:
+        return ""
+    rows = (
+        (
+            html.escape(one["table"]),
+            _time_tag(one["at"]),
+            html.escape(": ".join(filter(None, (one["result"], one["message"])))),
+            _number(one.get("seconds")),
+            f"{_number(one.get('files_before'))} to {_number(one.get('files_after'))}",
+            f"{_number(one.get('bytes_read'))} to {_number(one.get('bytes_written'))}",
+            _number(one.get("snapshot_id")),
+        )
+        for one in upkeep["compactions"][:_SHOWN_BATCHES]
+    )
+    head = ("table", "finished", "result", "seconds", "files", "bytes", "snapshot")
+    return _table("compactions", "Compactions", head, rows, _NO_COMPACTION[upkeep["mode"] == "off"])
 
 
 def _rejected(rejected: Sequence[Mapping[str, Any]]) -> str:

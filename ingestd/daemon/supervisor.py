@@ -20,9 +20,12 @@ from ingestd.daemon.lag import LagMonitor
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
 from ingestd.daemon.signals import Asked, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
+from ingestd.daemon.upkeep import Upkeep, UpkeepSettings
+from ingestd.daemon.upkeep_process import Opening
 from ingestd.errors import IngestdError, RetryableError
 from ingestd.ingest.batch_summary import BatchListener
 from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.log import LogFormat
 from ingestd.spark.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)
@@ -54,7 +57,7 @@ def keep_settings() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
-    """What the daemon needs beside the pipeline: its address, its patience, its version.
+    """What the daemon needs beside the pipeline: its address, its patience, its version, its log.
 
     A batch that takes more than `batch_timeout` seconds makes the daemon no longer live.
     """
@@ -64,6 +67,20 @@ class DaemonSettings:
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
     until_latest: bool = False
     batch_timeout: float = BATCH_SECONDS
+    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    log_level: str = "INFO"
+    log_format: LogFormat = "auto"
+
+    def opening(self, settings: PipelineSettings) -> Opening:
+        """What a process of upkeep is told."""
+        return Opening(
+            pipeline=settings.name,
+            metastore=settings.metastore,
+            warehouse=settings.warehouse,
+            catalog_options=settings.catalog_options,
+            log_level=self.log_level,
+            log_format=self.log_format,
+        )
 
 
 class Supervisor:
@@ -75,13 +92,14 @@ class Supervisor:
         daemon: DaemonSettings,
         status: Status,
         make_run: MakeRun = Pipeline,
+        upkeep: Upkeep | None = None,
     ) -> None:
         self._settings = settings
         self._until_latest = daemon.until_latest
         self._status = status
         self._make_run = make_run
         self._budget = RestartBudget(daemon.restarts)
-        self._listener = BatchLog(status, self._budget.succeeded)
+        self._listener = BatchLog(status, self._budget.succeeded, upkeep=upkeep)
         self._stopping = threading.Event()
         self._next: PipelineSettings | None = None
         self._run: Run | None = None
@@ -133,7 +151,8 @@ class Supervisor:
         except IngestdError as error:
             run.stop()
             return error
-        if self._until_latest or self._stopping.is_set() or self._next is not None:
+        ends = self._until_latest or self._settings.is_bounded
+        if ends or self._stopping.is_set() or self._next is not None:
             return None
         return RetryableError("the query ended by itself, although nothing told it to")
 
@@ -184,17 +203,36 @@ def supervise(
         _LOG.info("daemon_started", extra={"ctx": context})
         limit = daemon.batch_timeout
         status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
-        supervisor = Supervisor(settings, daemon, status, make_run)
-        with _pages(daemon, settings, status) as lag, ThreadPoolExecutor(1, "query") as thread:
+        upkeep = Upkeep(daemon.upkeep, daemon.opening(settings))
+        status.show_upkeep(upkeep.document)
+        supervisor = Supervisor(settings, daemon, status, make_run, upkeep)
+        with (
+            _pages(daemon, settings, status) as lag,
+            _running(upkeep),
+            ThreadPoolExecutor(1, "query") as thread,
+        ):
             task = thread.submit(supervisor.run)
             while not wait([task], timeout=0.1).done:
                 if asked.take(asked.stop):
+                    upkeep.end()
                     supervisor.stop()
                 elif asked.take(asked.reload) and (found := reload()) is not None:
                     status.follow(found.sources)
                     lag.follow({name: one.kafka for name, one in found.sources.items()})
                     supervisor.follow(found)
+            if task.exception() is None and task.result() == 0:  # by itself, or upkeep has ended
+                upkeep.finish(asked.stop)
     return _exit_code(task)
+
+
+@contextmanager
+def _running(upkeep: Upkeep) -> Iterator[None]:
+    """Upkeep runs beside the block, whatever ends it."""
+    upkeep.start()
+    try:
+        yield
+    finally:
+        upkeep.stop()
 
 
 @contextmanager

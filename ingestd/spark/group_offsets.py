@@ -23,7 +23,8 @@ class GroupOffsets:
         """Write the next offset of every topic partition."""
         for name, topics in until.items():
             try:
-                self._client(name).commit_group_offsets(self._group(name), topics)
+                client = self._client(name)
+                client.commit_group_offsets(client.source.group, topics)
             except SourceError as error:
                 _LOG.warning("group_offsets_not_written", extra={"ctx": {"error": str(error)}})
 
@@ -32,6 +33,3 @@ class GroupOffsets:
             kafka = self._sources[name].kafka
             self._clients[name] = OffsetClient(kafka, request_seconds=_REQUEST_SECONDS)
         return self._clients[name]
-
-    def _group(self, name: str) -> str:
-        return self._sources[name].kafka.properties.get("group.id", f"ingestd-{name}")

@@ -2,7 +2,8 @@
 
     1. read the offset ranges that Spark planned for the batch
     2. leave out what the tables hold already; stop at a gap
-    3. run the stages; as long as they discover new tables, columns or truncates, act and run again
+    3. run the stages; as long as they discover new tables, columns or truncates, act and run again;
+       stop if too many records were rejected
     4. commit dead letters, then the other tables, several at once
     5. write the mirror, which is only a hint
 
@@ -11,10 +12,11 @@ A crash anywhere is repaired by the replay of the same batch: step 2 recognises 
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark import SparkContext
 
@@ -27,9 +29,12 @@ from ingestd.ingest.lake import Lake
 from ingestd.ingest.outcome import RoundResult, merge_outcomes
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.ingest.progress import Gap, Skip, Step, judge
+from ingestd.ingest.rejection import RejectionGauge
 from ingestd.ingest.schema_evolution import plan
+from ingestd.ingest.table_work import TableGrowth
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.table.commit import CommitResult
 from ingestd.spark.stages import hand_over_folder, run_stages
 
 _LOG = logging.getLogger(__name__)
@@ -47,6 +52,7 @@ class _Batch:
     ranges: list[OffsetRange]
     started: float
     listener: BatchListener
+    lost: tuple[OffsetRange, ...] = ()
     truncates: dict[str, int] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     kept: list[KeptChunk] = field(default_factory=list)
@@ -57,9 +63,9 @@ class _Batch:
     def ranges_of(
         self, topics: Iterable[tuple[str, str]], coverage: Coverage
     ) -> tuple[OffsetRange, ...]:
-        """The ranges of these topics, and of those that the coverage names."""
+        """The ranges of these topics, lost ones too, and of those that the coverage names."""
         if not self.by_topic:
-            for one in self.ranges:
+            for one in (*self.lost, *self.ranges):
                 self.by_topic.setdefault((one.source, one.topic), []).append(one)
         known = {(source, topic) for source, by_topic in coverage.items() for topic in by_topic}
         found = sorted(known.union(topics) & self.by_topic.keys())
@@ -95,6 +101,7 @@ class MicroBatch:
         self._read_offsets = read_offsets
         self._topic_ids = topic_ids
         self._listener = listener
+        self._gauge = RejectionGauge(settings.rejection_limits)
 
     def run(self, batch_id: int) -> Offsets:
         """Run one batch to its commits; the next offsets to read.
@@ -102,11 +109,12 @@ class MicroBatch:
         Raises the IngestdError that kept the batch from its commits.
         """
         offsets = self._read_offsets(batch_id)
-        batch = _Batch(batch_id, offsets.ranges(), time.monotonic(), self._listener)
+        batch = _Batch(batch_id, offsets.ranges(), time.monotonic(), self._listener, offsets.lost)
         self._listener.batch_started(batch_id, tuple(batch.ranges))
         batch.ranges = self._new_ranges(batch.ranges)
-        result = self._run_rounds(batch) if batch.ranges else None
+        result = self._run_rounds(batch) if batch.ranges or batch.lost else None
         if result is not None:
+            self._gauge.check(result.counts, result.rejected)
             with batch.phase("commit"):
                 self._commit(batch, result)
         with batch.phase("mirror"):
@@ -155,6 +163,7 @@ class MicroBatch:
         with hand_over_folder(self._spark, groups) as folder:
             for _ in range(_MAX_ROUNDS):
                 context = self._lake.context(slots, batch.truncates, batch.ranges, batch.found)
+                context = replace(context, lost=batch.lost)
                 with batch.phase("stages"):
                     outcomes = run_stages(self._spark, context, groups, folder, batch.kept)
                 result = merge_outcomes(context, outcomes)
@@ -219,7 +228,20 @@ class MicroBatch:
             snapshot_id=committed.snapshot.id if committed.snapshot else None,
             attempts=committed.attempts,
             seconds=time.monotonic() - begin,
+            growth=self._growth(name, result, committed),
         )
+
+    def _growth(
+        self, name: str, result: RoundResult, committed: CommitResult
+    ) -> TableGrowth | None:
+        if committed.status != "committed" or committed.snapshot is None:
+            return None
+        files: Counter[tuple[bytes, int]] = Counter()
+        for message in result.messages.get(name, ()):
+            if message.bucket >= 0:  # what waits for its bucket is in no sorted run
+                files[message.partition, message.bucket] += len(message.new_files)
+        schema = self._lake.tables[name].table.schema
+        return TableGrowth(schema, committed.snapshot.id, files)
 
     def _step(self, name: str, batch: _Batch, result: RoundResult, topic_ids: TopicIds) -> Step:
         lasting = name in result.lasting_truncates

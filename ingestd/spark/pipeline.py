@@ -15,6 +15,7 @@ from ingestd.errors import IngestdError, RetryableError
 from ingestd.ingest.batch_summary import BatchListener
 from ingestd.ingest.lake import Lake
 from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.kafka.ranges import Offsets, covers
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.file_io import file_io_for, is_local, storage_options
@@ -23,7 +24,7 @@ from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.group_offsets import GroupOffsets
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
-from ingestd.spark.recovery import TopicIdentity
+from ingestd.spark.recovery import TopicIdentity, bounds_ahead
 from ingestd.spark.session import build_session
 from ingestd.spark.warm_up import warm_up
 
@@ -46,14 +47,17 @@ class Pipeline:
         self._listener = listener
         self._query: StreamingQuery | None = None
         self._failure: IngestdError | None = None
+        self._ahead: Offsets = {}
+        self._arrived = threading.Event()
         self._stopping = threading.Event()
         self._in_flight = threading.Lock()
 
     def start(self, *, until_latest: bool) -> None:
         """Recover the position from the tables and start the query.
 
-        With `until_latest` the query ends by itself at the offsets that are there now. Raises
-        the errors of opening the tables and of asking the brokers.
+        With `until_latest` the query ends by itself at the offsets that are there now, and without
+        it where the sources end, if all of them do. Raises the errors of opening the tables and of
+        asking the brokers.
         """
         settings = self._settings
         with ThreadPoolExecutor(1, "session") as pool:
@@ -69,6 +73,7 @@ class Pipeline:
         catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
         lake = Lake(settings, catalog, io, _now_ms)
         lake.open()
+        self._listener.tables_opened({name: one.table.schema for name, one in lake.tables.items()})
         topics = TopicIdentity(settings.sources)
         topics.check(lake)
         checkpoint = file_io_for(settings.checkpoint)
@@ -87,7 +92,9 @@ class Pipeline:
             topics,
             self._listener,
         )
-        self._query = self._start_query(session, generation, batch, until_latest)
+        self._ahead = {} if until_latest else bounds_ahead(settings)
+        now = until_latest or (settings.is_bounded and not self._ahead)
+        self._query = self._start_query(session, generation, batch, now)
 
     def await_termination(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds; True when the query has ended.
@@ -96,10 +103,14 @@ class Pipeline:
         """
         if self._query is None:
             raise ValueError("the pipeline was not started")
+        if self._arrived.is_set():
+            self.stop()
+            return True
         try:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:
-            if self._stopping.is_set() and self._failure is None:
+            ending = self._stopping.is_set() or self._arrived.is_set()
+            if ending and self._failure is None:
                 return True
             raise self._failure or _translated(error) from error
         if ended and self._failure is not None:
@@ -123,7 +134,7 @@ class Pipeline:
         session: SparkSession,
         generation: Generation,
         batch: MicroBatch,
-        until_latest: bool,
+        ends_now: bool,
     ) -> StreamingQuery:
         session.dataSource.register(OffsetRangeSource)
         stream = session.readStream.format(OffsetRangeSource.name())
@@ -133,7 +144,7 @@ class Pipeline:
         writer = stream.options(**options).load().writeStream
         writer = writer.option("checkpointLocation", generation.path)
         writer = writer.queryName(settings.name)
-        if until_latest:
+        if ends_now:
             writer = writer.trigger(availableNow=True)
         else:
             interval = f"{int(settings.trigger_seconds * 1000)} milliseconds"
@@ -146,7 +157,7 @@ class Pipeline:
 
         def run_batch(_: DataFrame, batch_id: int) -> None:
             with self._in_flight:
-                if self._stopping.is_set():
+                if self._stopping.is_set() or self._arrived.is_set():
                     raise _StoppedError
                 try:
                     until = batch.run(batch_id)
@@ -155,6 +166,9 @@ class Pipeline:
                     raise
             if self._settings.commit_group_offsets:
                 groups.publish(until)
+            if self._ahead and covers(until, self._ahead):
+                self._arrived.set()
+            self._listener.between_batches(self._stopping)
 
         return run_batch
 

@@ -1,12 +1,17 @@
-"""Which topics these are: a topic that was deleted and made anew is not the one that was read."""
+"""What the brokers say before a query starts: which topics these are, and what is yet to come.
+
+A topic that was deleted and made anew is not the one that was read.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from ingestd.errors import OffsetLostError
 from ingestd.ingest.context import SourceSettings
 from ingestd.ingest.lake import Lake
+from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets, covers
+from ingestd.kafka.start_stop import last_positions
 
 
 class TopicIdentity:
@@ -47,3 +52,21 @@ class TopicIdentity:
             found = OffsetClient(self._sources[source].kafka).topic_ids(sorted(topics))
             for topic in topics:
                 self._ids[source, topic] = found.get(topic)
+
+
+def bounds_ahead(settings: PipelineSettings) -> Offsets:
+    """The offsets at which a pipeline is to end, if some of them are yet to be written.
+
+    None of them if all are in the logs, or if some source does not end. Raises SourceError, and
+    ConfigError for offsets of what does not exist.
+    """
+    kafka = {name: one.kafka for name, one in settings.sources.items()}
+    if not settings.is_bounded or not any(one.bounded_offsets for one in kafka.values()):
+        return {}
+    ends: dict[str, TopicOffsets] = {}
+    wanted: dict[str, TopicOffsets] = {}
+    for name, source in kafka.items():
+        cluster = OffsetClient(source)
+        ends[name] = cluster.end_offsets(cluster.list_topic_partitions())
+        wanted[name] = last_positions(source, cluster, ends[name]) or {}
+    return {} if covers(ends, wanted) else wanted

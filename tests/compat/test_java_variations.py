@@ -1,5 +1,6 @@
 """Tables of Java's with options and types that seldom meet, read here as Java reads them."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.read import at_snapshot, read_table
 from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.table.snapshot_manager import snapshot_ids
@@ -64,6 +66,25 @@ def _spec(options: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def _without(table: FileStoreTable, option: str) -> FileStoreTable:
+    options = {name: value for name, value in table.schema.options.items() if name != option}
+    return table.with_schema(dataclasses.replace(table.schema, options=options))
+
+
+def test_what_is_merged_when_read_is_what_a_table_without_vectors_shows(
+    tmp_path: Path, oracle: Oracle
+) -> None:
+    found = []
+    for name, options in {"vectors": OPTIONS["vectors, merged when read"], "plain": {}}.items():
+        oracle.write_spec(_spec(options), tmp_path / name, tmp_path)
+        table = open_native(tmp_path / name)
+        commits = [1, 2, snapshot_ids(table.io, table.paths)[-1]]
+        rows = [read_table(table, snapshot_id=number) for number in commits]
+        found.append([sorted_json_lines(one, table.schema.fields) for one in rows])
+    assert found[0] == found[1]
+    assert [len(lines) for lines in found[0]] == [6, 6, 6]
+
+
 @pytest.mark.parametrize("name", [*OPTIONS, "paths outside"])
 def test_rows_and_changes_are_those_of_java(name: str, tmp_path: Path, oracle: Oracle) -> None:
     options = OPTIONS.get(name) or {
@@ -76,13 +97,12 @@ def test_rows_and_changes_are_those_of_java(name: str, tmp_path: Path, oracle: O
     lines = sorted_json_lines(read_table(table), table.schema.fields)
     assert len(lines) == 6
     assert lines == oracle.read_lines(warehouse, "db", "t")
-    if "deletion-vectors.merge-on-read" not in options:
-        # Of older snapshots of such a table Java shows level 0 only once it is compacted.
-        for number in snapshot_ids(table.io, table.paths):
-            then = at_snapshot(table, number)
-            found = sorted_json_lines(read_table(then, snapshot_id=number), then.schema.fields)
-            wanted = oracle.read_lines(warehouse, "db", "t", "--snapshot", number)
-            assert found == wanted, number
+    for number in snapshot_ids(table.io, table.paths):
+        # The judge's release (1.4) does not know the option yet, and shows compacted rows only.
+        then = _without(at_snapshot(table, number), "deletion-vectors.merge-on-read")
+        found = sorted_json_lines(read_table(then, snapshot_id=number), then.schema.fields)
+        wanted = oracle.read_lines(warehouse, "db", "t", "--snapshot", number)
+        assert found == wanted, number
     fields = change_fields(table)
     changes = [line for part in iter_changelog(table) for line in json_lines(part, fields)]
     assert [json.loads(line) for line in changes] == oracle.changelog(warehouse, "db", "t") != []

@@ -57,7 +57,7 @@ OWN: dict[str, Callable[[], dict[str, bytes]]] = {
 JAVA = {
     "dv_pk": "k = 5", "dv_append": "c0 = 5", "index_bitmap": "s = 'red'",
     "index_bloom_sidecar": "s = 'red'", "evolution_pk_parquet": "c = 4",
-    "types_append_avro": "id = 1", "changelog_input": "k = 5",
+    "types_append_avro": "id = 1", "changelog_input": "k = 5", "types_pk_orc": "id = 1",
 }  # fmt: skip
 """Tables of Java's, and a condition for each."""
 
@@ -97,6 +97,6 @@ def test_tables_of_java_end_in_rows_or_in_an_error_that_names_a_file(
     assert found.pop(RIGHT)
     assert found.pop(REFUSED)
     # Java writes checksums into Parquet pages and deletion vectors only.
-    wrong = found.pop(WRONG, [])
+    wrong = [one for one in found.pop(WRONG, []) if ".orc:" not in one]
     assert len(wrong) <= 3 or LONG, wrong
     assert found == {}

@@ -34,9 +34,12 @@ class CompactTwins:
         options: Mapping[str, str],
         *,
         keys: Sequence[str] = ("k",),
+        partitions: Sequence[str] = (),
     ) -> None:
         self.own, self.java = folder / "own", folder / "java"
-        self.table: FileStoreTable = native_table(self.own, columns, keys=keys, options=options)
+        self.table: FileStoreTable = native_table(
+            self.own, columns, keys=keys, partitions=partitions, options=options
+        )
         self._oracle = oracle
         self._folder = folder
         self._commits = 0
@@ -44,6 +47,7 @@ class CompactTwins:
             {"name": name, "type": f"{t} NOT NULL" if name in keys else t} for name, t in columns
         ]
         document = {"fields": fields, "primaryKey": list(keys), "options": dict(options)}
+        document["partitionKeys"] = list(partitions)
         oracle.write_spec({**document, "steps": []}, self.java, folder)
 
     def step(self, rows: Rows, how: How) -> CompactResult | None:

@@ -5,7 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, KnownColumns, RecordChunk
+from ingestd.cdc.base import (
+    ChangeBatch,
+    DataFormat,
+    Decoded,
+    FormatSettings,
+    KnownColumns,
+    RecordChunk,
+)
 from ingestd.cdc.debezium_json import DebeziumJson
 from ingestd.cdc.native_module import native_module
 from ingestd.errors import UnsupportedError
@@ -14,9 +21,10 @@ from ingestd.paimon.spec.arrow import Array, Column
 Facts = Mapping[str, object]
 
 
-def both_decoders() -> tuple[DebeziumJson, DebeziumJson]:
-    """A decoder with the native extension and one without."""
-    return DebeziumJson(native_module()), DebeziumJson(None)
+def both_decoders(*, images: bool = False) -> tuple[DebeziumJson, DebeziumJson]:
+    """A decoder with the native extension and one without; `images`: with rows before changes."""
+    settings = FormatSettings(images=images)
+    return DebeziumJson(native_module(), settings), DebeziumJson(None, settings)
 
 
 def outcome(

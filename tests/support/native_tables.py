@@ -115,6 +115,7 @@ def write(table: FileStoreTable, state: TableState, rows: pa.Table) -> Iterator[
                 message.bucket,
                 message.total_buckets,
                 new_files=message.new_files,
+                changelog_files=message.changelog_files,
                 new_index_files=mine,
             )
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.orc as orc
 
 from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.paimon.format.orc_layout import OrcLayout
+from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
 from ingestd.paimon.spec.file_options import library_compression
@@ -61,7 +63,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
         if error.errno is not None:
             raise StorageError(f"cannot read {path}: {error}") from error
         raise FormatError(f"data file {path} is damaged: {error}") from error
-    except (MemoryError, ValueError) as error:
+    except (IndexError, KeyError, MemoryError, ValueError) as error:
         # Lengths and texts that broken bytes pretend.
         raise FormatError(f"data file {path} is damaged: {error!r}") from error
     finally:
@@ -72,11 +74,11 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
     file = orc.ORCFile(source)
     present = file.schema.names
     wanted = present if columns is None else [name for name in columns if name in present]
-    if not wanted or any("." in name for name in wanted):
-        # A dot means a column inside a column to the library.
-        rows = file.read()
-    else:
-        rows = file.read(columns=wanted)
+    # A dot means a column inside a column to the library.
+    read_all = not wanted or any("." in name for name in wanted)
+    for stream in OrcLayout(source).scale_streams(None if read_all else wanted):
+        check_scales(stream)
+    rows = file.read() if read_all else file.read(columns=wanted)
     if rows.num_rows != file.nrows:
         raise pa.ArrowInvalid(f"{rows.num_rows} rows, {file.nrows} are promised")
     rows.validate(full=True)

@@ -64,6 +64,7 @@ HONOURED_OPTIONS = frozenset(
      "postpone.default-bucket-num", "index-file-in-data-file-dir",
      "manifest.target-file-size", "manifest.merge-min-count",
      "manifest.full-compaction-threshold-size",
+     "full-compaction.delta-commits",
      "num-levels", "lookup-compact", "lookup-compact.max-interval", "source.split.open-file-cost",
      "commit.max-retries", "commit.min-retry-wait", "commit.max-retry-wait",
      "add-column-before-partition", "alter-column-null-to-not-null.disabled",
@@ -92,8 +93,8 @@ HARMLESS_OPTIONS = frozenset(
         "local-merge-buffer-size", "page-size", "sort-engine", "spill-compression",
         "write-buffer-for-append", "write-buffer-size", "write-buffer-spillable",
         "write-max-writers-to-spill",
-        # When writers compact by themselves, which ingestd does when it is told to.
-        "full-compaction.delta-commits", "lookup-wait",
+        # Whether writers wait for their compactions; of ingestd that is a setting of the pipeline.
+        "lookup-wait",
         # Details of what is switched off or of what is not done here.
         "clustering.columns", "clustering.strategy", "deletion-vector.index-file.target-size",
         "delete.force-produce-changelog", "dynamic-partition-overwrite",

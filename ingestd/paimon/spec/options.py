@@ -136,7 +136,7 @@ def core_options(schema: TableSchema) -> CoreOptions:
         bucket_keys=bucket_key_names(options) or schema.trimmed_primary_keys,
         bucket_function=options.get("bucket-function.type", "default").lower(),
         merge_engine=options.get("merge-engine", "deduplicate").lower(),
-        changelog_producer=options.get("changelog-producer", "none").lower(),
+        changelog_producer=options.get("changelog-producer", "none").strip().lower(),
         file_format=style.file_format,
         file_compression=style.file_compression,
         zstd_level=number("file.compression.zstd-level", 1),

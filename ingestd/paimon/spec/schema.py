@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ingestd.errors import ConfigError, FormatError
+from ingestd.paimon.spec.changelog_checks import check_changelog_options
 from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
@@ -161,6 +162,7 @@ def new_schema(
         time_millis=time_millis,
     )
     check_merge_options(schema)
+    check_changelog_options(schema)
     return schema
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from ingestd.errors import SchemaConflictError
+from ingestd.paimon.spec.changelog_checks import check_changelog_options
 from ingestd.paimon.spec.data_types import DataField, DataType, max_field_id
 from ingestd.paimon.spec.merge_checks import check_merge_options
 from ingestd.paimon.spec.nested_columns import (
@@ -72,6 +73,7 @@ def apply_changes(
         changed = _APPLY[type(change)](changed, change)
     check_schema(changed.fields, changed.primary_keys, changed.partition_keys, changed.options)
     check_merge_options(changed)
+    check_changelog_options(changed)
     return replace(changed, id=schema.id + 1, time_millis=time_millis)
 
 

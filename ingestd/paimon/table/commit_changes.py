@@ -115,8 +115,9 @@ def _overwrite(committable: ManifestCommittable) -> SnapshotChange:
     if any(_compacts(message) for message in messages):
         raise ValueError("an overwrite cannot carry compaction results")
     added = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.new_files))
+    changelog = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.changelog_files))
     index = tuple(e for m in messages for e in m.new_index_files)
-    return SnapshotChange(CommitKind.OVERWRITE, added, (), index, committable.replaced)
+    return SnapshotChange(CommitKind.OVERWRITE, added, changelog, index, committable.replaced)
 
 
 def _entries(

@@ -13,10 +13,10 @@ class CommitMessage:
     """Changes of one bucket.
 
     `partition` is the serialized partition row. `new_files` and `changelog_files` land in an
-    APPEND snapshot, together with `new_index_files`; `compact_before`, `compact_after` and
-    `compact_changelog` in a COMPACT snapshot behind it (with the index files if there is nothing
-    to append). A name that was deleted from a level once must not be added there again: readers
-    take it for deleted.
+    APPEND snapshot (or in an OVERWRITE), together with `new_index_files`; `compact_before`,
+    `compact_after` and `compact_changelog` in a COMPACT snapshot behind it (with the index files
+    if there is nothing to append). A name that was deleted from a level once must not be added
+    there again: readers take it for deleted.
 
     A compaction relies on the rest of the bucket: `compact_beside` names its other files above
     level 0 (None: not looked at). `gone_index_files` names index files of deletion vectors whose

@@ -13,10 +13,10 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from ingestd.errors import CommitConflictError, CommitUnknownError
+from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -26,6 +26,9 @@ from ingestd.paimon.table.commit import commit
 from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.compact_append import plan_append
 from ingestd.paimon.table.compact_bucket import CompactBucket, plan_bucket
+from ingestd.paimon.table.compact_order import CompactPlan, first_plans
+from ingestd.paimon.table.compact_report import BucketReport, report_of
+from ingestd.paimon.table.compact_standing import TableStanding, standing_of
 from ingestd.paimon.table.compaction_plan import Moment
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.scan import PartitionFilter, live_entries
@@ -38,60 +41,23 @@ _HOURS = 24
 CompactStatus = Literal["compacted", "nothing", "lost"]
 
 
-class CompactPlan(Protocol):
-    """What is to be compacted in one bucket at once, and why."""
-
-    @property
-    def bucket(self) -> CompactBucket:
-        """The bucket as it was when it was planned."""
-        ...
-
-    @property
-    def inputs(self) -> tuple[DataFileMeta, ...]:
-        """The files that it is about."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Which trigger it is."""
-        ...
-
-    def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact; the message for the committer, and the files that were made for it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class BucketReport:
-    """What a compaction did in one bucket; sizes in bytes, `upgraded` files only moved."""
-
-    partition: bytes
-    bucket: int
-    reason: str
-    files_before: int
-    files_after: int
-    upgraded: int
-    rows_before: int
-    rows_after: int
-    bytes_read: int
-    bytes_written: int
-    changelog_rows: int
-    lost: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class CompactResult:
     """Outcome of a compaction.
 
     `compacted`: `snapshot` has what `buckets` say, except of those marked as lost. `nothing`:
     no trigger asked for anything. `lost`: others have compacted every bucket meanwhile; the files
-    that were made are deleted. `seconds` is the time it took.
+    that were made are deleted. `seconds` is the time it took. `standing` is that of the buckets
+    looked at: as they were when the compaction began, with what it changed. `left` counts the
+    buckets that were left for another time.
     """
 
     status: CompactStatus
     snapshot: Snapshot | None
     buckets: tuple[BucketReport, ...]
     seconds: float
+    standing: TableStanding
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +84,8 @@ def plan_compaction(
     """
     refuse_unsupported(table.schema, for_write=True)
     state = load_state(table) if state is None else state
-    entries = live_entries(table, state.manifests, partition_filter=partition_filter)
-    return list(_plans(table, entries, state, now_ms, full=full))
+    buckets = _live_buckets(table, state, partition_filter)
+    return list(_plans(table, buckets, now_ms, full=full))
 
 
 def compact_table(
@@ -128,19 +94,41 @@ def compact_table(
     now_ms: int,
     full: bool = False,
     partition_filter: PartitionFilter | None = None,
+    commit_user: str | None = None,
+    most_bytes: int | None = None,
 ) -> CompactResult:
     """Compact what the table's triggers ask for, once in each bucket; with `full` all there is.
 
+    With `most_bytes` buckets with many files come first, and once the inputs are so large the rest
+    is left, so that what is done lands soon.
+
     `table` is as of its newest schema. `write-only` is an option for other writers: this is the
-    compaction that they leave to somebody. Raises UnsupportedError for a table that cannot be
+    compaction that they leave to somebody. `commit_user` is for its snapshots alone (None: a new
+    one); two compactions may have the same. Raises UnsupportedError for a table that cannot be
     written, FormatError for a damaged file, StorageError; in all of these nothing is left behind.
     CommitUnknownError if the storage does not say whether the snapshot landed: files stay.
     """
+    refuse_unsupported(table.schema, for_write=True)
     started = time.monotonic()
     state = load_state(table)
-    plans = plan_compaction(
-        table, now_ms=now_ms, full=full, partition_filter=partition_filter, state=state
-    )
+    buckets = _live_buckets(table, state, partition_filter)
+    plans = list(_plans(table, buckets, now_ms, full=full))
+    chosen = plans if most_bytes is None else first_plans(plans, most_bytes)
+    made = _made(chosen)
+    if not made:
+        standing = _standing(table, state, buckets, ())
+        return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, standing)
+    user = str(uuid.uuid4()) if commit_user is None else commit_user
+    snapshot, lost = _commit(table, _unheard_of(state, user), made, user, now_ms)
+    landed = [one for one in made if not any(one is other for other in lost)]
+    reports = tuple(_report(one, lost=not any(one is other for other in landed)) for one in made)
+    status: CompactStatus = "lost" if snapshot is None else "compacted"
+    standing, left = _standing(table, state, buckets, landed), len(plans) - len(chosen)
+    return CompactResult(status, snapshot, reports, time.monotonic() - started, standing, left)
+
+
+def _made(plans: Iterable[CompactPlan]) -> list[_Made]:
+    """Do what is planned; nothing is left behind by what is raised."""
     made: list[_Made] = []
     try:
         for plan in plans:
@@ -150,25 +138,37 @@ def compact_table(
     except BaseException:
         _delete(made)
         raise
-    if not made:
-        return CompactResult("nothing", state.snapshot, (), time.monotonic() - started)
-    snapshot, lost = _commit(table, state, made, now_ms)
-    reports = tuple(_report(one, lost=any(one is other for other in lost)) for one in made)
-    status: CompactStatus = "lost" if snapshot is None else "compacted"
-    return CompactResult(status, snapshot, reports, time.monotonic() - started)
+    return made
+
+
+def _report(made: _Made, *, lost: bool) -> BucketReport:
+    return report_of(made.plan.reason, made.message, made.files, lost=lost)
+
+
+def _unheard_of(state: TableState, user: str) -> TableState:
+    """The state without a look at all snapshots for the user's: replays are no matter here."""
+    return replace(state, committed={user: -1, **state.committed})
+
+
+def _standing(
+    table: FileStoreTable,
+    state: TableState,
+    buckets: Iterable[CompactBucket],
+    landed: Iterable[_Made],
+) -> TableStanding:
+    number = state.snapshot.id if state.snapshot else None
+    if not table.schema.primary_keys:
+        return TableStanding(number)
+    files = {(one.partition, one.bucket): one.files for one in buckets}
+    return standing_of(number, files, [one.message for one in landed])
 
 
 def _plans(
-    table: FileStoreTable,
-    entries: Iterable[ManifestEntry],
-    state: TableState,
-    now_ms: int,
-    *,
-    full: bool,
+    table: FileStoreTable, buckets: Iterable[CompactBucket], now_ms: int, *, full: bool
 ) -> Iterator[CompactPlan]:
     mode = bucket_mode(table.schema)
     moment = Moment(now_ms, now_ms // _MILLIS_OF_HOUR % _HOURS)
-    for bucket in _buckets(table, entries, state):
+    for bucket in buckets:
         if table.schema.primary_keys:
             plan = plan_bucket(bucket, moment, full=full)
             if plan is not None:
@@ -176,6 +176,13 @@ def _plans(
         else:
             has_buckets = mode is not BucketMode.BUCKET_UNAWARE
             yield from plan_append(bucket, has_buckets=has_buckets, full=full)
+
+
+def _live_buckets(
+    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None
+) -> list[CompactBucket]:
+    entries = live_entries(table, state.manifests, partition_filter=partition_filter)
+    return list(_buckets(table, entries, state))
 
 
 def _buckets(
@@ -200,7 +207,7 @@ def _index_by_bucket(state: TableState) -> Mapping[tuple[bytes, int], list[Index
 
 
 def _commit(
-    table: FileStoreTable, state: TableState, made: Sequence[_Made], now_ms: int
+    table: FileStoreTable, state: TableState, made: Sequence[_Made], user: str, now_ms: int
 ) -> tuple[Snapshot | None, list[_Made]]:
     """Land what still can; the snapshot (None: nothing landed) and what was given up."""
     left, lost = list(made), list[_Made]()
@@ -208,11 +215,11 @@ def _commit(
         messages = tuple(one.message for one in left)
         committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, messages)
         try:
-            result = commit(table, str(uuid.uuid4()), committable, state=state, now_ms=now_ms)
+            result = commit(table, user, committable, state=state, now_ms=now_ms)
         except CommitUnknownError:
             raise
         except CommitConflictError as error:
-            state = load_state(table)
+            state = _unheard_of(load_state(table), user)
             gone = [one for one in left if not _still_fits(table, state, one)]
             # When all of them fit after all, the other writers were merely faster.
             given_up = gone or left
@@ -222,10 +229,11 @@ def _commit(
             _delete(given_up)
             lost += given_up
             left = [one for one in left if not any(one is other for other in given_up)]
-        except BaseException:
+        except IngestdError:
             _delete(left)
             raise
         else:
+            # What else may be raised, as by a signal, does not say that nothing has landed.
             return result.snapshot, lost
     return None, lost
 
@@ -261,26 +269,3 @@ def _vector_files(bucket: CompactBucket) -> set[str]:
 def _delete(made: Iterable[_Made]) -> None:
     for one in made:
         one.delete()
-
-
-def _report(made: _Made, *, lost: bool) -> BucketReport:
-    message, bucket = made.message, made.plan.bucket
-    before, after = message.compact_before, message.compact_after
-    new = {file.file_name for file in made.files}
-    old = {file.file_name for file in before}
-    upgraded = [file for file in after if file.file_name in old]
-    moved = {file.file_name for file in upgraded}
-    return BucketReport(
-        partition=bucket.partition,
-        bucket=bucket.bucket,
-        reason=made.plan.reason,
-        files_before=len(before),
-        files_after=len(after),
-        upgraded=len(upgraded),
-        rows_before=sum(file.row_count for file in before),
-        rows_after=sum(file.row_count for file in after),
-        bytes_read=sum(file.file_size for file in before if file.file_name not in moved),
-        bytes_written=sum(file.file_size for file in made.files if file.file_name in new),
-        changelog_rows=sum(file.row_count for file in message.compact_changelog),
-        lost=lost,
-    )

@@ -234,7 +234,7 @@ def _evolving(path: str, *, same: bool) -> Iterator[None]:
     wrong = f"data file {path} has columns of other types than its schema says"
     try:
         yield
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         raise FormatError(f"{wrong}: {error}") from error
     except UnsupportedError as error:
         if same:

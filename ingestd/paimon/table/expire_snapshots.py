@@ -8,6 +8,7 @@ between leaves garbage for the orphan clean-up and never a hole.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.paths import MAIN_BRANCH
@@ -91,7 +92,13 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
     last = find_snapshot(table.io, table.paths, end)
     if not going or last is None:
         return Expiry(end=ids[0], consumers=tuple(gone))
-    files = _Files(table, settings, going, last).paths()
+    try:
+        files = _Files(table, settings, going, last).paths()
+    except FormatError:
+        if find_snapshot(table.io, table.paths, end) is not None:
+            raise
+        # Another expiry was faster and went further.
+        return plan_snapshot_expiry(table, settings, now_ms)
     going_ids = tuple(one.id for one in going)
     return Expiry(
         ids=going_ids,

@@ -6,22 +6,36 @@ Specification: Data files.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.errors import FormatError
+from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
 from ingestd.paimon.spec.schema import TableSchema
 
 
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
-    """FormatError if the file lacks columns that its schema has and that were asked for."""
+    """FormatError if the file lacks columns that its schema has and that were asked for, or has
+    row kinds that there are not."""
     missing = [name for name in names if name not in rows.column_names]
     if missing and file.write_cols is None:
         raise FormatError(
             f"data file {path} has no column {', '.join(missing)}, which its schema "
             f"{file.schema_id} has"
         )
+    if VALUE_KIND in rows.column_names:
+        _check_kinds(path, rows.column(VALUE_KIND))
+
+
+def _check_kinds(path: str, kinds: Column) -> None:
+    bounds: Any = pc.min_max(kinds)
+    low, high = (bounds[which].as_py() for which in ("min", "max"))
+    if low is not None and not 0 <= low <= high < len(RowKind):
+        raise FormatError(f"data file {path} has row kinds from {low} to {high}")
 
 
 def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:

@@ -2,7 +2,7 @@
 
 Specification: Snapshot (overwrite), Partition. Nothing is deleted from the storage: the older
 snapshots go on showing what was there until they expire. Changelog files are not committed by an
-overwrite; streaming readers do not look at such a snapshot unless they are told to.
+overwrite of this kind; streaming readers do not look at such a snapshot unless they are told to.
 """
 
 import uuid
@@ -72,7 +72,8 @@ def overwrite(
     elif partition:
         replaced = partition_filter(table, [partition])
         _refuse_outside(table, added, replaced)
-    messages = tuple(upgraded_messages(table, committable.messages))
+    upgraded = upgraded_messages(table, committable.messages)
+    messages = tuple(replace(message, changelog_files=()) for message in upgraded)
     change = replace(committable, messages=messages, overwrite=True, replaced=replaced)
     return commit(table, commit_user, change, state=state, now_ms=now_ms)
 

@@ -6,6 +6,7 @@ import pytest
 
 from ingestd.daemon import service
 from ingestd.daemon.supervisor import DaemonSettings
+from ingestd.daemon.upkeep import UpkeepSettings
 from ingestd.errors import ConfigError
 from ingestd.ingest.pipeline_settings import PipelineSettings
 
@@ -16,6 +17,8 @@ sources:
   shop: {kafka: {bootstrap.servers: "127.0.0.1:1"}, topics: [a], format: debezium-json}
 http: {listen: "127.0.0.1:0"}
 restart: {max-attempts: 3}
+compaction: {mode: off, processes: 2, max-throttle: 5s}
+expiry: {interval: 10min}
 """
 
 
@@ -42,6 +45,9 @@ def test_it_is_supervised_as_the_file_says(
     assert service.serve(file, until_latest=True) == 5
     [(name, daemon)] = seen
     assert (name, daemon.restarts.max_attempts, daemon.until_latest) == ("shop", 3, True)
+    assert daemon.upkeep == UpkeepSettings(
+        mode="off", processes=2, max_throttle=5.0, expires=True, expiry_interval=600.0
+    )
     assert ended == ["ended"]
 
 

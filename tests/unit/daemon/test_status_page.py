@@ -86,6 +86,32 @@ def test_a_running_batch_is_told_by_phase(status: Status) -> None:
     assert any("batch 4 for 0 s (decode 1.2 s)" in text for text in outline(status).of("p"))
 
 
+def test_compaction_is_told_by_table_and_by_what_it_did(status: Status) -> None:
+    done = {"at": 1_700_000_000.0, "table": "db.orders", "result": "compacted", "seconds": 2.4,
+            "files_before": 6, "files_after": 1, "bytes_read": 6000, "bytes_written": 1500,
+            "snapshot_id": 10, "message": ""}  # fmt: skip
+    failed = {"at": 1.0, "table": "db.a", "result": "failed", "message": "no <disk>"}
+    upkeep = {
+        "mode": "background",
+        "throttled_by": "sorted-runs",
+        "over_stop_trigger": ["db.orders"],
+        "tables": {"db.orders": {"level_0": 1004, "sorted_runs": 1009}},
+        "compactions": [done, failed],
+    }
+    status.show_upkeep(lambda: upkeep)
+    page = outline(status)
+    assert page.open == []
+    assert "Compactions" in page.of("h2")
+    assert {"1,004", "1,009 ", "6 to 1", "6,000 to 1,500", "failed: no <disk>"} <= {*page.of("td")}
+    assert "above the stop trigger" in page.of("b")
+    assert any("waits for compactions" in text for text in page.of("p"))
+
+
+def test_a_daemon_that_does_not_compact_says_so(status: Status) -> None:
+    status.show_upkeep(lambda: {"mode": "off", "compactions": []})
+    assert "left to somebody else" in outline(status).of("p")
+
+
 def test_readers_of_the_screen_find_their_way(status: Status) -> None:
     page = outline(status)
     tags = dict(page.attributes)

@@ -16,9 +16,10 @@ from ingestd.daemon.status import Status
 from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
 from ingestd.errors import ConfigError, FencedError, IngestdError, SourceError
 from ingestd.ingest.batch_summary import BatchListener, BatchSummary
-from ingestd.ingest.context import RoutingConfig, TableSettings
+from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings
 from ingestd.ingest.counts import Counts
 from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.kafka.properties import KafkaSource
 
 QUICK = RestartPolicy(3, 600, 0.001, 0.002)
 
@@ -274,3 +275,23 @@ def test_sighup_reads_again_and_goes_on_with_what_it_gives() -> None:
     thread.join(30)
     assert asked == [1]
     assert runs.made[1].settings.trigger_seconds == 7.0
+
+
+def test_a_pipeline_whose_sources_all_end_may_end_by_itself() -> None:
+    class Ended(Run):
+        def await_termination(self, timeout: float) -> bool:
+            return True
+
+    kafka = KafkaSource("s", ("t",), bounded_mode="latest-offset")
+    bounded = replace(settings(), sources={"s": SourceSettings(kafka, "json")})
+    made: list[Run] = []
+
+    def run(one: PipelineSettings, listener: BatchListener) -> Run:
+        made.append(Ended(None, listener, one))
+        return made[-1]
+
+    status = Status("p", "1", [])
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
+    assert Supervisor(bounded, daemon, status, run).run() == 0
+    assert len(made) == 1
+    assert state(status) == "stopped"

@@ -1,5 +1,6 @@
 """ORC files: what is written, and that it comes back."""
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -128,3 +129,15 @@ def test_timestamps_that_could_not_be_read_again_are_not_written(unit: str, valu
     far = pa.table({"a": pa.array([value], pa.timestamp(unit))})  # type: ignore[call-overload]
     with pytest.raises(UnsupportedError, match="column a: timestamps before 1677 and after 2262"):
         write_file(io, PATH, far, options)
+
+
+def test_a_scale_that_no_decimal_has_is_refused_and_not_followed() -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "DECIMAL(20, 2)")], **{"file.compression": "none"})
+    write_file(io, PATH, rows_table(table.schema, [{"a": Decimal("1.25")}] * 600), table.options)
+    data = io.read_bytes(PATH)
+    # 512 times scale 2, and no difference between them.
+    assert data.count(bytes([0xC1, 0xFF, 4, 0])) == 1
+    broken = MemoryFileIO({PATH: data.replace(bytes([0xC1, 0xFF, 4, 0]), b"\xc1\xff\x04\x7f")})
+    with pytest.raises(FormatError, match=rf"{PATH} is damaged.*scales of decimals up to 32706"):
+        read_file(broken, PATH, ["a"])

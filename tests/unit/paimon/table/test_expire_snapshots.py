@@ -21,7 +21,7 @@ from ingestd.paimon.table.overwrite import truncate_table
 from ingestd.paimon.table.snapshot_manager import earliest_snapshot_id, read_snapshot, snapshot_ids
 from ingestd.paimon.table.table_state import load_state
 from ingestd.paimon.table.tags import create_tag
-from ingestd.paimon.table.time_travel import tagged_snapshot
+from ingestd.paimon.table.time_travel import tag_names, tagged_snapshot
 from ingestd.paimon.table.verify import verify
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.native_tables import NOW_MS, native_table, put
@@ -232,3 +232,22 @@ def test_changes_outlive_their_snapshots() -> None:
 
 
 HINTS: Mapping[str, int] = {"EARLIEST": 4, "LATEST": 7}
+
+
+def test_an_expiry_that_another_one_overtakes_goes_on_from_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = table_of(8)
+    faster: list[Expiry] = []
+
+    def look_late(*of: Any) -> list[str]:
+        monkeypatch.undo()
+        faster.append(expired(table, snapshot__num_retained__min=3))
+        return tag_names(*of)
+
+    # Tags are looked for once all that goes has been chosen.
+    monkeypatch.setattr("ingestd.paimon.table.expire_snapshots.tag_names", look_late)
+    late = plan_snapshot_expiry(table, settings(snapshot__num_retained__min=6), LATER)
+    assert (faster[0].end, late.ids) == (6, ())
+    assert left(table) == [6, 7, 8]
+    assert nothing_is_orphaned(table)

@@ -54,3 +54,12 @@ def test_without_counts_there_is_nothing_to_compare(
     unknown = dataclasses.replace(file.value_stats, null_counts=(None, None))
     other = ROWS.set_column(1, "v", pa.array(["x", "y"]))
     check_nulls("f", other, dataclasses.replace(file, value_stats=unknown), table.schema)
+
+
+def test_a_row_kind_that_there_is_not_is_an_error(file: DataFileMeta) -> None:
+    kinds = pa.table({"_VALUE_KIND": pa.array([0, 3, None], pa.int8())})
+    check_columns("/f", kinds, file, [])
+    for wrong in (-1, 4):
+        rows = pa.table({"_VALUE_KIND": pa.array([0, wrong], pa.int8())})
+        with pytest.raises(FormatError, match=rf"/f has row kinds from .*{wrong}"):
+            check_columns("/f", rows, file, [])

@@ -1,0 +1,135 @@
+"""Full compaction of a bucket of five overlapping runs: ingestd and Java in one go.
+
+    python -m bench.compaction                    # runs of 200,000 rows
+    python -m bench.compaction --rows 1000000
+
+Every run holds half of all keys. Each side compacts a few copies of the table, one after the other
+in one process; the best time counts. Memory is the most that the process has held, of which a JVM
+takes what it is given. Write amplification is bytes written by bytes read. Both must have left the
+same rows in the table. The last line is JSON.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from bench.java import PEERS, pins_of
+from bench.read import OPENED, RUNS, make_table
+from ingestd.dev.jars import cache_folder, fetch, java_command
+from ingestd.dev.java_classes import compiled
+from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.table.compact import compact_table
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.read import iter_buckets
+from ingestd.paimon.table.scan import live_entries
+from ingestd.paimon.table.schema_manager import latest_schema
+from ingestd.paimon.table.table_state import load_state
+
+
+def compact_here(warehouses: Sequence[str]) -> None:
+    """Compact with ingestd and print one line of JSON for each table."""
+    for warehouse in warehouses:
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = compact_table(_open(warehouse), now_ms=int(time.time() * 1000), full=True)
+        if result.status != "compacted":
+            raise SystemExit(f"nothing was compacted: {result.status}")
+        times = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+        peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+        print(json.dumps({**times, "peak_kb": int(peak[1]) if peak else 0}), flush=True)
+
+
+def programs(heap: str) -> Mapping[str, Sequence[str]]:
+    """The command line of each side, to which warehouses are added."""
+    pins = pins_of("java")
+    jars = fetch(list(pins), cache_folder() / "peers" / "java", pins=pins)
+    classes = compiled(
+        [PEERS / "java" / "CompactTable.java"], jars, cache_folder() / "peers" / "classes"
+    )
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+    places = ":".join(map(str, [classes, *jars]))
+    return {
+        "ingestd": [sys.executable, "-m", "bench.compaction", "--here"],
+        "java": [java_command(), f"-Xmx{heap}", *opened, "-cp", places, "CompactTable"],
+    }
+
+
+def measure(program: Sequence[str], warehouses: Sequence[Path], rows: int) -> dict[str, Any]:
+    """The best of the compactions of copies of one table, and what they have left."""
+    before = _bytes(_open(str(warehouses[0])))
+    done = subprocess.run(
+        [*program, *map(str, warehouses)], capture_output=True, text=True, check=False
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or len(lines) != len(warehouses):
+        raise SystemExit(f"{program[0]} failed:\n{done.stderr[-3000:]}")
+    table = _open(str(warehouses[0]))
+    wall, cpu = (min(one[what] for one in lines) for what in ("wall", "cpu"))
+    parts = [(part.num_rows, pc.sum(part.column("n")).as_py()) for part in iter_buckets(table)]
+    return {
+        "rows_per_second": rows / wall,
+        "rows_per_cpu_second": rows / cpu,
+        "cpu_seconds": cpu,
+        "peak_mb": max(one["peak_kb"] for one in lines) / 1024,
+        "write_amplification": _bytes(table) / before,
+        "rows": sum(count for count, _ in parts),
+        "sum": sum(total for _, total in parts),
+    }
+
+
+def _open(warehouse: str) -> FileStoreTable:
+    path, io = f"{warehouse}/db.db/t", LocalFileIO()
+    schema = latest_schema(io, TablePaths(path))
+    assert schema is not None
+    return FileStoreTable(path, schema, io, "db.t")
+
+
+def _bytes(table: FileStoreTable) -> int:
+    entries = live_entries(table, load_state(table).manifests)
+    return sum(entry.file.file_size for entry in entries)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=200_000, help="of each of the five runs")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--heap", default="2g", help="of the JVM")
+    parser.add_argument("--here", nargs="+", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.here:
+        compact_here(given.here)
+        return
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="ingestd-compaction-") as folder:
+        original = Path(folder) / "original"
+        make_table(original, 2 * given.rows, 1, [given.rows] * RUNS)
+        for name, program in programs(given.heap).items():
+            copies = [Path(folder) / f"{name}-{number}" for number in range(given.rounds)]
+            for copy in copies:
+                shutil.copytree(original, copy)
+            found[name] = measure(program, copies, RUNS * given.rows)
+            for copy in copies:
+                shutil.rmtree(copy)
+            one = found[name]
+            print(
+                f"{name:8} {one['rows_per_second']:12,.0f} rows/s "
+                f"{one['rows_per_cpu_second']:12,.0f} rows/s of CPU  peak {one['peak_mb']:6,.0f} MB"
+                f"  write amplification {one['write_amplification']:.2f}"
+            )
+    if len({(one["rows"], one["sum"]) for one in found.values()}) > 1:
+        raise SystemExit(f"the two have left other rows: {found}")
+    print(json.dumps({"rows_of_a_run": given.rows, "compactors": found}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Compaction and expiry beside the stream: what is due goes to niced processes, ingest goes on.
+
+Each process has a thread here that asks it, one job at a time; one that dies is started again,
+later each time. Ingest waits between batches only: with the mode `inline` for the compactions that
+its commits have triggered, up to a budget, and in any mode, for a bounded time, while a bucket has
+more sorted runs than the stop trigger of its table.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from ingestd.daemon.upkeep_child import UpkeepChild
+from ingestd.daemon.upkeep_process import Opening
+from ingestd.daemon.upkeep_record import UpkeepRecord
+from ingestd.errors import RetryableError
+from ingestd.ingest.batch_summary import TableCommit
+from ingestd.ingest.table_work import Ended
+from ingestd.ingest.upkeep_choice import Job, UpkeepChoice, UpkeepPace
+from ingestd.ingest.upkeep_work import Compacted, Done, NotDone
+from ingestd.paimon.catalog.base import TableNotFoundError
+from ingestd.paimon.spec.schema import TableSchema
+
+_LOG = logging.getLogger(__name__)
+_TICK_SECONDS = 0.5
+_GRACE_SECONDS = 5.0
+_MOST_WAIT_SECONDS = 60.0
+_TO_THE_END = 1e9
+
+CompactionMode = Literal["background", "inline", "off"]
+Cause = Literal["inline", "sorted-runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepSettings:
+    """What is done beside the stream, by how many processes; seconds.
+
+    `inline_budget` is the longest that a batch waits for compactions in the mode `inline`,
+    `max_throttle` the longest that it waits for a bucket above the stop trigger.
+    """
+
+    mode: CompactionMode = "background"
+    processes: int = 1
+    inline_budget: float = 10.0
+    max_throttle: float = 30.0
+    expires: bool = True
+    expiry_interval: float = 60.0
+
+    @property
+    def pace(self) -> UpkeepPace:
+        """What the choice of jobs is told."""
+        return UpkeepPace(self.mode != "off", self.expires, self.expiry_interval)
+
+
+class Child(Protocol):
+    """Does jobs, as `UpkeepChild` does in a process of its own."""
+
+    def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
+        """Do a job; None if it was given up. RetryableError if the process has died."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Upkeep:
+    """Upkeep of the tables of one pipeline from `start` to `stop`; any thread may call it."""
+
+    def __init__(
+        self,
+        settings: UpkeepSettings,
+        opening: Opening,
+        make_child: Callable[[Opening], Child] = UpkeepChild,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._ticks = ticks
+        self._choice = UpkeepChoice(settings.pace)
+        self._record = UpkeepRecord(settings.mode)
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        wanted = settings.processes if settings.mode != "off" or settings.expires else 0
+        self._threads = [
+            threading.Thread(
+                target=self._work, args=(make_child(opening),), name=f"upkeep-{n}", daemon=True
+            )
+            for n in range(wanted)
+        ]
+
+    def start(self) -> None:
+        """Begin; a process is started when there is something to do."""
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Begin no other job; ingest waits for nothing any longer."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Return when all has ended; a job that takes more than a few seconds is given up."""
+        self.end()
+        for thread in self._threads:
+            thread.join()
+
+    def opened(self, tables: Mapping[str, TableSchema]) -> None:
+        """These tables are there; those that are known already go on as they are."""
+        with self._changed:
+            for name, schema in tables.items():
+                self._choice.opened(name, schema, self._ticks())
+            self._changed.notify_all()
+
+    def committed(self, commits: Iterable[TableCommit]) -> None:
+        """A batch has committed."""
+        with self._changed:
+            for one in commits:
+                if one.growth is not None:
+                    self._choice.committed(one.table, one.growth, self._ticks())
+                    self._record.standing(one.table, self._choice.standing(one.table))
+            self._changed.notify_all()
+
+    def between_batches(self, stopping: threading.Event) -> None:
+        """Wait as long as ingest should, on its thread."""
+        settings = self._settings
+        if settings.mode == "inline":
+            self._hold(self._is_triggered, settings.inline_budget, "inline", stopping)
+        self._hold(self._is_over_stop, settings.max_throttle, "sorted-runs", stopping)
+
+    def finish(self, stopping: threading.Event) -> None:
+        """Return when nothing is left to do that a trigger has asked for, or on `stopping`."""
+        with self._changed:
+            self._wait_while(self._is_triggered, self._ticks() + _TO_THE_END, stopping)
+
+    def document(self) -> dict[str, Any]:
+        """What there is to say, for /status."""
+        with self._changed:
+            standings, over = self._choice.standings(), sorted(self._choice.over_stop())
+        return self._record.document(standings, over)
+
+    def _is_triggered(self) -> bool:
+        return bool(self._choice.triggered(self._ticks()))
+
+    def _is_over_stop(self) -> bool:
+        return bool(self._choice.over_stop())
+
+    def _hold(
+        self, reason: Callable[[], bool], most: float, cause: Cause, stopping: threading.Event
+    ) -> None:
+        begin = self._ticks()
+        with self._changed:
+            if not reason():
+                return
+            self._record.throttled(cause, sorted(self._choice.over_stop()))
+            self._wait_while(reason, begin + most, stopping)
+        self._record.released(cause, self._ticks() - begin)
+
+    def _wait_while(
+        self, reason: Callable[[], bool], end: float, stopping: threading.Event
+    ) -> None:
+        while reason() and not stopping.is_set() and not self._stopping.is_set():
+            left = end - self._ticks()
+            if left <= 0:
+                return
+            self._changed.wait(min(left, _TICK_SECONDS))
+
+    def _work(self, child: Child) -> None:
+        """One process: jobs until the end."""
+        deaths = 0
+        try:
+            while (job := self._next()) is not None:
+                try:
+                    done = child.do(job, self._stopping, _GRACE_SECONDS)
+                except RetryableError as error:
+                    self._settle(NotDone(job, type(error).__name__, error.message))
+                    self._stopping.wait(min(2.0**deaths, _MOST_WAIT_SECONDS))
+                    deaths += 1
+                    continue
+                if done is None:
+                    _LOG.info("upkeep_given_up", extra={"ctx": {"table": job.table}})
+                    return
+                deaths = 0
+                self._settle(done)
+        finally:
+            child.close()
+
+    def _next(self) -> Job | None:
+        with self._changed:
+            while not self._stopping.is_set():
+                job = self._choice.take(self._ticks())
+                if job is not None:
+                    return job
+                self._changed.wait(_TICK_SECONDS)
+        return None
+
+    def _settle(self, done: Done) -> None:
+        """Note what came of a job, and let those who wait for it know."""
+        job, now = done.job, self._ticks()
+        with self._changed:
+            if isinstance(done, Compacted):
+                how = Ended(done.status != "nothing", done.left > 0, job.kind == "full")
+                self._choice.compacted(job.table, done.standing, how, now)
+            elif isinstance(done, NotDone) and done.error == TableNotFoundError.__name__:
+                self._choice.forget(job.table)
+            elif isinstance(done, NotDone) and job.kind != "expire":
+                self._choice.failed(job.table, now)
+            else:
+                self._choice.expired(job.table, now)
+            self._record.standing(job.table, self._choice.standing(job.table))
+            self._changed.notify_all()
+        self._record.done(done)

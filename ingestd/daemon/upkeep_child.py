@@ -1,0 +1,104 @@
+"""The daemon's end of an upkeep process: started when there is something to do, asked, ended."""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+
+from ingestd.daemon.upkeep_process import Opening
+from ingestd.errors import RetryableError
+from ingestd.ingest.upkeep_choice import Job
+from ingestd.ingest.upkeep_work import Done
+from ingestd.spark.settings import worker_path
+
+_LOG = logging.getLogger(__name__)
+_PROGRAM = "from ingestd.daemon.upkeep_process import main; main()"
+_POLL_SECONDS = 0.25
+_ABANDON_SECONDS = 3.0
+_ENVIRONMENT: Mapping[str, str] = {
+    # One thread each: what is idle of the machine belongs to ingest.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+class UpkeepChild:
+    """One process, used by one thread at a time but for `pid`."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._process: subprocess.Popen[bytes] | None = None
+        self._door: Connection | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """That of the process, None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
+        """Have a job done; None if it was given up, `grace` seconds after `stopping` was set.
+
+        RetryableError when the process ended instead of answering.
+        """
+        try:
+            door = self._door or self._start()
+            door.send(job)
+            end: float | None = None
+            while not door.poll(_POLL_SECONDS):
+                if stopping.is_set() and end is None:
+                    end = time.monotonic() + grace
+                if end is not None and time.monotonic() >= end:
+                    return None
+            done: Done = door.recv()
+        except (EOFError, OSError) as error:
+            code = self._reap()
+            raise RetryableError(
+                f"the upkeep process ended with {code} during a job for table {job.table}; it is "
+                "started again"
+            ) from error
+        return done
+
+    def close(self) -> None:
+        """End it; a job under way is given up."""
+        if self._process is None:
+            return
+        if self._door is not None:
+            try:
+                self._door.send(None)
+            except OSError:
+                _LOG.debug("upkeep_process_gone")
+        self._process.terminate()
+        self._reap()
+
+    def _start(self) -> Connection:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603  (nothing of it comes from outside)
+                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": worker_path()},
+            )
+        self._door = Connection(ours.detach())
+        self._door.send(self._opening)
+        _LOG.info("upkeep_process_started", extra={"ctx": {"pid": self._process.pid}})
+        return self._door
+
+    def _reap(self) -> int | None:
+        """The exit code, once it has ended; it is killed if it takes long."""
+        process, self._process = self._process, None
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+        if process is None:
+            return None
+        try:
+            return process.wait(_ABANDON_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()

@@ -1,0 +1,86 @@
+"""The process that compacts and expires, beside the daemon: asked over a socket, one job at a time.
+
+It has its own memory and its own interpreter, so ingest waits for neither, and it is niced, so
+ingest goes first. Killed at any moment it leaves orphan files and no damage. It ends when the
+daemon says so, after the job under way, and at once when the daemon has gone; SIGTERM gives the
+job up, which takes back the files that it knows of.
+"""
+
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from types import FrameType
+
+from ingestd.ingest.upkeep_choice import Job
+from ingestd.ingest.upkeep_work import do_job
+from ingestd.log import LogFormat, add_secrets, configure_logging, is_secret_name
+from ingestd.paimon.catalog.base import load_catalog
+from ingestd.spark.python_daemon import name_process
+
+NAME = "ingestd-upkeep"
+_NICENESS = 10
+_GONE = 1
+
+Asked = queue.SimpleQueue[Job | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first thing that the process is told: who it works for, where, and how it logs."""
+
+    pipeline: str
+    metastore: str
+    warehouse: str
+    catalog_options: Mapping[str, str] = field(repr=False)
+    log_level: str = "INFO"
+    log_format: LogFormat = "auto"
+
+    @property
+    def commit_user(self) -> str:
+        """That of compactions; no pipeline can have it, since names have no dot."""
+        return f"ingestd-{self.pipeline}.compact"
+
+
+def main() -> None:
+    """Serve the socket whose number is the only argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the daemon says when to end
+    signal.signal(signal.SIGTERM, _give_up)
+    name_process(NAME)
+    os.nice(_NICENESS)
+    with Connection(int(sys.argv[1])) as door:
+        serve(door)
+
+
+def serve(door: Connection) -> None:
+    """Do jobs until None comes instead of one."""
+    opening: Opening = door.recv()
+    options = opening.catalog_options
+    add_secrets(value for name, value in options.items() if is_secret_name(name))
+    level, style = opening.log_level, opening.log_format
+    configure_logging(level, style, stream=sys.stdout, pipeline=opening.pipeline)
+    catalog = load_catalog(opening.metastore, opening.warehouse, options)
+    asked = Asked()
+    threading.Thread(target=_listen, args=(door, asked), name="listen", daemon=True).start()
+    while (job := asked.get()) is not None:
+        door.send(do_job(catalog, job, opening.commit_user))
+
+
+def _listen(door: Connection, asked: Asked) -> None:
+    """Hear what comes while a job is being done, above all that the daemon is no more."""
+    try:
+        while True:
+            job: Job | None = door.recv()
+            asked.put(job)
+            if job is None:
+                return
+    except (EOFError, OSError):
+        os._exit(_GONE)
+
+
+def _give_up(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,219 @@
+"""Where the scales of an ORC file's decimals lie, as its footers say.
+
+The library follows a scale wherever it leads: one step for each digit, so that a few broken bytes
+keep it busy for years. What is found here is looked at first (`orc_scales`).
+Specification: Data files, ORC.
+"""
+
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+_Message = Mapping[int, list[Any]]
+"""Field number -> its values: numbers, and bytes of what has a length."""
+
+_NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
+_DECIMAL = 14
+_SECONDARY = 5
+"""The kind of stream that has the scales of a decimal column."""
+_MOST_DIGITS = 38
+_BIGGEST_BLOCK = 1 << 23
+_LARGE_FOOTER = 1 << 28
+_LARGE_STREAM = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleStream:
+    """The scales of one column in one stripe, and in which encoding (0 and 2: RLE 1 and 2)."""
+
+    encoding: int
+    data: bytes
+
+
+class OrcLayout:
+    """The footers of a file; ValueError or IndexError if they are none."""
+
+    def __init__(self, source: pa.NativeFile) -> None:
+        self._source = source
+        self._size = int(source.size())
+        tail = self._bytes(self._size - 1, 1)[0]
+        script = _message(self._bytes(self._size - 1 - tail, tail))
+        self._inflate = _CODECS[_number(script, 2)]
+        self._block = min(_number(script, 3, _BIGGEST_BLOCK), _BIGGEST_BLOCK)
+        length = _number(script, 1)
+        footer = self._inflated(self._size - 1 - tail - length, length, _LARGE_FOOTER)
+        self._footer = _message(footer)
+        self._types = _messages(self._footer, 4)
+
+    def scale_streams(self, columns: Collection[str] | None) -> Iterator[ScaleStream]:
+        """Scales of all decimals in some columns (None: all), stripe by stripe.
+
+        ValueError if a type has more digits than there are.
+        """
+        decimals = self._decimals(columns)
+        if not decimals:
+            return
+        for stripe in _messages(self._footer, 3):
+            start = _number(stripe, 1)
+            end = start + _number(stripe, 2) + _number(stripe, 3)
+            footer = _message(self._inflated(end, _number(stripe, 4), _LARGE_FOOTER))
+            encodings = [_number(one, 1) for one in _messages(footer, 2)]
+            for stream in _messages(footer, 1):
+                length, column = _number(stream, 3), _number(stream, 2)
+                if _number(stream, 1) == _SECONDARY and column in decimals:
+                    scales = self._inflated(start, length, _LARGE_STREAM)
+                    yield ScaleStream(encodings[column], scales)
+                start += length
+
+    def _decimals(self, columns: Collection[str] | None) -> set[int]:
+        """Numbers of the decimals' types; a column's types follow each other."""
+        root = self._types[0]
+        starts = [*_packed(root.get(2, [])), len(self._types)]
+        names = [name.decode("utf-8", "replace") for name in _texts(root, 3)]
+        found = set()
+        for position, name in enumerate(names):
+            if columns is None or name in columns:
+                found |= set(range(starts[position], min(starts[position + 1], len(self._types))))
+        decimals = {number for number in found if _number(self._types[number], 1) == _DECIMAL}
+        for number in decimals:
+            if _number(self._types[number], 6) > _MOST_DIGITS:
+                raise ValueError(f"a decimal of scale {_number(self._types[number], 6)}")
+        return decimals
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        if start < 0 or length < 0 or start + length > self._size:
+            raise ValueError(f"no {length} bytes at {start}")
+        source: Any = self._source
+        data: bytes = source.read_at(length, start)
+        return data
+
+    def _inflated(self, start: int, length: int, most: int) -> bytes:
+        """Bytes of a stream; each of its chunks says how long it is, and if it is compressed."""
+        data = self._bytes(start, length)
+        if self._inflate is None:
+            return data
+        parts, at, total = [], 0, 0
+        while at < len(data):
+            head = int.from_bytes(data[at : at + 3], "little")
+            chunk = data[at + 3 : at + 3 + (head >> 1)]
+            at += 3 + (head >> 1)
+            parts.append(chunk if head & 1 else self._inflate(chunk, self._block))
+            total += len(parts[-1])
+            if total > most:
+                raise ValueError(f"a stream of more than {most} bytes")
+        return b"".join(parts)
+
+
+def _message(data: bytes) -> _Message:
+    """The fields of a message in the encoding of Protocol Buffers."""
+    fields: dict[int, list[Any]] = {}
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        value: int | bytes
+        if tag & 7 == 0:
+            value, at = varint(data, at)
+        else:
+            count, at = {1: (8, at), 5: (4, at)}.get(tag & 7) or varint(data, at)
+            if tag & 7 not in (1, 2, 5) or at + count > len(data):
+                raise ValueError(f"a field of type {tag & 7} that does not fit")
+            value, at = data[at : at + count], at + count
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where the next begins; IndexError behind the end."""
+    number = shift = 0
+    while True:
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return number, at
+
+
+def _messages(message: _Message, field: int) -> list[_Message]:
+    return [_message(part) for part in _texts(message, field)]
+
+
+def _texts(message: _Message, field: int) -> list[bytes]:
+    values = message.get(field, [])
+    if not all(isinstance(value, bytes) for value in values):
+        raise ValueError(f"field {field} is a number")
+    return values
+
+
+def _packed(values: list[Any]) -> list[int]:
+    """Numbers that are repeated, one by one or in one piece."""
+    numbers: list[int] = []
+    for value in values:
+        if isinstance(value, int):
+            numbers.append(value)
+            continue
+        at = 0
+        while at < len(value):
+            number, at = varint(value, at)
+            numbers.append(number)
+    return numbers
+
+
+def _number(message: _Message, field: int, default: int = 0) -> int:
+    value = message.get(field, [default])[-1]
+    if not isinstance(value, int):
+        raise ValueError(f"field {field} is no number")
+    return value
+
+
+def _zlib(chunk: bytes, block: int) -> bytes:
+    return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, block)
+
+
+def _zstd(chunk: bytes, block: int) -> bytes:
+    stream: Any = pa.CompressedInputStream(pa.BufferReader(chunk), "zstd")
+    data: bytes = stream.read(block)
+    return data
+
+
+def _snappy(chunk: bytes, block: int) -> bytes:
+    return _whole("snappy", chunk, min(varint(chunk, 0)[0], block))
+
+
+def _lz4(chunk: bytes, block: int) -> bytes:
+    return _whole("lz4_raw", chunk, min(_lz4_size(chunk), block))
+
+
+def _whole(codec: str, chunk: bytes, size: int) -> bytes:
+    open_codec: Any = pa.Codec
+    data: bytes = open_codec(codec).decompress(chunk, size, asbytes=True)
+    return data
+
+
+def _lz4_size(chunk: bytes) -> int:
+    """Length of what a block of LZ4 decompresses to, which it does not say itself."""
+    at = size = 0
+    while at < len(chunk):
+        token = chunk[at]
+        literals, at = _lz4_length(chunk, at + 1, token >> 4)
+        at, size = at + literals, size + literals
+        if at >= len(chunk):
+            break
+        matched, at = _lz4_length(chunk, at + 2, token & 15)
+        size += matched + 4
+    return size
+
+
+def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
+    more = 255 if length == 15 else 0
+    while more == 255:
+        more = chunk[at]
+        length, at = length + more, at + 1
+    return length, at
+
+
+_CODECS: Mapping[int, Callable[[bytes, int], bytes] | None] = {
+    _NONE: None, _ZLIB: _zlib, _SNAPPY: _snappy, _LZ4: _lz4, _ZSTD: _zstd,
+}  # fmt: skip

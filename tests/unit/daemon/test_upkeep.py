@@ -1,0 +1,211 @@
+"""Upkeep as the daemon runs it: with children that do what a test tells them to."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from prometheus_client import REGISTRY
+
+from ingestd.daemon.upkeep import Upkeep, UpkeepSettings
+from ingestd.daemon.upkeep_process import Opening
+from ingestd.errors import RetryableError
+from ingestd.ingest.batch_summary import TableCommit
+from ingestd.ingest.table_work import TableGrowth
+from ingestd.ingest.upkeep_choice import Job
+from ingestd.ingest.upkeep_work import Compacted, Done, Expired, NotDone
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.table.compact_standing import TableStanding
+
+OPENING = Opening("p", "filesystem", "/nowhere", {})
+PLACE = (b"", 0)
+NEVER = threading.Event()
+
+
+class Child:
+    """Answers jobs as told; with `gate`, only when it is open."""
+
+    def __init__(self, answers: list[Done | Exception] | None = None) -> None:
+        self.answers = answers or []
+        self.jobs: list[Job] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.closed = False
+
+    def __call__(self, _: Opening) -> "Child":
+        return self
+
+    def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
+        self.jobs.append(job)
+        while not self.gate.wait(0.01):
+            if stopping.is_set():
+                return None
+        answer = self.answers.pop(0) if self.answers else done(job)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def done(job: Job) -> Done:
+    if job.kind == "expire":
+        return Expired(job, 0.1)
+    return Compacted(job, "compacted", 99, 0.1, TableStanding(98, 1), files_before=5)
+
+
+def schema(**options: str) -> TableSchema:
+    given = {name.replace("__", ".").replace("_", "-"): one for name, one in options.items()}
+    columns = [("k", parse_type("INT")), ("v", parse_type("STRING"))]
+    return new_schema(columns, ["k"], [], {"bucket": "1", **given}, 0)
+
+
+def commit(table: str, snapshot: int, one: TableSchema, files: int = 1) -> TableCommit:
+    growth = TableGrowth(one, snapshot, {PLACE: files})
+    return TableCommit(table, "committed", snapshot, 1, 0.1, growth)
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def child() -> Child:
+    return Child()
+
+
+def running(child: Child, settings: UpkeepSettings | None = None) -> Upkeep:
+    upkeep = Upkeep(settings or UpkeepSettings(expires=False), OPENING, child)
+    upkeep.start()
+    return upkeep
+
+
+def test_a_table_is_compacted_once_its_trigger_is_reached(child: Child) -> None:
+    upkeep, one = running(child), schema()
+    upkeep.committed([commit("db.a", 1, one, files=3)])
+    upkeep.committed([commit("db.a", 2, one, files=1)])
+    eventually(lambda: child.jobs == [Job("compact", "db.a")])
+    eventually(lambda: bool(upkeep.document()["compactions"]))
+    upkeep.stop()
+    assert child.closed
+    line = upkeep.document()["compactions"][0]
+    assert (line["table"], line["result"], line["files_before"]) == ("db.a", "compacted", 5)
+    assert upkeep.document()["tables"]["db.a"] == {"level_0": 1, "sorted_runs": 0}
+
+
+def test_with_the_mode_off_nothing_runs_and_nobody_waits(child: Child) -> None:
+    upkeep = running(child, UpkeepSettings(mode="off", expires=False))
+    upkeep.committed([commit("db.a", 1, schema(), files=100)])
+    upkeep.between_batches(NEVER)
+    upkeep.stop()
+    assert child.jobs == []
+
+
+def test_write_only_tables_are_left_to_somebody_else(child: Child) -> None:
+    upkeep = running(child, UpkeepSettings(expiry_interval=0.001))
+    upkeep.committed([commit("db.a", 1, schema(write_only="true"), files=100)])
+    upkeep.committed([commit("db.b", 1, schema(), files=100)])
+    eventually(lambda: Job("expire", "db.b") in child.jobs)
+    upkeep.stop()
+    assert {job.table for job in child.jobs} == {"db.b"}
+
+
+def test_ingest_waits_while_a_bucket_is_above_the_stop_trigger(child: Child) -> None:
+    before = REGISTRY.get_sample_value("ingestd_throttled_seconds_total", {"cause": "sorted-runs"})
+    upkeep, one = running(child), schema()
+    upkeep.committed([commit("db.a", 1, one, files=5)])
+    eventually(lambda: upkeep.document()["tables"]["db.a"]["level_0"] == 1)
+    child.gate.clear()
+    upkeep.committed([commit("db.a", 99, one, files=9)])
+    waiting = threading.Thread(target=upkeep.between_batches, args=(NEVER,))
+    waiting.start()
+    eventually(lambda: upkeep.document()["throttled_by"] == "sorted-runs")
+    assert upkeep.document()["over_stop_trigger"] == ["db.a"]
+    child.answers.append(
+        Compacted(Job("compact", "db.a"), "compacted", 101, 0.1, TableStanding(100))
+    )
+    child.gate.set()
+    waiting.join(30)
+    assert not waiting.is_alive()
+    upkeep.stop()
+    told = upkeep.document()
+    assert (told["throttled_by"], told["over_stop_trigger"]) == (None, [])
+    after = REGISTRY.get_sample_value("ingestd_throttled_seconds_total", {"cause": "sorted-runs"})
+    assert (after or 0) > (before or 0)
+
+
+def test_the_wait_is_bounded_and_ends_when_the_query_stops(child: Child) -> None:
+    settings = UpkeepSettings(expires=False, max_throttle=0.05)
+    upkeep, one = running(child, settings), schema()
+    upkeep.committed([commit("db.a", 1, one, files=5)])
+    eventually(lambda: upkeep.document()["tables"]["db.a"]["level_0"] == 1)
+    child.gate.clear()
+    upkeep.committed([commit("db.a", 99, one, files=9)])
+    upkeep.between_batches(NEVER)
+    assert upkeep.document()["over_stop_trigger"] == ["db.a"]
+    stopped = threading.Event()
+    stopped.set()
+    patient = Upkeep(UpkeepSettings(max_throttle=1e6), OPENING, child)
+    patient.between_batches(stopped)
+    upkeep.stop()
+
+
+def test_inline_a_batch_waits_for_what_it_has_triggered(child: Child) -> None:
+    upkeep = running(child, UpkeepSettings(mode="inline", expires=False, inline_budget=1e6))
+    upkeep.committed([commit("db.a", 1, schema(), files=5)])
+    upkeep.between_batches(NEVER)
+    assert child.jobs == [Job("compact", "db.a")]
+    assert upkeep.document()["compactions"]
+    upkeep.stop()
+
+
+def test_a_process_that_dies_is_started_again_and_the_job_is_done_later(child: Child) -> None:
+    child.answers = [RetryableError("it died")]
+    upkeep = running(child)
+    upkeep.committed([commit("db.a", 1, schema(), files=5)])
+    eventually(lambda: len(child.jobs) == 2)
+    upkeep.finish(NEVER)
+    upkeep.stop()
+    results = [one["result"] for one in upkeep.document()["compactions"]]
+    assert results == ["compacted", "failed"]
+
+
+def test_a_compaction_that_fails_is_told_and_other_tables_go_on(child: Child) -> None:
+    child.answers = [NotDone(Job("compact", "db.a"), "FormatError", "file x is damaged")]
+    upkeep, one = running(child), schema()
+    upkeep.committed([commit("db.a", 1, one, files=5), commit("db.b", 1, one, files=5)])
+    eventually(lambda: Job("compact", "db.b") in child.jobs)
+    upkeep.stop()
+    failed = upkeep.document()["compactions"][-1]
+    assert (failed["result"], failed["message"]) == ("failed", "file x is damaged")
+
+
+def test_stopping_gives_up_the_job_under_way(child: Child) -> None:
+    child.gate.clear()
+    upkeep = running(child)
+    upkeep.committed([commit("db.a", 1, schema(), files=5)])
+    eventually(lambda: bool(child.jobs))
+    upkeep.stop()
+    assert child.closed
+
+
+def test_until_the_latest_what_is_due_is_done_before_the_end(child: Child) -> None:
+    upkeep = running(child)
+    upkeep.committed([commit("db.a", 1, schema(), files=5)])
+    upkeep.committed([commit("db.b", 1, schema(), files=1)])
+    upkeep.finish(NEVER)
+    assert child.jobs == [Job("compact", "db.a")]
+    upkeep.stop()
+
+
+def test_expiry_comes_at_its_interval(child: Child) -> None:
+    upkeep = running(child, UpkeepSettings(mode="off", expiry_interval=0.01))
+    upkeep.opened({"db.a": schema()})
+    eventually(lambda: len(child.jobs) >= 2)
+    upkeep.stop()
+    assert set(child.jobs) == {Job("expire", "db.a")}

@@ -1,0 +1,166 @@
+"""The process itself: what it does, and that it neither outlives the daemon nor breaks a table."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ingestd.daemon.upkeep_child import UpkeepChild
+from ingestd.daemon.upkeep_process import Opening
+from ingestd.errors import RetryableError
+from ingestd.ingest.upkeep_choice import Job
+from ingestd.ingest.upkeep_work import Compacted, Expired, NotDone
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.verify import verify
+from tests.support.native_tables import native_table, put
+
+COLUMNS = [("k", "INT"), ("v", "STRING")]
+NEVER = threading.Event()
+JOB = Job("compact", "db.t")
+
+
+def table(folder: Path, commits: int, rows: int = 10, **options: str) -> FileStoreTable:
+    one = native_table(folder, COLUMNS, keys=["k"], options={"bucket": "1"} | options)
+    for n in range(commits):
+        put(one, [{"k": k, "v": f"{n}" * 20} for k in range(n, n + rows)])
+    return one
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[UpkeepChild]:
+    one = UpkeepChild(Opening("shop", "filesystem", str(tmp_path), {"case-sensitive": "true"}))
+    yield one
+    one.close()
+    assert one.pid is None
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_it_compacts_and_expires_under_a_name_of_its_own(
+    tmp_path: Path, child: UpkeepChild
+) -> None:
+    one = table(tmp_path, 12, **{"snapshot.num-retained.max": "10"})
+    compacted = child.do(JOB, NEVER, 1)
+    assert isinstance(compacted, Compacted)
+    assert (compacted.status, compacted.snapshot_id, compacted.files_before) == (
+        "compacted", 13, 12,
+    )  # fmt: skip
+    assert (compacted.standing.snapshot_id, compacted.standing.level_0) == (12, 0)
+    newest = latest_snapshot(one.io, one.paths)
+    assert newest is not None
+    assert newest.commit_user == "ingestd-shop.compact"
+    process = child.pid
+    expired = child.do(Job("expire", "db.t"), NEVER, 1)
+    assert isinstance(expired, Expired)
+    assert expired.snapshots == 3
+    assert child.pid == process
+    assert os.getpriority(os.PRIO_PROCESS, process or 0) > os.getpriority(os.PRIO_PROCESS, 0)
+    missing = child.do(Job("compact", "db.no"), NEVER, 1)
+    assert isinstance(missing, NotDone)
+    assert missing.error == "TableNotFoundError"
+
+
+def test_killed_in_the_middle_it_harms_nothing_and_comes_back(
+    tmp_path: Path, child: UpkeepChild
+) -> None:
+    one = table(tmp_path, 8, rows=20_000, bucket="8")
+    before = read_table(one).sort_by("k")
+    child.do(Job("compact", "db.no"), NEVER, 1)  # it is there, and has imported everything
+    with (
+        _on_first_file(child, tmp_path, signal.SIGKILL),
+        pytest.raises(RetryableError, match="ended with -9"),
+    ):
+        child.do(JOB, NEVER, 1)
+    assert _newest(one) == 8
+    assert verify(one) == []
+    again = child.do(JOB, NEVER, 60)
+    assert isinstance(again, Compacted)
+    assert (again.status, again.buckets) == ("compacted", 8)
+    assert verify(one) == []
+    assert read_table(one).sort_by("k").equals(before)
+
+
+def test_given_up_it_takes_its_files_back(tmp_path: Path, child: UpkeepChild) -> None:
+    one = table(tmp_path, 8, rows=20_000, bucket="8")
+    child.do(Job("compact", "db.no"), NEVER, 1)
+    known, stopping = _data_files(tmp_path), threading.Event()
+    stopping.set()
+    with _on_first_file(child, tmp_path, signal.SIGSTOP):
+        assert child.do(JOB, stopping, 0.5) is None
+        assert child.pid is not None
+        # What stops the process is for the test alone: it hears SIGTERM before it goes on.
+        goes_on = threading.Timer(0.5, os.kill, (child.pid, signal.SIGCONT))
+        goes_on.start()
+        child.close()
+    assert _newest(one) == 8
+    # Nobody knows yet of a file that is just being opened: that one may stay, as an orphan.
+    assert len(_data_files(tmp_path) - known) <= 1
+    assert verify(one) == []
+
+
+@contextmanager
+def _on_first_file(child: UpkeepChild, folder: Path, what: signal.Signals) -> Iterator[None]:
+    """Signal the process as soon as it has begun the first of its files."""
+    known, pid = _data_files(folder), child.pid
+    assert pid is not None
+
+    def watch() -> None:
+        while _data_files(folder) == known:
+            time.sleep(0.001)
+        os.kill(pid, what)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    yield
+    watcher.join(30)
+
+
+def _data_files(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("db.db/t/bucket-*/*")}
+
+
+def _newest(one: FileStoreTable) -> int | None:
+    newest = latest_snapshot(one.io, one.paths)
+    return newest and newest.id
+
+
+def test_it_ends_when_the_daemon_is_killed(tmp_path: Path) -> None:
+    program = f"""
+import threading
+from ingestd.daemon.upkeep_child import UpkeepChild
+from ingestd.daemon.upkeep_process import Opening
+from ingestd.ingest.upkeep_choice import Job
+child = UpkeepChild(Opening("shop", "filesystem", {str(tmp_path)!r}, {{}}))
+child.do(Job("compact", "db.no"), threading.Event(), 1)
+print(child.pid, flush=True)
+threading.Event().wait()
+"""
+    daemon = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert daemon.stdout is not None
+    with daemon.stdout as output:
+        pid = int(next(line for line in output if line.strip().isdecimal()))
+        daemon.kill()
+        daemon.wait()
+        eventually(lambda: not _is_running(pid))
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
