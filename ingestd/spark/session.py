@@ -4,7 +4,8 @@ import logging
 import os
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -21,6 +22,7 @@ from ingestd.spark.settings import prepare_environment, session_settings
 _LOG = logging.getLogger(__name__)
 _NOISE = "WARNING: Using incubator modules:"
 _GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
+_WORKER_PYTHON = "PYSPARK_PYTHON"
 _GATEWAY_SECRET = "PYSPARK_GATEWAY_SECRET"  # noqa: S105  (the name of a variable)
 # Objects of the JVM that take long to come into being and need no session.
 _HEAVY = (
@@ -80,13 +82,27 @@ def _start_in(jvm: Jvm, conf: SparkConf) -> bool:
         jvm.kill()
         return False
     keep(jvm)
-    if jvm.python is not None:
-        os.environ["PYSPARK_PYTHON"] = jvm.python  # where a context takes it from
     gateway = _connected(address)
     ahead = threading.Thread(target=_prepare_classes, args=(gateway,), name="classes", daemon=True)
     ahead.start()
-    SparkContext(conf=conf, gateway=gateway)
+    with _python_of_workers(jvm.python):
+        SparkContext(conf=conf, gateway=gateway)
     return True
+
+
+@contextmanager
+def _python_of_workers(program: str | None) -> Iterator[None]:
+    """Where a context takes it from when it is made; it is of no use to processes begun later."""
+    before = os.environ.get(_WORKER_PYTHON)
+    if program is not None:
+        os.environ[_WORKER_PYTHON] = program
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_WORKER_PYTHON, None)
+        else:
+            os.environ[_WORKER_PYTHON] = before
 
 
 def _connected(address: Gateway) -> Any:  # noqa: ANN401  (py4j has no types)

@@ -1,5 +1,7 @@
 """The streaming source under a real Spark: bounds, replays, new topics, losses, a silent broker."""
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,6 +38,11 @@ def spark() -> Iterator[SparkSession]:
     session.dataSource.register(OffsetRangeSource)
     yield session
     session.stop()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_session_leaves_no_python_of_its_own_to_later_processes() -> None:
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
 
 def run(

@@ -75,7 +75,7 @@ def _judged(
     return found
 
 
-@pytest.mark.timeout(0 if LONG else 300)
+@pytest.mark.timeout(0 if LONG else 900)
 @pytest.mark.parametrize("name", OWN)
 def test_tables_of_our_own_are_read_right_or_refused(name: str) -> None:
     found = _judged(OWN[name](), "v = 'v1'", 11, 0.002)
@@ -87,7 +87,7 @@ def test_tables_of_our_own_are_read_right_or_refused(name: str) -> None:
     assert found == {}
 
 
-@pytest.mark.timeout(0 if LONG else 300)
+@pytest.mark.timeout(0 if LONG else 900)
 @pytest.mark.parametrize("name", JAVA)
 def test_tables_of_java_end_in_rows_or_in_an_error_that_names_a_file(
     name: str, tmp_path: Path

@@ -14,7 +14,7 @@ LONG = bool(os.environ.get("INGESTD_LONG"))
 EXAMPLES = int(os.environ.get("INGESTD_EXAMPLES", "2000" if LONG else "12"))
 
 
-@pytest.mark.timeout(0 if LONG else 300)
+@pytest.mark.timeout(0 if LONG else 900)
 @pytest.mark.compat
 def test_a_table_holds_at_every_time_what_a_dictionary_would(
     tmp_path: Path, oracle: Oracle
