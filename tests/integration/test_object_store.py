@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
-from tests.support.s3_server import S3Server, can_be_had, running_s3
+from tests.support.s3_server import S3Server, built, can_be_had, running_s3
 
 pytestmark = [
     pytest.mark.integration,
@@ -34,7 +35,11 @@ WRITERS = 4
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with running_s3(tmp_path_factory.mktemp("s3")) as server:
+    try:
+        program = built()
+    except SubprocessError as error:
+        pytest.skip(f"the S3 server cannot be built here: {error}")
+    with running_s3(program, tmp_path_factory.mktemp("s3")) as server:
         yield server
 
 

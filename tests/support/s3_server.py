@@ -16,6 +16,7 @@ from tests.support.daemon import free_port
 
 VERSION = "v1.8.0"
 _PROGRAM = "github.com/versity/versitygw/cmd/versitygw"
+_BUILD_SECONDS = 600
 _KEY, _SECRET = "ingestd", "ingestd-secret"
 
 
@@ -44,12 +45,12 @@ def can_be_had() -> bool:
 
 
 @contextmanager
-def running_s3(folder: Path) -> Iterator[S3Server]:
+def running_s3(program: Path, folder: Path) -> Iterator[S3Server]:
     """The server as long as the block runs."""
     data = folder / "objects"
     (data / "lake").mkdir(parents=True)
     port = free_port()
-    command = [str(_built()), "--port", f"127.0.0.1:{port}", "posix", str(data)]
+    command = [str(program), "--port", f"127.0.0.1:{port}", "posix", str(data)]
     environment = {**os.environ, "ROOT_ACCESS_KEY": _KEY, "ROOT_SECRET_KEY": _SECRET}
     with (folder / "s3.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -66,12 +67,14 @@ def _program() -> Path:
     return cache_folder() / "s3" / VERSION / "versitygw"
 
 
-def _built() -> Path:
+def built() -> Path:
+    """The server's program, from the cache or built into it; SubprocessError when it cannot be."""
     program = _program()
     if not program.exists():
         home = program.with_name(f"build-{os.getpid()}")
         environment = {**os.environ, "GOBIN": str(home)}
-        subprocess.run(["go", "install", f"{_PROGRAM}@{VERSION}"], env=environment, check=True)
+        install = ["go", "install", f"{_PROGRAM}@{VERSION}"]
+        subprocess.run(install, env=environment, check=True, timeout=_BUILD_SECONDS)
         (home / program.name).replace(program)
         home.rmdir()
     return program
