@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKS := requirements-build.lock requirements-dev.lock
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-PYTEST := $(BIN)/python -m pytest -q
+# A fixed order: one commit has one verdict (`pytest` alone draws a new one).
+PYTEST := $(BIN)/python -m pytest -q --randomly-seed=1
 CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
 NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)

@@ -12,6 +12,7 @@ import msgspec
 
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.json_inference import Kinds, default_kinds, kinds_of, resolve_type
+from ingestd.cdc.key_types import key_column
 from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan, RowWants, check_name, make_plan
@@ -24,9 +25,6 @@ CellKinds = Mapping[str, tuple[str, ...]]
 """Kinds of the values of one message by column."""
 KindCounts = Mapping[str, Counter[str]]
 """How often each kind occurred in each column."""
-
-_KEY_TYPES = {"TINYINT": DataType("INT"), "SMALLINT": DataType("INT")}
-"""The type of a key column cannot change later, so small integers start wide."""
 
 
 class _Images(msgspec.Struct, gc=False):
@@ -152,8 +150,8 @@ def _schema_columns(
     columns: dict[str, WireColumn | None] = {}
     for name in ordered:
         column = natural.get(name) or WireColumn(name, STRING, Meaning.JSON)
-        if name in memory.key_names and column.data_type.root in _KEY_TYPES:
-            column = replace(column, data_type=_KEY_TYPES[column.data_type.root])
+        if name in memory.key_names:
+            column = key_column(column)
         columns[name] = _as_declared(_sized(column, memory), memory.fixed(name))
     return columns
 

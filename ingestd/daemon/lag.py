@@ -42,8 +42,7 @@ class LagMonitor:
         self._sources = sources
         self._status = status
         self._connect = connect
-        self._clusters: dict[str, Cluster] = {}
-        self._asked_as: dict[str, KafkaSource] = {}
+        self._clusters: dict[str, tuple[KafkaSource, Cluster]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
 
@@ -62,9 +61,6 @@ class LagMonitor:
     def ask_all(self) -> None:
         """Ask every source once."""
         for name, source in list(self._sources.items()):
-            if self._asked_as.get(name, source) != source:
-                self._clusters.pop(name, None)
-            self._asked_as[name] = source
             try:
                 ends = self._ask(name, source)
             except IngestdError as error:
@@ -76,9 +72,10 @@ class LagMonitor:
                 self._status.source_answered(name, ends)
 
     def _ask(self, name: str, source: KafkaSource) -> TopicOffsets:
-        if name not in self._clusters:
-            self._clusters[name] = self._connect(source)
-        cluster = self._clusters[name]
+        known, cluster = self._clusters.get(name, (None, None))
+        if cluster is None or known != source:
+            cluster = self._connect(source)
+            self._clusters[name] = source, cluster
         return cluster.end_offsets(cluster.list_topic_partitions())
 
     def _run(self) -> None:

@@ -17,7 +17,11 @@ from ingestd.ingest.upkeep_work import Done
 from ingestd.spark.settings import worker_path
 
 _LOG = logging.getLogger(__name__)
-_PROGRAM = "from ingestd.daemon.upkeep_process import main; main()"
+_NICENESS = 10
+# Niced before it imports, which is most of its work where a daemon starts beside it.
+_PROGRAM = (
+    f"import os; os.nice({_NICENESS}); from ingestd.daemon.upkeep_process import main; main()"
+)
 _POLL_SECONDS = 0.25
 _ABANDON_SECONDS = 3.0
 _ENVIRONMENT: Mapping[str, str] = {

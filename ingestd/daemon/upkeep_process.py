@@ -23,7 +23,6 @@ from ingestd.paimon.catalog.base import load_catalog
 from ingestd.spark.python_daemon import name_process
 
 NAME = "ingestd-upkeep"
-_NICENESS = 10
 _GONE = 1
 
 Asked = queue.SimpleQueue[Job | None]
@@ -51,7 +50,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the daemon says when to end
     signal.signal(signal.SIGTERM, _give_up)
     name_process(NAME)
-    os.nice(_NICENESS)
     with Connection(int(sys.argv[1])) as door:
         serve(door)
 

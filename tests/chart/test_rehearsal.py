@@ -1,8 +1,6 @@
 """The rendered chart, run: installed, loaded, killed, upgraded; every event is there once."""
 
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,14 +30,6 @@ def lag(daemon: Daemon) -> float | None:
     return sum(found) if found else None
 
 
-def until(what: Callable[[], bool], daemon: Daemon, seconds: float = 180) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, daemon.tail()
-        assert daemon.process.poll() is None, daemon.tail()
-        time.sleep(0.2)
-
-
 def test_a_release_is_installed_killed_and_upgraded_and_holds_every_event_once(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
@@ -53,13 +43,13 @@ def test_a_release_is_installed_killed_and_upgraded_and_holds_every_event_once(
     ledger.produce(broker, 0, EVENTS // 2)
 
     with pod.start() as installed:
-        until(lambda: pod.probe(installed, "startup") == 200, installed)
-        until(lambda: pod.probe(installed, "readiness") == 200, installed)
+        installed.wait_until(lambda: pod.probe(installed, "startup") == 200)
+        installed.wait_until(lambda: pod.probe(installed, "readiness") == 200)
         assert pod.probe(installed, "liveness") == 200
         installed.kill()
     ledger.produce(broker, EVENTS // 2)
     with pod.start() as restarted:
-        until(lambda: pod.probe(restarted, "readiness") == 200, restarted)
+        restarted.wait_until(lambda: pod.probe(restarted, "readiness") == 200)
         restarted.terminate()
         assert restarted.wait() == 0
 
@@ -67,7 +57,7 @@ def test_a_release_is_installed_killed_and_upgraded_and_holds_every_event_once(
     upgraded = Pod(objects(*release, *change), tmp_path / "pod")
     assert upgraded.configuration()["sources"]["shop"]["max-offsets-per-trigger"] == 9000
     with upgraded.start() as running:
-        until(lambda: lag(running) == 0, running)
+        running.wait_until(lambda: lag(running) == 0)
         running.terminate()
         assert running.wait() == 0
     assert judge(ledger, tmp_path / "warehouse", oracle) == []

@@ -123,11 +123,7 @@ def test_a_killed_pipeline_leaves_every_event_once_in_the_bucket(
     config["warehouse"] = lake
     first = s3.folder / "warehouse" / f"{DATABASE}.db" / "account" / "snapshot" / "snapshot-2"
     with run_daemon(config, tmp_path) as daemon:
-        end = time.monotonic() + 180
-        while not first.exists():
-            assert time.monotonic() < end, daemon.tail()
-            assert daemon.process.poll() is None, daemon.tail()
-            time.sleep(0.05)
+        daemon.wait_until(first.exists)
         daemon.kill()
     catch_up(config, tmp_path)
     assert judge(ledger, s3.folder / "warehouse", oracle) == []

@@ -1,8 +1,6 @@
 """A schema registry that goes away and comes back costs time and no record."""
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,6 @@ from tests.support.oracle import Oracle
 from tests.support.registry_server import RegistryServer
 
 pytestmark = pytest.mark.integration
-
-
-def wait_for(what: Callable[[], bool], daemon: Daemon) -> None:
-    end = time.monotonic() + 120
-    while not what():
-        assert time.monotonic() < end, daemon.tail(60)
-        assert daemon.process.poll() is None, daemon.tail(60)
-        time.sleep(0.05)
 
 
 def says(daemon: Daemon, word: str) -> int:
@@ -50,12 +40,12 @@ def test_batches_wait_for_a_registry_that_is_down_and_nothing_is_given_up(
         }
         with run_daemon(config, tmp_path, until_latest=True) as daemon:
             # Down from the start: the batch fails and is run again.
-            wait_for(lambda: says(daemon, "tried") >= 2, daemon)
+            daemon.wait_until(lambda: says(daemon, "tried") >= 2, 120)
             with registry:
-                wait_for(lambda: registry.hits.total() >= 2, daemon)
+                daemon.wait_until(lambda: registry.hits.total() >= 2, 120)
             # Down in the middle of a batch.
             seen = says(daemon, "tried")
-            wait_for(lambda: says(daemon, "tried") > seen, daemon)
+            daemon.wait_until(lambda: says(daemon, "tried") > seen, 120)
             assert not list(warehouse.glob("ods.db/customers/snapshot/*"))
             with registry:
                 assert daemon.wait() == 0, daemon.tail(60)

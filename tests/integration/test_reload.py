@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import Daemon, run_daemon
+from tests.support.daemon import run_daemon
 from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
@@ -17,14 +17,6 @@ from tests.support.pipelines import DATABASE, pipeline
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 EVENTS = 4_000
-
-
-def until_there(path: Path, daemon: Daemon) -> None:
-    end = time.monotonic() + 180
-    while not path.exists():
-        assert time.monotonic() < end, daemon.tail()
-        assert daemon.process.poll() is None, daemon.tail()
-        time.sleep(0.1)
 
 
 def test_a_topic_that_joins_on_sighup_is_ingested(
@@ -35,14 +27,14 @@ def test_a_topic_that_joins_on_sighup_is_ingested(
     only_accounts = pipeline(tmp_path, broker.bootstrap, rf"{ledger.prefix}\.bank\.account")
     tables = tmp_path / "warehouse" / f"{DATABASE}.db"
     with run_daemon(only_accounts, tmp_path) as daemon:
-        until_there(tables / "account" / "snapshot" / "snapshot-1", daemon)
+        daemon.wait_until((tables / "account" / "snapshot" / "snapshot-1").exists)
         assert not (tables / "entry").exists()
         file = tmp_path / "ingestd.yaml"
         document = yaml.safe_load(file.read_text())
         document["sources"]["shop"]["topic-pattern"] = ledger.pattern
         file.write_text(yaml.safe_dump(document))
         daemon.process.send_signal(signal.SIGHUP)
-        until_there(tables / "entry" / "snapshot" / "snapshot-1", daemon)
+        daemon.wait_until((tables / "entry" / "snapshot" / "snapshot-1").exists)
         ledger.produce(broker, EVENTS // 2)
         end = time.monotonic() + 120
         while judge(ledger, tmp_path / "warehouse", oracle) and time.monotonic() < end:

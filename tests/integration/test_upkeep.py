@@ -3,9 +3,8 @@
 import json
 import os
 import signal
-import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +43,11 @@ def test_tables_stay_small_right_and_visible_while_they_are_written(
     with run_daemon(config, tmp_path) as daemon:
         for number in range(PIECES):
             _produce(ledger, broker, number)
-            _until(daemon, lambda number=number: _records(daemon) == _share(number + 1))
+            daemon.wait_until(lambda number=number: _records(daemon) == _share(number + 1))
             if number == PIECES // 2:
                 _kill_upkeep(daemon)
-        _until(daemon, lambda: _status(daemon)["tables"]["ods.account"]["level_0"] == 0)
-        _until(daemon, lambda: _snapshots(tmp_path, "account") <= 4)
+        daemon.wait_until(lambda: _status(daemon)["tables"]["ods.account"]["level_0"] == 0)
+        daemon.wait_until(lambda: _snapshots(tmp_path, "account") <= 4)
         _, metrics = daemon.get("/metrics")
         status, page = daemon.get("/")
         daemon.terminate()
@@ -110,11 +109,3 @@ def _snapshots(folder: Path, table: str) -> int:
 
 def _live_files(oracle: Oracle, folder: Path, table: str) -> int:
     return len(oracle.inspect(folder / "warehouse", DATABASE, table)["files"])
-
-
-def _until(daemon: Daemon, condition: Callable[[], bool], timeout: float = 180) -> None:
-    end = time.monotonic() + timeout
-    while not condition():
-        assert daemon.process.poll() is None, daemon.tail()
-        assert time.monotonic() < end, f"{daemon.get('/status')}\n{daemon.tail()}"
-        time.sleep(0.1)

@@ -94,9 +94,12 @@ def _hive(cell: object) -> int:
             hashed = hashed * 31 + (byte - 256 if byte > 127 else byte)
         return hashed
     if isinstance(cell, Decimal):
-        plain = cell.normalize()
-        scale = max(-int(plain.as_tuple().exponent), 0)
-        digits, hashed = int(plain.scaleb(scale)), 0
+        # Integers: methods of a Decimal round to the 28 digits of its context.
+        sign, plain, exponent = cell.as_tuple()
+        digits, scale = int("".join(map(str, plain))) * (1 - 2 * sign), -int(exponent)
+        while scale > 0 and digits % 10 == 0:
+            digits, scale = digits // 10, scale - 1
+        digits, scale, hashed = (digits, scale, 0) if scale >= 0 else (digits * 10**-scale, 0, 0)
         for shift in range(96, -1, -32):
             hashed = hashed * 31 + (abs(digits) >> shift & 0xFFFFFFFF)
         return (hashed if digits >= 0 else -hashed) * 31 + scale

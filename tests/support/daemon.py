@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -88,14 +88,18 @@ class Daemon:
 
     def wait_until_ready(self, timeout: float = 120) -> None:
         """Return when /readyz says so."""
+        self.wait_until(lambda: self.get("/readyz")[0] == 200, timeout)
+
+    def wait_until(self, condition: Callable[[], bool], timeout: float = 180) -> None:
+        """Return when the condition holds; the daemon must run until then."""
         end = time.monotonic() + timeout
-        while time.monotonic() < end:
+        while not condition():
             if self.process.poll() is not None:
-                raise AssertionError(f"ended with {self.process.returncode}:\n{self.tail()}")
-            if self.get("/readyz")[0] == 200:
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"not ready after {timeout} s:\n{self.tail()}")
+                raise AssertionError(f"ended with {self.process.returncode}:\n{self.tail(60)}")
+            if time.monotonic() >= end:
+                status = self.get("/status")[1]
+                raise AssertionError(f"not so after {timeout} s:\n{status}\n{self.tail(60)}")
+            time.sleep(0.05)
 
     def tail(self, lines: int = 40) -> str:
         """The end of what it printed."""

@@ -13,7 +13,6 @@ have. ``/hits`` tells how often each path was asked.
 
 import json
 import lzma
-import socket
 import ssl
 import subprocess
 import sys
@@ -27,6 +26,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
+from tests.support.daemon import free_port
+
 Answer = tuple[int, Any]
 _NO_SCHEMA: Answer = (404, {"error_code": 40403, "message": "Schema not found"})
 _NO_VERSION: Answer = (404, {"error_code": 40402, "message": "Version not found"})
@@ -39,7 +40,7 @@ class RegistryServer:
         self._document = load_document(document) if isinstance(document, Path) else document
         self._options = options
         self._process: subprocess.Popen[str] | None = None
-        self.port = _free_port()
+        self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -98,13 +99,6 @@ def load_document(path: Path) -> dict[str, Any]:
     data = path.read_bytes()
     document: dict[str, Any] = json.loads(lzma.decompress(data) if path.suffix == ".xz" else data)
     return document
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class _Registry:

@@ -160,7 +160,7 @@ class ObjectFileIO:
             found = obstore.get(store, key)
             size = int(found.meta["size"])
             if size <= _WHOLE_BYTES:
-                return pa.BufferReader(pa.py_buffer(found.bytes().to_bytes()))
+                return pa.BufferReader(pa.py_buffer(found.bytes()))
         return pa.PythonFile(ObjectReader(store, key, path, size), mode="r")
 
     def _place(self, path: str) -> tuple[S3Store, str]:

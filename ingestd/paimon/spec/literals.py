@@ -15,6 +15,7 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
+from ingestd.paimon.spec.decimal_digits import unscaled
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
@@ -68,8 +69,7 @@ def _parse_number(text: str, t: DataType) -> object:
         if number != int(number) or not -limit <= number < limit:
             raise ValueError("out of range")
         return int(number)
-    scaled = number.scaleb(t.scale or 0)
-    if scaled != scaled.to_integral_value() or abs(scaled) >= 10 ** (t.precision or 0):
+    if abs(unscaled(number, t.scale or 0)) >= 10 ** (t.precision or 0):
         raise ValueError("out of range")
     return number
 

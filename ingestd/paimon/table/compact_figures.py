@@ -8,18 +8,17 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource, SimpleStats
-from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.stats_total import StatsTotal
-from ingestd.paimon.table.bucket_files import KEY_STATS_MODE
-from ingestd.paimon.table.data_files import RETRACTS, data_file_path
+from ingestd.paimon.table.bucket_files import KEY_STATS_MODE, retract_count
+from ingestd.paimon.table.data_files import data_file_path
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
 
@@ -92,7 +91,7 @@ class FileFigures:
         numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
         known = self._sequences or (int(numbers[0]), int(numbers[0]))
         self._sequences = (min(known[0], int(numbers.min())), max(known[1], int(numbers.max())))
-        self._retracts += int(np.isin(rows.column(VALUE_KIND).to_numpy(), RETRACTS).sum())
+        self._retracts += retract_count(rows)
         keys = rows.select(schema.trimmed_primary_keys)
         self._keys.add(keys)
         self._ends = [*self._ends[:1], keys.take(pa.array([0, keys.num_rows - 1]))]
