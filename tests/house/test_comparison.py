@@ -1,10 +1,12 @@
 """The judge of the replayed database must itself be able to say no."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from tests.support import canonical, corpus, state
+from tests.support import canonical, canonical_mysql, corpus, state
+from tests.support.connect_cells import sent_by_connect
 
 LTZ = "TIMESTAMP(6) WITH LOCAL TIME ZONE"
 ARRAY_OF_DECIMAL = {"type": "ARRAY", "element": "DECIMAL(10, 2)"}
@@ -141,3 +143,37 @@ def test_wire_values_may_be_kept_as_text_but_not_changed() -> None:
     assert state.compare_as_it_came("t", ["id"], wanted, kept) == []
     changed = [{"id": 1, "price": "2.6", "raw": None}]
     assert len(state.compare_as_it_came("t", ["id"], wanted, changed)) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "paimon", "got", "equal"),
+    [
+        ("bit(9)", 347, "BYTES", "015b", True),
+        ("bit(9)", 347, "BYTES", "5b01", False),
+        ("bigint(20) unsigned", 2**64 - 1, "BIGINT", -1, True),
+        ("bigint(20) unsigned", 2**64 - 1, "DECIMAL(20, 0)", str(2**64 - 1), True),
+        ("bigint(20) unsigned", 1, "BIGINT", 1 - 2**64, False),
+        ("time(3)", "-01:00:00.500000", "BIGINT", -3_600_500_000, True),
+        ("time(3)", "838:59:59.000000", "BIGINT", 3_020_399_000_001, False),
+        ("enum('a,b')", "a,b", "STRING", "a\\,b", True),
+        ("varbinary(9)", "00ff", "BYTES", "00fe", False),
+    ],
+)
+def test_values_of_mariadb(kind: str, wanted: Any, paimon: str, got: Any, equal: bool) -> None:
+    assert canonical_mysql.same(kind, wanted, paimon, got) is equal
+
+
+def test_mode_connect_may_cut_times_and_nothing_else() -> None:
+    same = sent_by_connect(canonical.same)
+    kind, wanted = "timestamp without time zone", "2026-01-02T03:04:05.678901"
+    assert same(kind, wanted, "TIMESTAMP(3)", "2026-01-02T03:04:05.678")
+    assert not same(kind, wanted, "TIMESTAMP(3)", "2026-01-02T03:04:05.679")
+    assert not same(kind, wanted, "TIMESTAMP(3)", None)
+    assert not same("bytea", "00ff", "STRING", "00fe")
+    assert not same("interval", "PT1S", "STRING", "P0Y0M0DT0H0M2S")
+
+
+def test_mode_connect_has_no_time_beyond_a_day() -> None:
+    same = sent_by_connect(canonical_mysql.same)
+    assert same("time(3)", "838:59:59.000000", "TIME(3)", None)
+    assert not same("time(3)", "23:59:59.000000", "TIME(3)", None)

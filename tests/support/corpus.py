@@ -1,4 +1,4 @@
-"""Change streams captured from a real PostgreSQL by Debezium, and putting them into a broker.
+"""Change streams captured from real databases by Debezium, and putting them into a broker.
 
 A capture holds one JSON object a line: topic, partition, offset, timestamp, key_b64, value_b64
 (null: tombstone) and headers. Replayed into empty topics, records get their captured offsets.
@@ -8,9 +8,10 @@ import base64
 import json
 import lzma
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +19,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-SHOP = Path(__file__).resolve().parents[1] / "golden" / "corpus" / "shop"
-Mode = Literal["json", "json-schema", "avro", "avro-inline", "flat"]
+CORPUS = Path(__file__).resolve().parents[1] / "golden" / "corpus"
+SHOP = CORPUS / "shop"
+"""PostgreSQL; what functions take for `home` if nothing is said."""
+MART = CORPUS / "mart"
+"""MariaDB, in the modes of JSON that has an envelope."""
+Mode = Literal["json", "json-schema", "json-connect", "avro", "avro-inline", "flat"]
 MODES: tuple[Mode, ...] = ("json", "json-schema")
 AVRO_MODES: tuple[Mode, ...] = ("avro", "avro-inline")
 """They differ in whether schemas refer to others; ``registry.json.xz`` has those of both."""
@@ -47,9 +52,9 @@ class Replayed:
     records: int
 
 
-def captured(mode: Mode) -> Iterator[Record]:
+def captured(mode: Mode, home: Path = SHOP) -> Iterator[Record]:
     """The records of a capture in the order they were seen."""
-    with lzma.open(SHOP / f"{mode}.jsonl.xz", "rt", encoding="utf-8") as lines:
+    with lzma.open(home / f"{mode}.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:
             raw = json.loads(line)
             yield Record(
@@ -64,21 +69,21 @@ def captured(mode: Mode) -> Iterator[Record]:
 
 
 @cache
-def _info() -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((SHOP / "info.json").read_text())
+def _info(home: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((home / "info.json").read_text())
     captures: dict[str, Any] = document["captures"]
     return captures
 
 
-def topic_prefix(mode: Mode) -> str:
+def topic_prefix(mode: Mode, home: Path = SHOP) -> str:
     """The connector's name, with which all its topics begin."""
-    prefix: str = _info()[mode]["topic_prefix"]
+    prefix: str = _info(home)[mode]["topic_prefix"]
     return prefix
 
 
-def partitions(mode: Mode) -> dict[str, int]:
+def partitions(mode: Mode, home: Path = SHOP) -> dict[str, int]:
     """Partition count of each topic of a capture."""
-    counts: dict[str, int] = _info()[mode]["partitions"]
+    counts: dict[str, int] = _info(home)[mode]["partitions"]
     return counts
 
 
@@ -88,41 +93,56 @@ def replay(mode: Mode, bootstrap: str, *, prefix: str | None = None, limit: int 
     ``prefix`` replaces the connector's name in topic names, so that one broker can hold many
     replays; the messages keep the captured name.
     """
-    old = topic_prefix(mode)
-    new = prefix or old
-    names = {topic: new + topic.removeprefix(old) for topic in partitions(mode)}
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = [NewTopic(names[topic], count, 1) for topic, count in partitions(mode).items()]
-    for future in admin.create_topics(wanted).values():
-        future.result(30)
-    failed: list[object] = []
-    producer = Producer(
-        {  # without idempotence a retry may change the order within a partition
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "log_level": 3,
-        }
-    )
-    sent = 0
-    for record in captured(mode):
-        if limit and sent >= limit:
-            break
-        producer.produce(
-            names[record.topic],
-            value=record.value,
-            key=record.key,
-            partition=record.partition,
-            timestamp=record.timestamp_ms,
-            headers=record.headers,
-            on_delivery=lambda error, _: failed.append(error) if error else None,
+    replaying = Replaying(mode, bootstrap, prefix=prefix)
+    sent = replaying.produce(islice(captured(mode), limit or None))
+    return Replayed(replaying.prefix, replaying.topics, sent)
+
+
+class Replaying:
+    """Topics of a capture in a broker, empty at first; ``topics`` are their names by table."""
+
+    def __init__(
+        self, mode: Mode, bootstrap: str, *, prefix: str | None = None, home: Path = SHOP
+    ) -> None:
+        old = topic_prefix(mode, home)
+        counts = partitions(mode, home)
+        self.prefix = prefix or old
+        self._bootstrap = bootstrap
+        # A topic of heartbeats ends with the connector's name, the one of DDL has nothing else.
+        self._names = {topic: topic.replace(old, self.prefix, 1) for topic in counts}
+        self.topics = {topic.removeprefix(old + "."): name for topic, name in self._names.items()}
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        wanted = [NewTopic(self._names[topic], count, 1) for topic, count in counts.items()]
+        for future in admin.create_topics(wanted).values():
+            future.result(30)
+
+    def produce(self, records: Iterable[Record]) -> int:
+        """Append records to their partitions, wait until the broker has them, and count them."""
+        failed: list[object] = []
+        producer = Producer(
+            {  # without idempotence a retry may change the order within a partition
+                "bootstrap.servers": self._bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "log_level": 3,
+            }
         )
-        producer.poll(0)
-        sent += 1
-    if producer.flush(60) or failed:
-        raise AssertionError(f"replay of {mode} into {bootstrap} failed: {failed[:1]}")
-    tables = {topic.removeprefix(old + "."): name for topic, name in names.items()}
-    return Replayed(new, tables, sent)
+        sent = 0
+        for record in records:
+            producer.produce(
+                self._names[record.topic],
+                value=record.value,
+                key=record.key,
+                partition=record.partition,
+                timestamp=record.timestamp_ms,
+                headers=record.headers,
+                on_delivery=lambda error, _: failed.append(error) if error else None,
+            )
+            producer.poll(0)
+            sent += 1
+        if producer.flush(60) or failed:
+            raise AssertionError(f"replay into {self._bootstrap} failed: {failed[:1]}")
+        return sent
 
 
 def payload(record: Record) -> dict[str, Any] | None:
@@ -137,18 +157,20 @@ def payload(record: Record) -> dict[str, Any] | None:
     return None
 
 
-def repeated_inserts(mode: Mode) -> dict[str, Counter[str]]:
+def repeated_inserts(mode: Mode, home: Path = SHOP) -> dict[str, Counter[str]]:
     """Inserts of tables without a key that the connector sent more than once after it was killed.
 
     By table such as ``shop.audit_log``: the row as JSON text, and how many times too often.
     """
-    seen: dict[str, Counter[tuple[int, str]]] = {}
-    for record in captured(mode):
+    seen: dict[str, Counter[tuple[str, str]]] = {}
+    for record in captured(mode, home):
         event = payload(record)
-        if record.key is None and event and event["op"] in {"c", "r"}:
-            table = record.topic.removeprefix(topic_prefix(mode) + ".")
+        if record.key is None and event and event["op"] == "c":
+            table = record.topic.removeprefix(topic_prefix(mode, home) + ".")
             row = json.dumps(event["after"], sort_keys=True)
-            seen.setdefault(table, Counter())[event["source"]["lsn"], row] += 1
+            source = event["source"]
+            place = repr([source.get(part) for part in ("lsn", "file", "pos", "row")])
+            seen.setdefault(table, Counter())[place, row] += 1
     return {
         table: Counter({row: n - 1 for (_, row), n in rows.items() if n > 1})
         for table, rows in seen.items()

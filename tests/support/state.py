@@ -17,6 +17,9 @@ from tests.support import canonical
 from tests.support.corpus import SHOP
 
 Row = Mapping[str, Any]
+Lost = tuple[str, str, str]
+Same = Callable[[str, Any, Any, Any], bool]
+"""Of the database's type, its value, the Paimon type and the cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +32,49 @@ class DatabaseTable:
     rows: Sequence[Row]
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A moment of a capture: what the database held, and what no reader of the stream can know.
+
+    ``losses`` are cells by table, key as JSON text and column; ``ends`` the end offsets by mode,
+    topic and partition.
+    """
+
+    name: str
+    tables: Mapping[str, DatabaseTable]
+    losses: Mapping[Lost, Mapping[str, Any]]
+    ends: Mapping[str, Mapping[str, Mapping[str, int]]]
+
+
 @cache
-def database_tables() -> dict[str, DatabaseTable]:
-    """All tables of the captured database by ``schema.table``."""
-    with lzma.open(SHOP / "state.json.xz", "rt", encoding="utf-8") as file:
+def checkpoints(home: Path) -> tuple[Checkpoint, ...]:
+    """The moments of a capture at which its database was read, the last one last."""
+    with lzma.open(home / "checkpoints.json.xz", "rt", encoding="utf-8") as file:
         document = json.load(file)
-    return {
-        name: DatabaseTable(
-            name,
-            tuple(table["key"]),
-            {column["name"]: column["type"] for column in table["schema"]},
-            table["rows"],
+    return tuple(
+        Checkpoint(
+            one["name"],
+            {name: _table(name, table) for name, table in one["state"].items()},
+            {(c["table"], json.dumps(c["key"]), c["column"]): c for c in one["losses"]},
+            one["end_offsets"],
         )
-        for name, table in document.items()
-    }
+        for one in document
+    )
 
 
-@cache
-def losses() -> dict[tuple[str, str, str], Mapping[str, Any]]:
-    """Cells that no reader of the stream can know, by table, key as JSON text and column."""
-    listed = json.loads((SHOP / "losses.json").read_text(encoding="utf-8"))
-    return {(cell["table"], json.dumps(cell["key"]), cell["column"]): cell for cell in listed}
+def _table(name: str, document: Mapping[str, Any]) -> DatabaseTable:
+    types = {column["name"]: column["type"] for column in document["schema"]}
+    return DatabaseTable(name, tuple(document["key"]), types, document["rows"])
+
+
+def database_tables() -> Mapping[str, DatabaseTable]:
+    """All tables of the captured PostgreSQL by ``schema.table``, as they were at the end."""
+    return checkpoints(SHOP)[-1].tables
+
+
+def losses() -> Mapping[Lost, Mapping[str, Any]]:
+    """Cells of these that no reader of the stream can know."""
+    return checkpoints(SHOP)[-1].losses
 
 
 def column_types(warehouse: Path | str, database: str, table: str) -> dict[str, Any]:
@@ -72,15 +97,48 @@ def compare(
     (``corpus.repeated_inserts``); they may, but need not, be there as often. A column that the
     table lacks counts as null in every row: a stream without schema never tells of such a column.
     """
-    wanted = database_tables()[table]
-    if not wanted.key:
-        return _compare_bag(wanted, rows, types, repeats or Counter())
-    return _compare_keyed(wanted, rows, types)
+    lost = losses()
+    return differences(database_tables()[table], rows, types, repeats=repeats, lost=lost)
 
 
-def _compare_keyed(
-    wanted: DatabaseTable, rows: Sequence[Row], types: Mapping[str, Any]
+def differences(
+    wanted: DatabaseTable,
+    rows: Sequence[Row],
+    types: Mapping[str, Any],
+    *,
+    repeats: Counter[str] | None = None,
+    lost: Mapping[Lost, Mapping[str, Any]] | None = None,
+    same: Same = canonical.same,
 ) -> list[str]:
+    """As `compare`, for a table of any database, other losses and another way to compare cells."""
+    comparison = _Comparison(wanted, types, lost or {}, same)
+    if not wanted.key:
+        return _compare_bag(comparison, rows, repeats or Counter())
+    return _compare_keyed(comparison, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    wanted: DatabaseTable
+    types: Mapping[str, Any]
+    lost: Mapping[Lost, Mapping[str, Any]]
+    same: Same
+
+    def passes(self, column: str, wanted: Any, got: Any, key: str | None = None) -> bool:
+        if self._equal(column, wanted, got):
+            return True
+        loss = None if key is None else self.lost.get((self.wanted.name, key, column))
+        return loss is not None and self._equal(column, loss["in_stream"], got)
+
+    def _equal(self, column: str, wanted: Any, got: Any) -> bool:
+        try:
+            return self.same(self.wanted.types[column], wanted, self.types.get(column), got)
+        except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError):
+            return False
+
+
+def _compare_keyed(comparison: _Comparison, rows: Sequence[Row]) -> list[str]:
+    wanted = comparison.wanted
     expected = {_key(row, wanted.key): row for row in wanted.rows}
     found = {_key(row, wanted.key): row for row in rows}
     problems = [f"{wanted.name}: {n} rows of key {key}" for key, n in _doubles(rows, wanted.key)]
@@ -90,23 +148,18 @@ def _compare_keyed(
     ]
     for key in sorted(expected.keys() & found.keys()):
         for column, database_type in wanted.types.items():
-            loss = losses().get((wanted.name, key, column))
             cell = expected[key][column], found[key].get(column)
-            if not _passes(database_type, *cell, types.get(column), loss):
+            if not comparison.passes(column, *cell, key):
                 problems.append(f"{wanted.name} {key} {column} {database_type}: {_show(*cell)}")
     return problems
 
 
-def _compare_bag(
-    wanted: DatabaseTable,
-    rows: Sequence[Row],
-    types: Mapping[str, Any],
-    repeats: Counter[str],
-) -> list[str]:
+def _compare_bag(comparison: _Comparison, rows: Sequence[Row], repeats: Counter[str]) -> list[str]:
+    wanted = comparison.wanted
+
     def matches(expected: Row, found: Row) -> bool:
         return all(
-            _passes(kind, expected[name], found.get(name), types.get(name), None)
-            for name, kind in wanted.types.items()
+            comparison.passes(name, expected[name], found.get(name)) for name in wanted.types
         )
 
     left = list(rows)
@@ -155,21 +208,6 @@ def _float_text(got: object) -> str:
         return str(float(got))  # type: ignore[arg-type]  # the caller has checked
     except ValueError:
         return ""
-
-
-def _passes(
-    database_type: str, wanted: Any, got: Any, paimon_type: Any, loss: Mapping[str, Any] | None
-) -> bool:
-    if _same(database_type, wanted, paimon_type, got):
-        return True
-    return loss is not None and _same(database_type, loss["in_stream"], paimon_type, got)
-
-
-def _same(database_type: str, wanted: Any, paimon_type: Any, got: Any) -> bool:
-    try:
-        return canonical.same(database_type, wanted, paimon_type, got)
-    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError):
-        return False
 
 
 def _take(left: list[Row], row: Row, matches: Callable[[Row, Row], bool]) -> bool:
