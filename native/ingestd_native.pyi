@@ -3,7 +3,7 @@
 from typing import Any, Final, final
 
 FORMAT: Final[int]
-"""Version of the specifications of plans and of the columns they give."""
+"""Version of what is exchanged: specifications of plans, columns, what `Consumer` takes and gives."""
 
 KAFKA_FUNCTIONS: Final[list[str]]
 """Functions of librdkafka whose addresses `Consumer` takes."""
@@ -36,11 +36,16 @@ class Column:
 
 @final
 class Records:
-    """Records of Kafka as parallel columns; numbers are 64-bit integers.
+    """Records of one topic partition as parallel columns; numbers are 64-bit integers.
 
-    `sizes` are bytes of key and value; an event is a code, a text and an offset.
+    `sizes` are bytes of key and value; an event is a code, a text and an offset. Events that are
+    about no topic partition have the topic "".
     """
 
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
     @property
     def offsets(self) -> Buffer: ...
     @property
@@ -56,12 +61,12 @@ class Records:
 
 @final
 class Consumer:
-    """A consumer of Kafka that reads one topic partition at a time."""
+    """A consumer of Kafka that is told which topic partitions to read."""
 
     def __new__(cls, addresses: dict[str, int], properties: dict[str, str]) -> Consumer: ...
-    def assign(self, topic: str, partition: int, offset: int) -> None: ...
+    def assign(self, places: list[tuple[str, int, int]]) -> None: ...
     def unassign(self) -> None: ...
-    def consume(self, count: int, milliseconds: int) -> Records: ...
+    def consume(self, count: int, milliseconds: int) -> list[Records]: ...
     def errors(self) -> list[tuple[int, str]]: ...
     def close(self) -> None: ...
 

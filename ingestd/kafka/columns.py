@@ -22,6 +22,11 @@ class Columns:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys and values that wait."""
+        return self._bytes
+
     def add(self, records: Records) -> None:
         """Append records; their offsets rise."""
         self._parts.append(records)

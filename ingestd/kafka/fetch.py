@@ -3,31 +3,32 @@
 Offsets without a record (compacted, transaction markers, aborted) are nothing to be worried
 about: a range is done when the client stands at its end. An offset that the log no longer has is
 an OffsetLostError, or what the source's policy says.
+
+To turn to another topic partition costs the client more than to read a small range of it, so
+small ranges are read together.
 """
 
-import logging
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
-import numpy as np
 from confluent_kafka import KafkaError
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.errors import OffsetLostError, SourceError
+from ingestd.errors import SourceError
 from ingestd.kafka.columns import Columns
 from ingestd.kafka.consumers import Lent, lend_consumer
-from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.kafka.records import Event, Problem, Records
+from ingestd.kafka.reading import OnLost, Reading
+from ingestd.kafka.records import Place, Records
 
-_LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
-_ASK_SECONDS = 10.0
+_WASTED_RECORDS = 1_000
+"""Records behind the ends of ranges that are taken in vain before the client is told."""
 STALL_SECONDS = 30.0
-"""How long a range may give nothing before the brokers are taken for silent."""
+"""How long ranges may give nothing before the brokers are taken for silent."""
 _GONE = frozenset(
     {
         KafkaError._UNKNOWN_PARTITION,
@@ -36,7 +37,7 @@ _GONE = frozenset(
         KafkaError.UNKNOWN_TOPIC_ID,
     }
 )
-_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_Readings: TypeAlias = Mapping[Place, Reading]
 
 
 def fetch(
@@ -46,139 +47,154 @@ def fetch(
     max_records: int,
     max_bytes: int,
     headers: bool = False,
-    on_lost: Callable[[OffsetRange], None] = lambda _: None,
+    on_lost: OnLost = lambda _: None,
 ) -> Iterator[RecordChunk]:
-    """The committed records of `wanted` in order of offset, in chunks.
+    """The committed records of one range in order of offset, in chunks: as `fetch_all`."""
+    bounds = {"max_records": max_records, "max_bytes": max_bytes}
+    yield from fetch_all(source, [wanted], **bounds, headers=headers, on_lost=on_lost)
+
+
+def fetch_all(
+    source: KafkaSource,
+    ranges: Iterable[OffsetRange],
+    *,
+    max_records: int,
+    max_bytes: int,
+    headers: bool = False,
+    on_lost: OnLost = lambda _: None,
+) -> Iterator[RecordChunk]:
+    """The committed records of ranges, those of one topic partition in order of offset, in chunks.
 
     A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but always
     one record. `headers` of records are only taken out when asked for. `on_lost` is told of what
-    the log does not have any more, if the policy lets it go on.
+    the logs do not have any more, if the policy lets it go on.
 
-    Raises OffsetLostError when the log does not have the range any more and the source's policy
+    Raises OffsetLostError when a log does not have its range any more and the source's policy
     is to fail; SourceError when nothing came for `STALL_SECONDS`.
     """
     with lend_consumer(source, headers=headers) as lent:
-        reading = _Reading(source, wanted, lent, on_lost)
-        columns = Columns(wanted.topic, wanted.partition)
-        for records in reading.batches():
-            columns.add(records)
-            while columns.full(max_records, max_bytes):
-                yield columns.take(max_records, max_bytes)
-                reading.touch()
-        while columns:
-            yield columns.take(max_records, max_bytes)
+        for bundle in _bundles(ranges, max_records):
+            readings = {(one.topic, one.partition): Reading(source, one, on_lost) for one in bundle}
+            together = _Together(source, readings, lent)
+            columns = {place: Columns(*place) for place in readings}
+            for place, records in together.batches():
+                columns[place].add(records)
+                while (full := _full(columns[place], columns, max_records, max_bytes)) is not None:
+                    yield full.take(max_records, max_bytes)
+                    together.touch()
+            for waiting in columns.values():
+                while waiting:
+                    yield waiting.take(max_records, max_bytes)
 
 
-@dataclass(slots=True)
-class _Reading:
-    """How far one range has been read with a lent consumer."""
+def _bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
+    """Ranges of different topic partitions with few offsets altogether, or a single one."""
+    bundle: list[OffsetRange] = []
+    places: set[Place] = set()
+    rows = 0
+    for one in ranges:
+        place = (one.topic, one.partition)
+        if bundle and (rows + one.rows > max_records or place in places):
+            yield bundle
+            bundle, places, rows = [], set(), 0
+        bundle.append(one)
+        places.add(place)
+        rows += one.rows
+    if bundle:
+        yield bundle
 
-    source: KafkaSource
-    wanted: OffsetRange
-    lent: Lent
-    on_lost: Callable[[OffsetRange], None]
-    position: int = field(init=False)
-    deadline: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.position = self.wanted.start
+def _full(
+    latest: Columns, columns: Mapping[Place, Columns], max_records: int, max_bytes: int
+) -> Columns | None:
+    """What is to give a chunk, because it has enough for one, or is the most of too much."""
+    if latest.full(max_records, max_bytes):
+        return latest
+    if len(columns) == 1 or sum(one.bytes for one in columns.values()) < max_bytes:
+        return None
+    return max(columns.values(), key=lambda one: one.bytes)
+
+
+class _Together:
+    """Ranges of different topic partitions, read at a time by one lent consumer."""
+
+    def __init__(self, source: KafkaSource, readings: _Readings, lent: Lent) -> None:
+        self._source = source
+        self._readings = readings
+        self._lent = lent
+        self._wasted = 0
         self.touch()
-
-    @property
-    def where(self) -> str:
-        """The place for messages."""
-        return f"{self.wanted.topic}/{self.wanted.partition} of source {self.source.name}"
 
     def touch(self) -> None:
         """Time spent by the caller between chunks is not the broker's."""
-        self.deadline = time.monotonic() + STALL_SECONDS
+        self._deadline = time.monotonic() + STALL_SECONDS
 
-    def batches(self) -> Iterator[Records]:
-        """Records of the range, never none, in order."""
-        self._assign(self.position)
-        while self.position < self.wanted.until:
-            want = min(_POLL_RECORDS, self.wanted.until - self.position)
-            records = self._consume(want)
-            if len(records):
-                yield records
+    def batches(self) -> Iterator[tuple[Place, Records]]:
+        """Records of the ranges, never none, in order for each."""
+        left = self._assign()
+        while left:
+            yield from self._read(left)
+            rest = {place: one for place, one in left.items() if one.left}
+            gone_on = any(one.misplaced for one in rest.values())
+            left = self._assign() if rest and (gone_on or self._wasted > _WASTED_RECORDS) else rest
 
-    def _consume(self, count: int) -> Records:
+    def _assign(self) -> _Readings:
+        """Tell the client of the ranges that are not done, and return them."""
+        left = {place: one for place, one in self._readings.items() if one.left}
+        self._wasted = 0
+        for one in left.values():
+            one.misplaced = False
         try:
-            records = self.lent.reader.read(count, _POLL_SECONDS)
+            self._lent.reader.assign({place: one.position for place, one in left.items()})
         except SourceError as error:
-            raise SourceError(f"cannot read {self.where}: {error}") from error
-        if len(records):
-            # Before the events, which may move the position further.
-            self.position = int(records.offsets[-1]) + 1
+            raise SourceError(f"cannot read {_where(left)}: {error}") from error
+        return left
+
+    def _read(self, left: _Readings) -> Iterator[tuple[Place, Records]]:
+        wanted = sum(one.left for one in left.values())
+        try:
+            found = self._lent.reader.read(min(_POLL_RECORDS, wanted), _POLL_SECONDS)
+        except SourceError as error:
+            raise SourceError(f"cannot read {_where(left)}: {error}") from error
+        mine = [(place, self._taken(place, records)) for place, records in found]
+        if sum(one.left for one in left.values()) < wanted:
             self.touch()
-        elif not records.events:
-            self._check_stalled()
-        for event in records.events:
-            self._on_event(event)
-        return records.first(int(np.searchsorted(records.offsets, self.wanted.until)))
-
-    def _on_event(self, event: Event) -> None:
-        problem = event.problem
-        if problem.code == KafkaError._PARTITION_EOF:
-            # Stands behind markers and aborted records too; later data gives another one.
-            self.position = max(self.position, event.offset)
-        elif problem.code in _OUT_OF_RANGE:
-            self._on_lost(problem)
         else:
-            self.lent.errors.append(problem)
-            self._check_stalled()
+            self._check_stalled(left)
+        yield from ((place, records) for place, records in mine if len(records))
 
-    def _on_lost(self, problem: Problem) -> None:
-        wanted = self.wanted
-        place = {wanted.topic: (wanted.partition,)}
-        cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
-        low = cluster.beginning_offsets(place)[wanted.topic][wanted.partition]
-        high = cluster.end_offsets(place)[wanted.topic][wanted.partition]
-        policy = self.source.on_offset_out_of_range
-        what = (
-            f"offsets {self.position} to {wanted.until} of {self.where} are not in the log any "
-            f"more, it has {low} to {high} ({problem.text})"
-        )
-        if policy == "fail":
-            raise OffsetLostError(
-                f"{what}: read the table anew, or accept the loss with on-offset-out-of-range: "
-                "earliest"
-            )
-        _LOG.warning("offsets_lost", extra={"ctx": {"what": what, "policy": policy}})
-        goes_on = policy == "earliest" and self.position < low < wanted.until
-        self.on_lost(replace(wanted, start=self.position, until=low if goes_on else wanted.until))
-        if goes_on:
-            self._assign(low)
-        else:
-            self.position = wanted.until
+    def _taken(self, place: Place, records: Records) -> Records:
+        """Those of the records that belong to the range of their topic partition."""
+        reading = self._readings.get(place)
+        if reading is None:  # the client speaks of itself
+            self._lent.errors.extend(event.problem for event in records.events)
+            return records.first(0)
+        mine = reading.take(records)
+        self._lent.errors.extend(reading.problems)
+        reading.problems.clear()
+        self._wasted += len(records) - len(mine)
+        return mine
 
-    def _assign(self, offset: int) -> None:
-        self.position = offset
-        try:
-            self.lent.reader.assign(self.wanted.topic, self.wanted.partition, offset)
-        except SourceError as error:
-            raise SourceError(f"cannot read {self.where}: {error}") from error
-
-    def _check_stalled(self) -> None:
-        self.lent.listen()
-        failure = self.lent.failure
+    def _check_stalled(self, left: _Readings) -> None:
+        self._lent.listen()
+        failure = self._lent.failure
         if failure is not None:
-            raise SourceError(f"cannot read {self.where}: {failure.text}")
-        if any(one.code in _GONE for one in self.lent.errors):
-            self._check_gone()
-        if time.monotonic() > self.deadline:
+            raise SourceError(f"cannot read {_where(left)}: {failure.text}")
+        if any(one.code in _GONE for one in self._lent.errors):
+            # The client says "unknown" of a deleted topic, but also while brokers change roles.
+            self._lent.errors.clear()
+            for one in left.values():
+                one.check_gone()
+        if time.monotonic() > self._deadline:
+            one = next(iter(left.values()))
             raise SourceError(
-                f"{self.where} gave nothing for {STALL_SECONDS:.0f} s at offset "
-                f"{self.position}, wanted is up to {self.wanted.until}, from "
-                f"{self.source.bootstrap}{self.lent.last_words()}"
+                f"{_where(left)} gave nothing for {STALL_SECONDS:.0f} s at offset "
+                f"{one.position}, wanted is up to {one.wanted.until}, from "
+                f"{self._source.bootstrap}{self._lent.last_words()}"
             )
 
-    def _check_gone(self) -> None:
-        """The client says "unknown" of a deleted topic, but also while brokers change roles."""
-        self.lent.errors.clear()
-        cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
-        if self.wanted.partition not in cluster.list_topic_partitions().get(self.wanted.topic, ()):
-            raise OffsetLostError(
-                f"{self.where} exists no more, offsets {self.position} to {self.wanted.until} "
-                "were to be read: was the topic deleted? If so, take it out of the source"
-            )
+
+def _where(left: _Readings) -> str:
+    first = next(iter(left.values()), None)
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return "" if first is None else f"{first.where}{more}"

@@ -14,13 +14,15 @@ from confluent_kafka import cimpl
 
 from ingestd.cdc.native_module import native_module
 from ingestd.errors import SourceError
-from ingestd.kafka.records import Event, Numbers, Problem, Records
+from ingestd.kafka.records import Event, Numbers, Place, Problem, Records
 
 Buffer: TypeAlias = bytes | memoryview
 """Or whatever else has the buffer protocol."""
 
 
 class _NativeRecords(Protocol):
+    topic: str
+    partition: int
     offsets: Buffer
     timestamps: Buffer
     sizes: Buffer
@@ -30,9 +32,9 @@ class _NativeRecords(Protocol):
 
 
 class _NativeConsumer(Protocol):
-    def assign(self, topic: str, partition: int, offset: int) -> None: ...
+    def assign(self, places: list[tuple[str, int, int]]) -> None: ...
     def unassign(self) -> None: ...
-    def consume(self, count: int, milliseconds: int) -> _NativeRecords: ...
+    def consume(self, count: int, milliseconds: int) -> list[_NativeRecords]: ...
     def errors(self) -> list[tuple[int, str]]: ...
     def close(self) -> None: ...
 
@@ -76,10 +78,10 @@ class NativeReader:
     ) -> None:
         self._consumer = kafka.Consumer(addresses, properties)
 
-    def assign(self, topic: str, partition: int, offset: int) -> None:
-        """Read this topic partition from the offset on, and nothing else."""
+    def assign(self, offsets: Mapping[Place, int]) -> None:
+        """Read these topic partitions, each from its offset on, and nothing else."""
         try:
-            self._consumer.assign(topic, partition, offset)
+            self._consumer.assign([(*place, offset) for place, offset in offsets.items()])
         except RuntimeError as error:
             raise SourceError(str(error)) from error
 
@@ -90,21 +92,13 @@ class NativeReader:
         except RuntimeError as error:
             raise SourceError(str(error)) from error
 
-    def read(self, count: int, seconds: float) -> Records:
-        """At most `count` records, those that come within some time."""
+    def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
+        """At most `count` records, those that come within some time, by where they are from."""
         try:
             found = self._consumer.consume(count, round(seconds * 1000))
         except RuntimeError as error:
             raise SourceError(str(error)) from error
-        return Records(
-            offsets=_numbers(found.offsets),
-            timestamps=_numbers(found.timestamps),
-            sizes=_numbers(found.sizes),
-            keys=found.keys,
-            values=found.values,
-            headers=None,
-            events=[Event(Problem(code, text), offset) for code, text, offset in found.events],
-        )
+        return [((one.topic, one.partition), _records(one)) for one in found]
 
     def problems(self) -> list[Problem]:
         """What went wrong with the client as a whole since the last call."""
@@ -113,6 +107,18 @@ class NativeReader:
     def close(self) -> None:
         """Let go of the brokers."""
         self._consumer.close()
+
+
+def _records(found: _NativeRecords) -> Records:
+    return Records(
+        offsets=_numbers(found.offsets),
+        timestamps=_numbers(found.timestamps),
+        sizes=_numbers(found.sizes),
+        keys=found.keys,
+        values=found.values,
+        headers=None,
+        events=[Event(Problem(code, text), offset) for code, text, offset in found.events],
+    )
 
 
 def _numbers(buffer: Buffer) -> Numbers:

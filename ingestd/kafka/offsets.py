@@ -1,5 +1,6 @@
 """What the brokers know about topics: partitions, offsets, ids; and group offsets for lag tools."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
@@ -22,6 +23,17 @@ from ingestd.kafka.properties import KafkaSource, admin_properties
 from ingestd.kafka.ranges import TopicOffsets
 
 _REQUEST_SECONDS = 30.0
+_PAUSE_SECONDS = 0.1
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""What brokers say of partitions whose leader changes, and of those that were created just now."""
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 
@@ -134,15 +146,26 @@ class OffsetClient:
         }
         if not places:
             return {topic: {} for topic in partitions}
-        futures = self._admin.list_offsets(
-            places,
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=self._seconds,
-        )
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
-        for place, future in futures.items():
-            result = self._result(f"offsets of {place.topic}/{place.partition}", future)
-            offsets[place.topic][place.partition] = result.offset
+        deadline = time.monotonic() + self._seconds
+        while places:
+            futures = self._admin.list_offsets(
+                places,
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=self._seconds,
+            )
+            for place, future in futures.items():
+                what = f"offsets of {place.topic}/{place.partition}"
+                try:
+                    offset = self._result(what, future).offset
+                except SourceError as error:
+                    if time.monotonic() > deadline or not _is_moving(error.__cause__):
+                        raise
+                else:
+                    offsets[place.topic][place.partition] = offset
+                    del places[place]
+            if places:
+                time.sleep(_PAUSE_SECONDS)
         return offsets
 
     def _result(self, what: str, future: _Future[_T]) -> _T:
@@ -160,3 +183,7 @@ class OffsetClient:
             f"source {self.source.name}: {self.source.bootstrap} did not tell about {what}: "
             f"{reason}; is it the right address, and is the broker up?"
         )
+
+
+def _is_moving(error: BaseException | None) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].code() in _MOVING

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import groupby
 from operator import itemgetter
 from typing import cast
 
@@ -10,9 +12,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.cimpl import Message
 
 from ingestd.errors import SourceError
-from ingestd.kafka.records import Event, Header, Numbers, Problem, Records
+from ingestd.kafka.records import NOWHERE, Event, Header, Numbers, Place, Problem, Records
 
 _LOG = logging.getLogger(__name__)
+_METADATA_SECONDS = 2.0
 
 # The client's types allow for messages that were not read from a broker.
 _offset_of = cast("Callable[[Message], int]", Message.offset)
@@ -26,25 +29,36 @@ class PythonReader:
     def __init__(self, properties: Mapping[str, str], *, headers: bool) -> None:
         self._problems: list[Problem] = []
         self._headers = headers
+        self._known: set[str] = set()
         self._consumer = Consumer({**properties, "error_cb": self._note}, logger=_LOG)
 
-    def assign(self, topic: str, partition: int, offset: int) -> None:
-        """Read this topic partition from the offset on, and nothing else."""
+    def assign(self, offsets: Mapping[Place, int]) -> None:
+        """Read these topic partitions, each from its offset on, and nothing else."""
         try:
-            self._consumer.assign([TopicPartition(topic, partition, offset)])
+            self._consumer.assign([TopicPartition(*one, offset) for one, offset in offsets.items()])
         except KafkaException as error:
             raise SourceError(str(error)) from error
+        topics = {topic for topic, _ in offsets}
+        if topics <= self._known:
+            return
+        # The client looks for the brokers of new topics once a second; ask for them at once.
+        with suppress(KafkaException):  # if nobody answers, reading will say so
+            self._consumer.list_topics(topics.pop() if len(topics) == 1 else "", _METADATA_SECONDS)
+        self._known.update(topic for topic, _ in offsets)
 
     def unassign(self) -> None:
         """Read nothing."""
         self._consumer.unassign()
 
-    def read(self, count: int, seconds: float) -> Records:
-        """At most `count` records, those that come within some time."""
+    def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
+        """At most `count` records, those that come within some time, by where they are from."""
         try:
             messages = self._consumer.consume(count, seconds)
         except KafkaException as error:
             raise SourceError(str(error)) from error
+        return [(place, self._records(list(run))) for place, run in groupby(messages, _place)]
+
+    def _records(self, messages: list[Message]) -> Records:
         events: list[Event] = []
         if any(map(Message.error, messages)):
             events = [
@@ -76,6 +90,11 @@ class PythonReader:
 
     def _note(self, error: KafkaError) -> None:
         self._problems.append(_problem(error))
+
+
+def _place(message: Message) -> Place:
+    topic, partition = message.topic(), message.partition()
+    return NOWHERE if topic is None or partition is None else (topic, partition)
 
 
 def _problem(error: KafkaError) -> Problem:

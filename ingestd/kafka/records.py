@@ -1,10 +1,10 @@
-"""What a reader of one topic partition gives: records as columns, and what the client had to say.
+"""What a reader of topic partitions gives: records as columns, and what the client had to say.
 
 There are two readers, one by the native extension and one by the Python client. Both use the same
 client library and say the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,6 +13,10 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 Header = tuple[str, bytes | None]
+Place = tuple[str, int]
+"""A topic and a partition of it."""
+NOWHERE: Place = ("", -1)
+"""The place of what the client says of no topic partition."""
 
 
 class Problem(NamedTuple):
@@ -67,16 +71,16 @@ class Records:
 
 
 class Reader(Protocol):
-    """Reads one topic partition at a time; a SourceError says what the client refuses."""
+    """Reads the topic partitions that it is told; a SourceError says what the client refuses."""
 
-    def assign(self, topic: str, partition: int, offset: int) -> None:
-        """Read this topic partition from the offset on, and nothing else."""
+    def assign(self, offsets: Mapping[Place, int]) -> None:
+        """Read these topic partitions, each from its offset on, and nothing else."""
 
     def unassign(self) -> None:
         """Read nothing."""
 
-    def read(self, count: int, seconds: float) -> Records:
-        """At most `count` records, those that come within some time."""
+    def read(self, count: int, seconds: float) -> Sequence[tuple[Place, Records]]:
+        """At most `count` records, those that come within some time, by where they are from."""
 
     def problems(self) -> list[Problem]:
         """What went wrong with the client as a whole since the last call."""

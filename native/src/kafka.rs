@@ -3,7 +3,7 @@
 //! The library (librdkafka) is the one of the Python client, found by the addresses of its
 //! functions. What the Python client does in six calls and one object a record is one loop here.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
@@ -18,15 +18,18 @@ use crate::librdkafka::{Handle, Library, Message, text_at};
 const CONSUMER: c_int = 0x1;
 const TEXT: usize = 512;
 const KEPT_ERRORS: usize = 8;
+const METADATA_MILLISECONDS: c_int = 2000;
 
 type Errors = Mutex<VecDeque<(c_int, String)>>;
 
-/// Records as parallel columns, and what the client said between them.
+/// Records of one topic partition as parallel columns, and what the client said between them.
 ///
-/// `offsets`, `timestamps` and `sizes` (bytes of key and value) are 64-bit integers. An event is
+/// What the client says of no partition has the topic "". `offsets`, `timestamps` and `sizes` (bytes of key and value) are 64-bit integers. An event is
 /// the code of an error, its text and the offset at which it was met.
 #[pyclass(frozen, get_all, module = "ingestd_native")]
 pub struct Records {
+    topic: String,
+    partition: i32,
     offsets: Py<Buffer>,
     timestamps: Py<Buffer>,
     sizes: Py<Buffer>,
@@ -45,6 +48,8 @@ pub struct Consumer {
     /// The threads of the client live in this process only.
     process: u32,
     waiting: Vec<*mut Message>,
+    /// Topics that were read before, so that the client knows where they lie.
+    known: HashSet<String>,
 }
 
 // SAFETY: the library's handles may be used from any thread; pyo3 lets in one at a time.
@@ -90,23 +95,49 @@ impl Consumer {
             errors,
             process,
             waiting: Vec::new(),
+            known: HashSet::new(),
         })
     }
 
-    /// Read one topic partition from an offset on, and nothing else.
-    fn assign(&mut self, topic: &str, partition: i32, offset: i64) -> PyResult<()> {
-        let client = self.open()?;
-        let topic = CString::new(topic)?;
-        let library = &self.library;
-        // SAFETY: the list lives until it is destroyed below; the client copies it.
-        let error = unsafe {
-            let list = (library.list_new)(1);
-            (library.list_add)(list, topic.as_ptr(), partition);
-            (library.list_set_offset)(list, topic.as_ptr(), partition, offset);
-            let error = (library.assign)(client, list);
-            (library.list_destroy)(list);
+    /// Read these topic partitions, each from an offset on, and nothing else.
+    ///
+    /// The client looks for the brokers of new topics once a second; here they are asked for at
+    /// once. If nobody answers, reading will say so.
+    fn assign(&mut self, py: Python, places: Vec<(String, i32, i64)>) -> PyResult<()> {
+        let client = self.open()? as usize;
+        let library = self.library;
+        let mut names = Vec::with_capacity(places.len());
+        for (topic, partition, offset) in &places {
+            names.push((CString::new(topic.as_str())?, *partition, *offset));
+        }
+        let is_new = places.iter().any(|(topic, ..)| !self.known.contains(topic));
+        let error = py.detach(|| {
+            // SAFETY: the list lives until it is destroyed below; the client copies it.
+            let error = unsafe {
+                let list = (library.list_new)(names.len() as c_int);
+                for (topic, partition, offset) in &names {
+                    (library.list_add)(list, topic.as_ptr(), *partition);
+                    (library.list_set_offset)(list, topic.as_ptr(), *partition, *offset);
+                }
+                let error = (library.assign)(client as Handle, list);
+                (library.list_destroy)(list);
+                error
+            };
+            if error == 0 && is_new {
+                let mut found = null();
+                // SAFETY: without a topic the client asks for those it was told of; what it
+                // answers is given back at once.
+                unsafe {
+                    let client = client as Handle;
+                    let time = METADATA_MILLISECONDS;
+                    if (library.metadata)(client, 0, null(), &raw mut found, time) == 0 {
+                        (library.metadata_destroy)(found);
+                    }
+                }
+            }
             error
-        };
+        });
+        self.known.extend(places.into_iter().map(|(topic, ..)| topic));
         self.checked(error)
     }
 
@@ -119,7 +150,9 @@ impl Consumer {
     }
 
     /// At most `count` records, those that come within some milliseconds; other threads run.
-    fn consume(&mut self, py: Python, count: usize, milliseconds: i32) -> PyResult<Records> {
+    ///
+    /// Records of one topic partition that come one after the other are together.
+    fn consume(&mut self, py: Python, count: usize, milliseconds: i32) -> PyResult<Vec<Records>> {
         self.open()?;
         let library = self.library;
         let queue = self.queue as usize;
@@ -136,7 +169,7 @@ impl Consumer {
             )
         });
         found.truncate(usize::try_from(got).unwrap_or(0));
-        let records = columns(py, &library, &found);
+        let records = runs(py, &library, &found);
         for &message in &found {
             // SAFETY: each was given over to this function and is not looked at again.
             unsafe { (library.message_destroy)(message) };
@@ -199,8 +232,27 @@ impl Drop for Consumer {
     }
 }
 
+/// The messages as runs of the same topic partition.
+fn runs(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult<Vec<Records>> {
+    // SAFETY: the library gave the messages, which live until they are destroyed.
+    let place = |message: *mut Message| unsafe { ((*message).topic, (*message).partition) };
+    messages
+        .chunk_by(|&one, &next| place(one) == place(next))
+        .map(|run| columns(py, library, run))
+        .collect()
+}
+
+/// The messages of a run, of which there is at least one.
 fn columns(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult<Records> {
     let count = messages.len();
+    // SAFETY: as above; a message that is about no topic has none.
+    let (topic, partition) = unsafe {
+        let first = &*messages[0];
+        match first.topic.is_null() {
+            true => (String::new(), -1),
+            false => (text_at((library.topic_name)(first.topic)), first.partition),
+        }
+    };
     let mut offsets = Vec::with_capacity(count);
     let mut timestamps = Vec::with_capacity(count);
     let mut sizes = Vec::with_capacity(count);
@@ -228,6 +280,8 @@ fn columns(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult
         values.push(value);
     }
     Ok(Records {
+        topic,
+        partition,
         offsets: Py::new(py, Buffer::of::<i64>(offsets))?,
         timestamps: Py::new(py, Buffer::of::<i64>(timestamps))?,
         sizes: Py::new(py, Buffer::of::<i64>(sizes))?,

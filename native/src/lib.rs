@@ -38,5 +38,5 @@ mod ingestd_native {
     #[pymodule_export]
     const KAFKA_FUNCTIONS: &[&str] = crate::librdkafka::SYMBOLS;
     #[pymodule_export]
-    const FORMAT: u32 = 1;
+    const FORMAT: u32 = 2;
 }

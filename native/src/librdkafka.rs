@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 #[repr(C)]
 pub struct Message {
     pub error: c_int,
-    _topic: *mut c_void,
-    _partition: i32,
+    pub topic: *mut c_void,
+    pub partition: i32,
     pub payload: *const u8,
     pub length: usize,
     pub key: *const u8,
@@ -63,6 +63,10 @@ functions! {
     message_timestamp: unsafe extern "C" fn(*const Message, *mut c_int) -> i64
         = "rd_kafka_message_timestamp",
     message_errstr: unsafe extern "C" fn(*const Message) -> *const c_char = "rd_kafka_message_errstr",
+    topic_name: unsafe extern "C" fn(*const c_void) -> *const c_char = "rd_kafka_topic_name",
+    metadata: unsafe extern "C" fn(Handle, c_int, *const c_void, *mut *const c_void, c_int) -> c_int
+        = "rd_kafka_metadata",
+    metadata_destroy: unsafe extern "C" fn(*const c_void) = "rd_kafka_metadata_destroy",
     list_new: unsafe extern "C" fn(c_int) -> Handle = "rd_kafka_topic_partition_list_new",
     list_add: unsafe extern "C" fn(Handle, *const c_char, i32) -> Handle
         = "rd_kafka_topic_partition_list_add",

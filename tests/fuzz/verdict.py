@@ -1,0 +1,135 @@
+"""Whether a decoder did with a case what it must do with any: rows or letters, one of them each.
+
+A record never raises, is in exactly one place, and costs no neighbour its row; the native reader
+and the decoder in Python make the same of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ingestd.cdc.base import (
+    FRAMED,
+    REGISTERED,
+    DataFormat,
+    Decoded,
+    FormatSettings,
+    KnownColumns,
+    RecordChunk,
+    SourceTable,
+    load_data_format,
+)
+from ingestd.cdc.debezium_json import DebeziumJson
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.native_module import native_module
+from ingestd.paimon.spec.data_types import DataType, parse_type
+from tests.fuzz.cases import Case, Message
+from tests.support.decoded import outcome
+from tests.support.registered import Registered
+
+_TOPIC = "p.inv.item"
+_TWICE = FRAMED | {"debezium-bson"}
+"""Formats that have a native reader and a decoder in Python."""
+_DECLARED = tuple(
+    map(
+        parse_type,
+        ("DECIMAL(9, 2)", "TIMESTAMP(3)", "BYTES", "TIME(6)", "DATE", "BIGINT", "DOUBLE", "FLOAT",
+         "BOOLEAN", "TINYINT", "STRING", "TIMESTAMP(6) WITH LOCAL TIME ZONE", "SMALLINT",
+         "DECIMAL(38, 18)"),
+    )
+)  # fmt: skip
+
+
+def judge(case: Case) -> None:
+    """AssertionError, or whatever a decoder raises, for a case that it does not stand."""
+    known, declared = _told(case)
+    chunks = [_chunk(case.sound, 0)]
+    chunks += [_chunk([one], 100 + n) for n, one in enumerate(case.messages)]
+    chunks += [_chunk([*case.messages, *case.sound], 200)]
+    learnt = _Counted(_decoder(case, native=True))
+    made = outcome(learnt, chunks, known, declared)
+    _Counted(_decoder(case, native=True)).decode(chunks[-1], known, declared)
+    assert not any("refused" in one for one in made), made
+    if case.format in _TWICE and native_module() is not None:
+        assert made == outcome(_decoder(case, native=False), chunks, known, declared)
+
+
+class _Counted:
+    """A decoder of whose results every one is looked at."""
+
+    def __init__(self, decoder: DataFormat) -> None:
+        self.name = decoder.name
+        self._decoder = decoder
+
+    def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
+        found = self._decoder.decode(chunk, known, declared)
+        _count(found, chunk)
+        return found
+
+
+def _decoder(case: Case, *, native: bool) -> DataFormat:
+    schemas = Registered() if case.format in REGISTERED else None
+    for text in case.schemas if schemas else ():
+        schemas.add(text, "PROTOBUF" if case.format == "protobuf" else "AVRO")
+    found = load_data_format(case.format, FormatSettings(schemas=schemas, images=case.images))
+    if not native:
+        for one in (found, getattr(found, "_flat", None)):
+            if isinstance(one, DebeziumJson | JsonChanges):
+                one._module = None
+    return found
+
+
+def _told(case: Case) -> tuple[KnownColumns, KnownColumns]:
+    """Known columns and declared ones, as the mode of the case says."""
+    if not case.knows_table and not case.declares:
+        return {}, {}
+    sound = _decoder(case, native=False).decode(_chunk(case.sound, 0), {}, {})
+    known: dict[SourceTable, Mapping[str, DataType]] = {}
+    declared: dict[SourceTable, Mapping[str, DataType]] = {}
+    for batch in sound.batches:
+        if case.knows_table:
+            known[batch.source] = {
+                name: replace(one, nullable=name not in batch.primary_keys)
+                for name, one in batch.types.items()
+            }
+        if case.declares:
+            names = sorted(set(batch.types) - set(batch.primary_keys))
+            declared[batch.source] = {
+                name: _DECLARED[n % len(_DECLARED)] for n, name in enumerate(names)
+            }
+    return known, declared
+
+
+def _chunk(messages: Sequence[Message], first: int) -> RecordChunk:
+    size = len(messages)
+    return RecordChunk(
+        _TOPIC,
+        0,
+        np.arange(first, first + size, dtype=np.int64),
+        np.full(size, 1_750_000_000_000, np.int64),
+        [key for key, _ in messages],
+        [value for _, value in messages],
+        None,
+    )
+
+
+def _count(decoded: Decoded, chunk: RecordChunk) -> None:
+    """Every record is in one place, or is a control message; all arrays are what they say."""
+    seen: list[int] = [one.offset for one in (*decoded.rejected, *decoded.truncates)]
+    rows: set[int] = set()
+    for batch in decoded.batches:
+        batch.columns.validate(full=True)
+        size = batch.columns.num_rows
+        arrays: list[Any] = [batch.row_kind, batch.offset, batch.position, batch.snapshot_row]
+        assert {len(one) for one in (*arrays, *batch.unavailable.values())} == {size}
+        assert list(batch.columns.column_names) == list(batch.types)
+        rows.update(batch.offset.tolist())
+    places = [*seen, *rows]
+    assert len(places) == len(set(places)), "a record is in two places"
+    assert set(places) <= set(chunk.offsets.tolist())
+    assert len(places) + decoded.control == len(chunk.values), "a record is lost"
+    for one in decoded.rejected:
+        assert one.stage and one.reason and one.message
+        one.message.encode()

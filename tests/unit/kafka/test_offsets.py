@@ -1,0 +1,75 @@
+"""Questions to a cluster whose brokers do not know everything at once."""
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from ingestd.errors import SourceError
+from ingestd.kafka import offsets
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.properties import KafkaSource
+
+SOURCE = KafkaSource("shop", ("a", "b"), properties={"bootstrap.servers": "127.0.0.1:1"})
+
+
+class Answer:
+    """The outcome of a request: an offset, or the code of an error."""
+
+    def __init__(self, outcome: int) -> None:
+        self.outcome = outcome
+
+    def result(self, timeout: float) -> Any:
+        if self.outcome < 100:
+            raise KafkaException(KafkaError(self.outcome))
+        return SimpleNamespace(offset=self.outcome)
+
+
+class Cluster:
+    """An admin client that answers each question about a topic with the next outcome."""
+
+    def __init__(self, outcomes: Mapping[str, Sequence[int]]) -> None:
+        self._outcomes = {topic: list(ones) for topic, ones in outcomes.items()}
+        self.asked: list[list[str]] = []
+
+    def list_offsets(self, places: Mapping[TopicPartition, Any], **_: Any) -> dict[Any, Answer]:
+        self.asked.append([place.topic for place in places])
+        return {place: Answer(self._outcomes[place.topic].pop(0)) for place in places}
+
+
+def client(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> OffsetClient:
+    monkeypatch.setattr(offsets, "AdminClient", lambda *_, **__: cluster)
+    monkeypatch.setattr(offsets, "_PAUSE_SECONDS", 0.0)
+    return OffsetClient(SOURCE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    ],
+)
+def test_a_partition_without_a_leader_yet_is_asked_again_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    cluster = Cluster({"a": [200], "b": [code, code, 300]})
+    found = client(monkeypatch, cluster).end_offsets({"a": (0,), "b": (0,)})
+    assert found == {"a": {0: 200}, "b": {0: 300}}
+    assert cluster.asked == [["a", "b"], ["b"], ["b"]]
+
+
+def test_other_errors_and_leaders_that_never_come_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    denied = Cluster({"a": [KafkaError.TOPIC_AUTHORIZATION_FAILED]})
+    with pytest.raises(SourceError, match=r"offsets of a/0: .*[Aa]uthoriz"):
+        client(monkeypatch, denied).end_offsets({"a": (0,)})
+    never = Cluster({"a": [KafkaError.NOT_LEADER_FOR_PARTITION] * 9})
+    patient = client(monkeypatch, never)
+    patient._seconds = -1.0
+    with pytest.raises(SourceError, match="offsets of a/0"):
+        patient.end_offsets({"a": (0,)})
