@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ingestd.cdc.avro_aliases import Names, former_names
 from ingestd.cdc.avro_cursor import AvroCursor
 from ingestd.cdc.avro_envelope import Reasons
 from ingestd.cdc.avro_reader import all_fields, read_fields
@@ -50,3 +51,7 @@ class AvroFields:
             name: Part(record.columns[name], child, arrays[name])
             for name, child in zip(node.names, node.children, strict=True)
         }
+
+    def former(self, frame: Frame) -> Names:
+        """The aliases of fields."""
+        return former_names(self._writers.node(frame, "decode"))

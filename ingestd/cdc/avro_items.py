@@ -134,7 +134,7 @@ def _union(data: memoryview, at: int, node: AvroNode) -> Found:
 def _array(data: memoryview, at: int, node: AvroNode) -> Found:
     found: list[Any] = []
     while True:
-        count, at = _block(data, at)
+        count, at = next_block(data, at)
         if not count:
             return found, at
         for _ in range(count):
@@ -145,7 +145,7 @@ def _array(data: memoryview, at: int, node: AvroNode) -> Found:
 def _map(data: memoryview, at: int, node: AvroNode) -> Found:
     found: list[tuple[str, Any]] = []
     while True:
-        count, at = _block(data, at)
+        count, at = next_block(data, at)
         if not count:
             return found, at
         for _ in range(count):
@@ -154,8 +154,11 @@ def _map(data: memoryview, at: int, node: AvroNode) -> Found:
             found.append((key, value))
 
 
-def _block(data: memoryview, at: int) -> tuple[int, int]:
-    """Items of the next block; every item has at least a byte."""
+def next_block(data: memoryview, at: int) -> tuple[int, int]:
+    """Items of the next block of an array or a map, and the place behind its head; 0: the end.
+
+    BrokenItemError if it cannot be: every item has at least a byte.
+    """
     count, at = _varint(data, at)
     if count < 0:
         _, at = _varint(data, at)

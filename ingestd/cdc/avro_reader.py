@@ -23,7 +23,7 @@ from ingestd.cdc.arrow_calls import (
     to_array,
 )
 from ingestd.cdc.avro_cursor import AvroCursor, Ints
-from ingestd.cdc.avro_items import BrokenItemError, read_item
+from ingestd.cdc.avro_items import BrokenItemError, next_block, read_item
 from ingestd.cdc.avro_nodes import AvroNode
 from ingestd.cdc.avro_scalars import SCALARS, Read, choices
 from ingestd.cdc.avro_storage import json_texts, storage_type
@@ -166,8 +166,8 @@ def _blocks(
 ) -> tuple[Array, Ints, list[Array]]:
     """Items of arrays or entries of maps: offsets by row, and where each item of a row is found.
 
-    A step takes the next item of every row that has one; when only a few have, it takes all of
-    a block.
+    A step takes the next item of every row that has one; when only a few have, it takes all that
+    they have.
     """
     size = len(rows)
     left = np.zeros(size, np.int64)
@@ -187,7 +187,7 @@ def _blocks(
                     found[place].append(to_array(cells[place], storage_type(part)))
                 owners.append(np.full(len(cells[0]), one))
                 counts[one] += len(cells[0])
-            left[active] = 0
+            left[active], is_open[active] = 0, False
             continue
         for place, part in enumerate(parts):
             found[place].append(read(cursor, part, rows[active]))
@@ -205,14 +205,16 @@ def _blocks(
 def _read_one_by_one(
     cursor: AvroCursor, row: int, parts: tuple[AvroNode, ...], count: int
 ) -> list[list[Any]]:
-    """So many items of one row, for each part of them a list; none if they are broken."""
+    """So many items of one row and all later ones, for each part a list; none if one is broken."""
     cells: list[list[Any]] = [[] for _ in parts]
     data, at = cursor.rest(row), 0
     try:
-        for _ in range(count):
-            for part, found in zip(parts, cells, strict=True):
-                value, at = read_item(data, at, part)
-                found.append(value)
+        while count:
+            for _ in range(count):
+                for part, found in zip(parts, cells, strict=True):
+                    value, at = read_item(data, at, part)
+                    found.append(value)
+            count, at = next_block(data, at)
     except BrokenItemError:
         cursor.mark(cursor.rows[row : row + 1])
         return [[] for _ in parts]

@@ -7,7 +7,7 @@ when asked for. Nothing here knows how a message looks.
 import importlib
 import threading
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -82,6 +82,22 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaChangeEvent:
+    """A statement by which columns of a table got new names, or went (old name, new one or None).
+
+    `position` is that of the statement in the source's log, None when it is unknown. A standing one
+    is said again with every chunk, by the schema of the messages.
+    """
+
+    source: SourceTable
+    partition: int
+    offset: int
+    position: int | None
+    columns: tuple[tuple[str, str | None], ...]
+    is_standing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeBatch:
     """Changes of one source table as typed Arrow columns and parallel arrays.
 
@@ -112,13 +128,15 @@ class Decoded:
     """All that a chunk gave; every record is counted in exactly one of the four.
 
     `control` counts records that were understood and carry no row: tombstones, heartbeats,
-    transaction borders, schema changes, logical messages.
+    transaction borders, schema changes, logical messages. What is proven of columns by schema
+    changes is in `schema_changes`.
     """
 
     batches: list[ChangeBatch]
     rejected: list[Rejected]
     truncates: list[Truncate]
     control: int
+    schema_changes: list[SchemaChangeEvent] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ingestd.cdc.arrow_calls import keep_rows
+from ingestd.cdc.avro_aliases import renamed_fields
 from ingestd.cdc.avro_cursor import AvroCursor
 from ingestd.cdc.avro_envelope import (
     Changes,
@@ -109,14 +110,14 @@ class DebeziumAvro:
         if row_record is not None and found.changes:
             keys = None if key_record is None else _read_keys(key_record, group, refused)
             for changes in found.changes:
-                types = declared.get(changes.table, {})
-                table = _table_changes(changes, row_record, keys, types)
+                table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[indices[changes.places]]
                 table = replace(table, offsets=offsets, images=self._images)
                 good = ~np.isin(changes.places, list(refused))
                 batch = change_batch(table if good.all() else table.keep(good), refused)
                 if batch is not None:
                     decoded.batches.append(batch)
+                    decoded.schema_changes.extend(renamed_fields(chunk, batch, row_record.node))
         return found.control
 
     def _sorted(self, envelope: AvroNode, group: Group, key: AvroRecord | None) -> Sorted:

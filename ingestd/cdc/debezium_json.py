@@ -22,10 +22,12 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
     Rejected,
+    SchemaChangeEvent,
     SourceTable,
     Truncate,
 )
 from ingestd.cdc.column_learning import TableMemory
+from ingestd.cdc.ddl.schema_events import schema_changes
 from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
 from ingestd.cdc.debezium_event import Event, read_event
 from ingestd.cdc.debezium_flat_json import FlatRows, is_flat
@@ -170,12 +172,14 @@ class DebeziumJson:
         rejects: list[Rejected] = []
         truncates: list[Truncate] = []
         groups: dict[GroupKey, _Group] = {}
+        proven: list[SchemaChangeEvent] = []
         control = 0
         for index, value in enumerate(chunk.values):
             try:
                 found = None if value is None else self._open(value, chunk.topic)
                 if found is None:
                     control += 1
+                    proven += self._schema_changes(chunk, index, value)
                 elif found.event.is_truncate:
                     truncates.append(_truncate(chunk, index, found.event))
                 else:
@@ -187,7 +191,13 @@ class DebeziumJson:
                     flat.append(index)
                 else:
                     rejects.append(rejected(chunk, index, error.reason))
-        return Decoded([], rejects, truncates, control), groups
+        return Decoded([], rejects, truncates, control, proven), groups
+
+    def _schema_changes(
+        self, chunk: RecordChunk, index: int, value: bytes | None
+    ) -> list[SchemaChangeEvent]:
+        payload = b"" if value is None else self._value_envelopes.open(value)[1]
+        return schema_changes(chunk, index, payload)
 
     def _open(self, value: bytes, topic: str) -> "_Message | None":
         """A message with its wrapper taken off; None for control messages."""
@@ -252,6 +262,7 @@ def _together(one: Decoded, other: Decoded) -> Decoded:
         one.rejected + other.rejected,
         one.truncates + other.truncates,
         one.control + other.control,
+        one.schema_changes + other.schema_changes,
     )
 
 

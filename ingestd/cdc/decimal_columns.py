@@ -12,6 +12,10 @@ from ingestd.paimon.spec.arrow import Array
 
 _WIDTH = 16
 """Bytes of a decimal128."""
+_LONGEST = 38
+"""Digits of a decimal128."""
+_FARTHEST = 65_536
+"""No number that anybody means has its point so far away; its digits would fill the memory."""
 
 
 class VariableScale(msgspec.Struct, gc=False):
@@ -22,7 +26,9 @@ class VariableScale(msgspec.Struct, gc=False):
 
 
 def plain_number(unscaled: int, scale: int) -> str:
-    """All digits of unscaled * 10^-scale, without an exponent."""
+    """All digits of unscaled * 10^-scale, without an exponent; ValueError if there are too many."""
+    if abs(scale) > _FARTHEST:
+        raise ValueError(f"a scale of {scale} is out of range")
     # Decimal, not str(): that one refuses more than 4300 digits.
     digits = str(Decimal(abs(unscaled)))
     sign = "-" if unscaled < 0 else ""
@@ -93,3 +99,17 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
         reached = lengths > place
         words[reached, place] = data[ends[reached] - 1 - place]
     return words
+
+
+def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
+    """The value, if Arrow may be given it for a column of a scale; ValueError if it is too fine.
+
+    Arrow looks beyond its tables, and may end the process, for a number with many more digits
+    behind the point than the column has. None of them but zero is a value of the column.
+    """
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:
+        return value
+    if value:
+        raise ValueError(f"has {-exponent} digits behind the point, which does not fit")
+    return Decimal(0)

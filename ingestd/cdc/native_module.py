@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol, cast
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
-_FORMAT = 1
-"""Version of the plans and columns that are exchanged with the extension."""
+_FORMAT = 2
+"""Version of what is exchanged with the extension: plans, columns, records of Kafka."""
 
 Spec = tuple[Any, ...]
 """A node of a native plan; the extension's own documentation says which there are."""

@@ -22,6 +22,7 @@ from ingestd.cdc.decimal_columns import (
     from_unscaled,
     unscaled_text,
     variable_scale_text,
+    within_reach,
 )
 from ingestd.cdc.json_inference import ENTRY, INTEGER_KINDS, NUMBER_KINDS, TEXT_KINDS, Kinds
 from ingestd.cdc.native_form import (
@@ -103,8 +104,13 @@ def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
 
 def decimal_numbers(data_type: DataType) -> ColumnReader:
     """DECIMAL from numbers, in quotes or not."""
-    build, form = plain(to_arrow_type(data_type)), decimal_form(data_type)
-    return ColumnReader(Decimal, build, unavailable.find_nothing, form)
+    arrow_type, scale = to_arrow_type(data_type), data_type.scale or 0
+
+    def build(values: Values) -> Array:
+        fit = [None if v is None else within_reach(v, scale) for v in present(values)]
+        return pa.array(fit, arrow_type)
+
+    return ColumnReader(Decimal, build, unavailable.find_nothing, decimal_form(data_type))
 
 
 def unscaled_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ingestd.cdc.arrow_calls import struct_of
+from ingestd.cdc.avro_aliases import Names, alias_events
 from ingestd.cdc.avro_envelope import Changes, Reasons
 from ingestd.cdc.avro_rows import Part, TableChanges, change_batch
 from ingestd.cdc.base import Decoded, KnownColumns, RecordChunk
@@ -43,6 +44,10 @@ class FieldReader(Protocol):
         Raises RecordError for a schema that cannot be used, SourceError if the registry does not
         answer.
         """
+        ...
+
+    def former(self, frame: Frame) -> Names:
+        """Old and new names of fields, as far as the schema tells."""
         ...
 
 
@@ -123,6 +128,9 @@ class PlainRecords:
             batch = change_batch(table if good.all() else table.keep(good), refused)
             if batch is not None:
                 decoded.batches.append(batch)
+            if batch is not None and group.values:
+                names = self._reader.former(group.value)
+                decoded.schema_changes.extend(alias_events(chunk, batch, names))
         decoded.rejected.extend(
             rejected(chunk, group.indices[place], reason) for place, reason in refused.items()
         )

@@ -7,6 +7,7 @@ read one by one: their fields come in any order, so there is no column to read t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ingestd.cdc.avro_aliases import Names
 from ingestd.cdc.avro_envelope import Reasons
 from ingestd.cdc.avro_rows import Part
 from ingestd.cdc.avro_writers import registered_schema
@@ -55,6 +56,11 @@ class ProtobufFields:
         except WireError:
             return frame
         return Frame(frame.mark, at, message[frame.skip : at])
+
+    def former(self, frame: Frame) -> Names:
+        """None: a schema knows the numbers of its fields, and not what others call them."""
+        del frame
+        return ()
 
     def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
         """The columns of messages of one type; why some cannot be read is in `refused`."""

@@ -78,8 +78,11 @@ def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
 
 
 def _resolve(types: ProtoTypes) -> None:
-    """Give the fields the full names of their types."""
+    """Give the fields the full names of their types; no two of a message may be taken for one."""
     for message, fields in types.messages.items():
+        names, numbers = {one.name for one in fields}, {one.number for one in fields}
+        if min(len(names), len(numbers)) < len(fields):
+            raise ProtobufSchemaError(f"message {message} has two fields of one name or number")
         for place, one in enumerate(fields):
             if one.type_name not in SCALARS:
                 full = _full_name(types, one.type_name, message)

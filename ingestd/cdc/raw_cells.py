@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.decimal_columns import VariableScale, plain_number
+from ingestd.cdc.decimal_columns import VariableScale, plain_number, within_reach
 from ingestd.cdc.temporal_columns import read_integers, read_texts
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -32,6 +32,7 @@ _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _DECODE_VARIABLE = msgspec.json.Decoder(VariableScale).decode
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
+_LONGEST_INTEGER = 40
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
@@ -86,11 +87,16 @@ def _read_nested(raw: bytes, data_type: DataType) -> Cell:
 def _integer(value: object) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
-    if isinstance(value, Decimal) and value == value.to_integral_value():
+    if isinstance(value, Decimal) and _is_integral(value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ValueError("not an integer")
+
+
+def _is_integral(value: Decimal) -> bool:
+    """Whether it is an integer, and not one of so many digits that they fill the memory."""
+    return value.adjusted() < _LONGEST_INTEGER and value == value.to_integral_value()
 
 
 def float_of(value: object) -> float:
@@ -136,10 +142,9 @@ def _decimal(value: object) -> Decimal:
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value):
             raise ValueError("not a number")
-        return Decimal(value)
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+    elif isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise ValueError("not a number")
-    return Decimal(value)
+    return within_reach(Decimal(value))
 
 
 def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:

@@ -162,7 +162,9 @@ def _plan_column(
 
 
 def check_name(name: str) -> None:
-    """RecordError for a column name that no decoder can have."""
+    """RecordError for a column name that no decoder, or no table, can have."""
+    if not name.strip():
+        raise refuse("schema", "unsupported_column_name", "a column has an empty name")
     if not _UNNAMEABLE.isdisjoint(name):
         message = f"column {name!r} has quotes, backslashes or control characters in its name"
         raise refuse("schema", "unsupported_column_name", message)

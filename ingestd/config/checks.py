@@ -125,9 +125,9 @@ class _Checks:
 
     def _check_table(self, path: Path, settings: TableSettings) -> None:
         """Make the table that the settings ask for, as far as it is known, and judge it."""
-        columns = imagined_columns(settings)
         keys = settings.primary_keys
         try:
+            columns = imagined_columns(settings)
             for name, data_type in settings.column_types.items():
                 refuse_unreadable(name, data_type)
             check_shape(settings.shape, keys or ())

@@ -1,11 +1,23 @@
 """The section on records that cannot be used: where they go, and how many are too many."""
 
+from typing import Any
+
 from pydantic import Field
 
 from ingestd.config.section import Section
 from ingestd.config.values import TableName
 from ingestd.ingest.dead_letter import DEAD_LETTER_TABLE
+from ingestd.ingest.error_policy import STAGES, ErrorAction, ErrorPolicy
 from ingestd.ingest.rejection import RejectionLimits
+
+
+def _stage(name: str) -> Any:  # noqa: ANN401  (what stands for a field of any type)
+    text = f"{STAGES[name]}: `dead-letter`, `fail` stops the pipeline, `drop` only counts."
+    return Field(
+        default="dead-letter",
+        alias=name,
+        description=f"What happens to records that fail at the stage `{name}`: {text}",
+    )
 
 
 class ErrorsSection(Section):
@@ -41,6 +53,19 @@ class ErrorsSection(Section):
         description="Records that `max-rejected-ratio` is a share of: the newest whole batches "
         "that have as many. A run that has read fewer is judged as if it had.",
     )
+
+    decode: ErrorAction = _stage("decode")
+    route: ErrorAction = _stage("route")
+    key: ErrorAction = _stage("key")
+    cast: ErrorAction = _stage("cast")
+    schema_: ErrorAction = _stage("schema")
+    merge: ErrorAction = _stage("merge")
+
+    @property
+    def error_policy(self) -> ErrorPolicy:
+        """What to do by stage, as the ingest side takes it."""
+        given = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
+        return ErrorPolicy({name: one for name, one in given.items() if one != "dead-letter"})
 
     @property
     def rejection_limits(self) -> RejectionLimits:

@@ -51,7 +51,7 @@ def _bucket_keys(settings: TableSettings) -> tuple[str, ...]:
 
 
 def _imagined(settings: TableSettings, name: str) -> DataType:
-    added = settings.shape.added_type(name)
+    added = settings.shape.added_type(name, settings.column_types)
     if added is not None:
         return added
     if name in (*settings.partition_keys, *_bucket_keys(settings), *(settings.primary_keys or ())):

@@ -131,8 +131,9 @@ class ProcessingSection(Section):
         default=64 << 20,
         ge=0,
         description="Most bytes of hash indexes of dynamic buckets (4 a key) that each worker "
-        "keeps between batches, and as many of indexes of keys that move between partitions (20 a "
-        "key); beyond it index files, or the table's keys, are read again.",
+        "keeps in memory between batches, and as many of indexes of keys that move between "
+        "partitions (20 a key). Beyond it large index files are kept on the local disk (`TMPDIR`, "
+        "up to 1 GB); small ones, or the table's keys, are read again.",
     )
 
 

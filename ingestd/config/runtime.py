@@ -44,6 +44,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         trigger_seconds=pipeline.trigger,
         dead_letter_table=config.errors.dead_letter_table,
         dead_letter_topic=config.errors.dead_letter_topic,
+        error_policy=config.errors.error_policy,
         rejection_limits=config.errors.rejection_limits,
         limits=_limits(config.processing),
         spark=dict(config.spark),

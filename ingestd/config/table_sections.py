@@ -16,9 +16,16 @@ from ingestd.config.values import (
     Texts,
     TypeText,
 )
-from ingestd.ingest.computed_columns import FUNCTIONS, parse_computed
+from ingestd.ingest.computed_columns import parse_computed
+from ingestd.ingest.computed_functions import FUNCTIONS
 from ingestd.ingest.context import RoutingConfig, TableSettings
-from ingestd.ingest.evolution_policy import EvolutionMode, EvolutionPolicy, RefusedChange
+from ingestd.ingest.evolution_policy import (
+    EvolutionMode,
+    EvolutionPolicy,
+    OnDrop,
+    OnRename,
+    RefusedChange,
+)
 from ingestd.ingest.metadata_columns import METADATA_TYPES
 from ingestd.ingest.routing_rules import RouteRule
 from ingestd.ingest.shape_settings import ShapeSettings
@@ -124,6 +131,17 @@ class FollowSection(Section):
         "leaves out new columns, `string` makes text of a column that no type fits, `new-column` "
         "gives it a neighbour, such as `total_string`.",
     )
+    on_rename: OnRename = Field(
+        default="add",
+        description="What happens when a statement of the source (Debezium's schema change topic, "
+        "MySQL and MariaDB), or an alias in an Avro schema, gives a column another name: `add` "
+        "makes a new column of it, `rename` renames the table's.",
+    )
+    on_drop: OnDrop = Field(
+        default="keep",
+        description="What happens when a statement of the source drops a column: `keep` leaves it, "
+        "null from then on, `drop` drops the table's, with what it holds.",
+    )
 
 
 class SchemaSection(Section):
@@ -131,6 +149,8 @@ class SchemaSection(Section):
 
     evolution: EvolutionMode | None = Field(default=None, description="As in `defaults`.")
     on_refused_change: RefusedChange | None = Field(default=None, description="As in `defaults`.")
+    on_rename: OnRename | None = Field(default=None, description="As in `defaults`.")
+    on_drop: OnDrop | None = Field(default=None, description="As in `defaults`.")
     column_types: Mapping[str, TypeText] = Field(
         default={},
         description="Column to Paimon type, such as `DECIMAL(12, 2)`; for what messages without "
@@ -165,8 +185,10 @@ class DefaultsSection(Section):
     partition_keys: Names = Field(default=(), description="Columns that partition the table.")
     computed_columns: Expressions = Field(
         default={},
-        description="Column to what it is computed by: one of "
-        f"{', '.join(f'`{name}`' for name in FUNCTIONS)} of another column. It may be a key.",
+        description="Column to what it is computed by: one of Paimon's functions "
+        f"{', '.join(f'`{name}`' for name in FUNCTIONS)} of another column; or a SQL expression, "
+        "which anything else is, and what begins with `=`, or stands as `{expression: SQL}`. "
+        "It may be a key.",
     )
     metadata_columns: Metadata = Field(
         default=(),
@@ -224,6 +246,8 @@ def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
             on_refused=follow.on_refused_change,
             aliases=dict(own.aliases),
             drop=own.drop,
+            on_rename=follow.on_rename,
+            on_drop=follow.on_drop,
         ),
     )
 

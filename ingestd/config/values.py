@@ -48,12 +48,21 @@ def _rules(value: object) -> object:
 
 def _computed(value: object) -> object:
     """Expressions by column name, all of which must be understood."""
-    if isinstance(value, Mapping):
-        for name, text in value.items():
-            try:
-                parse_computed(str(name), str(text))
-            except IngestdError as error:
-                raise ValueError(error.message) from error
+    if not isinstance(value, Mapping):
+        return value
+    texts = {name: _expression(one) for name, one in value.items()}
+    for name, text in texts.items():
+        try:
+            parse_computed(str(name), str(text))
+        except IngestdError as error:
+            raise ValueError(error.message) from error
+    return texts
+
+
+def _expression(value: object) -> object:
+    """`{expression: SQL}` as the text of a computed column."""
+    if isinstance(value, Mapping) and list(value) == ["expression"]:
+        return f"= {value['expression']}"
     return value
 
 

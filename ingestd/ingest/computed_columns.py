@@ -1,52 +1,58 @@
-"""Columns that are computed from others: Paimon's fourteen functions, on whole columns.
+"""Columns that are computed from others, on whole columns: Paimon's functions, or SQL.
 
-A null gives null. A text that is no point in time costs its record, as a value does that does not
-fit; a part that lies beyond the end of a text is null.
+In Paimon's functions a null gives null, a text that is no point in time costs its record, as a
+value does that does not fit, and a part that lies beyond the end of a text is null. A text that is
+not a call of one of them, or that begins with `=`, is a SQL expression; a row that it fails for, as
+by dividing by zero, costs its record.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError, FormatError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.computed_expressions import Call, parse_call
-from ingestd.ingest.computed_times import (
-    PARTS,
-    check_pattern,
-    check_precision,
-    format_times,
-    part_of,
-    points_in_time,
+from ingestd.ingest.computed_expressions import Call, called_function, parse_call
+from ingestd.ingest.computed_functions import (
+    FUNCTIONS,
+    check_call,
+    constant_of,
+    evaluate_call,
+    source_of,
+    type_of_call,
 )
-from ingestd.ingest.computed_values import TEXT, as_texts, substring, trim, truncate
+from ingestd.ingest.expressions.cells import Frame
+from ingestd.ingest.expressions.expression import Expression, read_expression, run_expression
 from ingestd.ingest.row_groups import Values
 from ingestd.paimon.spec.arrow import to_arrow_type
-from ingestd.paimon.spec.data_types import DataType, parse_type
-from ingestd.paimon.table.evolution import cast_text
+from ingestd.paimon.spec.data_types import DataType
 
 Mask = npt.NDArray[np.bool_]
-_INT = DataType("INT")
-_INSTANT = DataType("TIMESTAMP_LTZ", precision=3)
-_MAX_WIDTH = 2**31 - 1
-_BAD_VALUES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError)
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A column and the call that makes it; `source` is the column it is made from, if any."""
+    """A column and the call or the SQL expression that makes it."""
 
     name: str
-    call: Call
+    call: Call | Expression
 
     @property
-    def source(self) -> str | None:
-        """The column that the function takes."""
-        return None if self.call.function in _CONSTANT else self.call.arguments[0]
+    def sources(self) -> tuple[str, ...]:
+        """The columns that it is made from."""
+        if isinstance(self.call, Expression):
+            return self.call.columns
+        source = source_of(self.call)
+        return () if source is None else (source,)
+
+    @property
+    def is_another_each_time(self) -> bool:
+        """Whether the same row gives another value when it is read again."""
+        if isinstance(self.call, Expression):
+            return self.call.tells_time
+        return self.call.function == "now"
 
     def __str__(self) -> str:
         return f"computed column '{self.name}' = {self.call}"
@@ -61,47 +67,25 @@ class Computed:
     failed: Mask
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
-    """What a function takes beside its column, how it is checked and what it gives.
-
-    `takes` are the least and the most arguments; `check` raises ConfigError for arguments;
-    `evaluate` takes an Arrow array, its type and the arguments behind the column.
-    """
-
-    takes: tuple[int, int]
-    check: Callable[[tuple[str, ...]], None]
-    evaluate: Callable[[Values, DataType, tuple[str, ...]], Values]
-    type: DataType | None = TEXT
-
-
 def parse_computed(name: str, text: str) -> ComputedColumn:
     """A computed column from its text; ConfigError names column and expression."""
     try:
-        call = parse_call(text)
-        _check(call)
+        call = _read(text.strip())
     except (ConfigError, FormatError, UnsupportedError, pa.ArrowInvalid) as error:
         problem = error.message if isinstance(error, ConfigError | FormatError) else str(error)
         raise ConfigError(f"computed column '{name}' = {text}: {problem}") from error
     return ComputedColumn(name, call)
 
 
-def _check(call: Call) -> None:
-    if call.function == "now":
-        least, most = 0, 0
-    elif call.function == "cast":
-        least, most = 1, 2
-    elif call.function in _FUNCTIONS:
-        least, most = _FUNCTIONS[call.function].takes
-    else:
-        raise ConfigError(f"there is no function '{call.function}', only {', '.join(FUNCTIONS)}")
-    if not least <= len(call.arguments) <= most:
-        wanted = f"{least}" if least == most else f"{least} or {most}"
-        raise ConfigError(f"{call.function} takes {wanted} arguments, not {len(call.arguments)}")
-    if call.function == "cast":
-        _constant(call)
-    elif call.function != "now":
-        _FUNCTIONS[call.function].check(call.arguments[1:])
+def _read(text: str) -> Call | Expression:
+    if text.startswith("="):
+        return read_expression(text[1:].strip())
+    called = called_function(text)
+    if called not in FUNCTIONS:
+        return read_expression(text)
+    call = parse_call(text)
+    check_call(call)
+    return call
 
 
 def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
@@ -112,7 +96,7 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
     waiting = {one.name: one for one in columns}
     ordered: list[ComputedColumn] = []
     while waiting:
-        ready = [one for one in waiting.values() if one.source not in waiting]
+        ready = [one for one in waiting.values() if waiting.keys().isdisjoint(one.sources)]
         if not ready:
             first = next(iter(waiting.values()))
             raise ConfigError(
@@ -124,145 +108,52 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
     return tuple(ordered)
 
 
-def fixed_type(column: ComputedColumn) -> DataType | None:
-    """The type of a computed column, None if it is that of the column it is made from."""
-    if column.call.function == "now":
-        return _INSTANT
-    if column.call.function == "cast":
-        return _constant_type(column.call)
-    return _FUNCTIONS[column.call.function].type
+def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataType | None:
+    """The type of a computed column by what is known of types, None if that does not tell.
 
-
-def constant(column: ComputedColumn, rows: int, now_ms: int) -> Computed:
-    """A column that is made from no other; `now_ms` is the time that `now()` gives."""
-    if column.call.function == "now":
-        data_type = _INSTANT
-        value: Values = pa.scalar(now_ms, to_arrow_type(_INSTANT))
-    else:
-        data_type = _constant_type(column.call)
-        value = _constant(column.call)
-    return Computed(pa.repeat(value, rows), data_type, np.zeros(rows, np.bool_))
-
-
-def evaluate(column: ComputedColumn, values: Values, source: DataType) -> Computed:
-    """A column made from the values (an Arrow chunked array) of another of type `source`.
-
-    SchemaConflictError if the function does not take that type.
+    ConfigError if it cannot be made from columns of these types.
     """
-    function = _FUNCTIONS[column.call.function]
-    data_type = function.type or source.as_nullable()
-    arrow_type: Values = to_arrow_type(data_type)
-    _refuse_type(column, function, source)
-    parts = [_evaluate(chunk, column, source, arrow_type) for chunk in values.chunks]
-    chunks, marks = [chunk for chunk, _ in parts], [mark for _, mark in parts]
-    failed = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
-    return Computed(pa.chunked_array(chunks, arrow_type), data_type, failed)
-
-
-def _refuse_type(column: ComputedColumn, function: _Function, source: DataType) -> None:
-    """A type is judged by no values at all."""
+    if not isinstance(column.call, Expression):
+        return type_of_call(column.call)
     try:
-        function.evaluate(pa.array([], to_arrow_type(source)), source, column.call.arguments[1:])
-    except _BAD_VALUES as error:
+        return column.call.type_with(types)
+    except ConfigError as error:
+        raise ConfigError(f"{column}: {error.message}") from error
+
+
+def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Computed | None:
+    """A column from the columns of a frame, which have these types; None: there is nothing yet.
+
+    A source that is not there is null; what is made from that alone and has no type of its own
+    comes with later rows. SchemaConflictError for types that the column cannot be made from.
+    """
+    try:
+        if isinstance(column.call, Expression):
+            return _of_expression(column.call, types, frame)
+        return _of_call(column.call, types, frame)
+    except (ConfigError, SchemaConflictError) as error:
+        known = ", ".join(f"{name} {types[name]}" for name in column.sources if name in types)
         raise SchemaConflictError(
-            f"{column}: column '{column.source}' is {source}, which {column.call.function} does "
-            f"not take ({error}); correct the expression, or fix the type in schema.column-types"
+            f"{column}: {error.message}; the columns are {known or 'unknown'}; correct the "
+            "expression, or fix the types in schema.column-types"
         ) from error
 
 
-def _evaluate(
-    chunk: Values, column: ComputedColumn, source: DataType, arrow_type: Values
-) -> tuple[Values, Mask]:
-    function, arguments = _FUNCTIONS[column.call.function], column.call.arguments[1:]
-    try:
-        made = function.evaluate(chunk, source, arguments).cast(arrow_type)
-        return made, np.zeros(len(chunk), np.bool_)
-    except _BAD_VALUES:
-        if len(chunk) == 1:
-            return pa.nulls(1, arrow_type), np.ones(1, np.bool_)
-    # Halving finds a few bad values among many good ones in few steps.
-    half = len(chunk) // 2
-    left, left_failed = _evaluate(chunk.slice(0, half), column, source, arrow_type)
-    right, right_failed = _evaluate(chunk.slice(half), column, source, arrow_type)
-    return pa.concat_arrays([left, right]), np.concatenate([left_failed, right_failed])
+def _of_expression(
+    expression: Expression, types: Mapping[str, DataType], frame: Frame
+) -> Computed | None:
+    made = run_expression(expression, types, frame)
+    return None if made is None else Computed(made.values, made.type, made.failed)
 
 
-def _constant_type(call: Call) -> DataType:
-    return parse_type(call.arguments[1]) if len(call.arguments) > 1 else TEXT
-
-
-def _constant(call: Call) -> Values:
-    texts: Values = pa.array([call.arguments[0]], pa.string())
-    return cast_text(texts, _constant_type(call))[0]
-
-
-def _whole(text: str, least: int, what: str) -> int:
-    if not text.isdecimal() or not least <= int(text) <= _MAX_WIDTH:
-        raise ConfigError(f"{what} '{text}' is no whole number from {least}")
-    return int(text)
-
-
-def _no_arguments(arguments: tuple[str, ...]) -> None:
-    """Nothing to check: their number has been."""
-
-
-def _check_precision(arguments: tuple[str, ...]) -> None:
-    for one in arguments:
-        check_precision(one)
-
-
-def _check_format(arguments: tuple[str, ...]) -> None:
-    check_pattern(arguments[0])
-    _check_precision(arguments[1:])
-
-
-def _check_span(arguments: tuple[str, ...]) -> None:
-    begin = _whole(arguments[0], 0, "begin")
-    if len(arguments) > 1:
-        _whole(arguments[1], begin, "end")
-
-
-def _check_width(arguments: tuple[str, ...]) -> None:
-    _whole(arguments[0], 1, "width")
-
-
-def _part(name: str) -> _Function:
-    def evaluate_part(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
-        return part_of(name, points_in_time(values, source, *arguments))
-
-    return _Function((1, 2), _check_precision, evaluate_part, _INT)
-
-
-def _formatted(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
-    return format_times(points_in_time(values, source, *arguments[1:]), arguments[0])
-
-
-def _substring(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
-    end = int(arguments[1]) if len(arguments) > 1 else None
-    return substring(as_texts(values, source), int(arguments[0]), end)
-
-
-def _truncated(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
-    return truncate(values, source, int(arguments[0]))
-
-
-def _of_text(change: Callable[[Values], Any]) -> _Function:
-    def evaluate_text(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
-        del arguments
-        return change(as_texts(values, source))
-
-    return _Function((1, 1), _no_arguments, evaluate_text)
-
-
-_FUNCTIONS: Mapping[str, _Function] = {
-    **{name: _part(name) for name in PARTS},
-    "date_format": _Function((2, 3), _check_format, _formatted),
-    "substring": _Function((2, 3), _check_span, _substring),
-    "truncate": _Function((2, 2), _check_width, _truncated, None),
-    "upper": _of_text(pc.utf8_upper),
-    "lower": _of_text(pc.utf8_lower),
-    "trim": _of_text(trim),
-}
-_CONSTANT = ("cast", "now")
-FUNCTIONS = (*_FUNCTIONS, *_CONSTANT)
-"""Names of all functions."""
+def _of_call(call: Call, types: Mapping[str, DataType], frame: Frame) -> Computed | None:
+    source, data_type = source_of(call), type_of_call(call)
+    if source is not None and source in types:
+        values, failed = evaluate_call(call, frame.columns[source], types[source])
+        return Computed(values, data_type or types[source].as_nullable(), failed)
+    if data_type is None:
+        return None
+    arrow_type: Values = to_arrow_type(data_type)
+    nothing: Values = pa.scalar(None, arrow_type)
+    value = constant_of(call, frame.now_ms) if source is None else nothing
+    return Computed(pa.repeat(value, frame.rows), data_type, np.zeros(frame.rows, np.bool_))

@@ -12,6 +12,8 @@ from ingestd.errors import ConfigError
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 _PLAIN = r"""[^'",()]*(?:\([^()'"]*\)[^'",()]*)*?"""
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
+_NESTED = re.compile(r"""\s*(?:\w+\s*\(|[^,]*\sas\s+\w)""", re.IGNORECASE)
 _ARGUMENT = re.compile(rf"""\s*(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|({_PLAIN}))\s*(?:,|$)""")
 
 
@@ -25,6 +27,28 @@ class Call:
 
     def __str__(self) -> str:
         return self.text
+
+
+def called_function(text: str) -> str | None:
+    """The function of a text that is one call as above; None if it is something else.
+
+    `cast(a as INT)` and calls of calls are something else.
+    """
+    found = _CALL.fullmatch(text)
+    if found is None:
+        return None
+    inside = _QUOTED.sub("''", found[2])
+    return None if _NESTED.match(inside) or not _is_closed(inside) else found[1].lower()
+
+
+def _is_closed(inside: str) -> bool:
+    """Whether every parenthesis that is closed was opened in the same text."""
+    depth = 0
+    for sign in inside:
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0:
+            return False
+    return True
 
 
 def parse_call(text: str) -> Call:

@@ -1,35 +1,40 @@
 """What the tables must become so that a batch fits: findings of all tasks into schema changes.
 
 Types only grow: a column takes the narrowest type that holds old and new values, columns are
-added; they are renamed and dropped only by declaration. One plan and one schema version per table
-and batch. How far a schema may follow its source is for its policy to say.
+added; they are renamed and dropped only by declaration, or where statements of the source prove it.
+One plan and one schema version per table and batch. How far a schema may follow its source is for
+its policy to say.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ingestd.errors import ConfigError, SchemaConflictError
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.column_ledger import (
+    LEDGER_OPTION,
+    ProvenChange,
+    followed_types,
+    ledger_text,
+    read_ledger,
+)
 from ingestd.ingest.context import BatchContext, TableSettings
 from ingestd.ingest.discovery import Discovery, in_order
 from ingestd.ingest.evolution_policy import EvolutionPolicy, refusal
+from ingestd.ingest.found_types import together
+from ingestd.ingest.new_tables import first_schema
 from ingestd.ingest.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.merge_rules import columns_named
-from ingestd.paimon.spec.options import refuse_unsupported
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
     RenameColumn,
     SchemaChange,
+    SetOption,
     UpdateColumnType,
 )
 from ingestd.paimon.spec.type_casts import can_cast
-
-_ASSIGNERS = "dynamic-bucket.assigner-parallelism"
-_TEXT = DataType("STRING")
-_WIDENED_KEYS = frozenset({"TINYINT", "SMALLINT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,79 +59,16 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
     changes: dict[str, tuple[SchemaChange, ...]] = {}
     for table, found_there in sorted(by_table.items()):
         known = context.tables.get(table)
+        if all(one.is_idle for one in found_there):
+            continue
         if known is None:
-            creates[table] = _new_table(context, table, found_there, now_ms)
+            creates[table] = first_schema(context, table, found_there, now_ms)
             continue
         settings = context.settings_of(table)
         changed = _changes(known.table.schema, table, found_there, settings)
         if changed:
             changes[table] = changed
     return Evolution(creates, changes)
-
-
-def _new_table(
-    context: BatchContext, table: str, found: list[Discovery], now_ms: int
-) -> TableSchema:
-    settings = context.settings_of(table)
-    columns: dict[str, DataType] = {}
-    for one in found:
-        for name, data_type in one.columns.items():
-            known = columns.get(name)
-            columns[name] = _together(known, data_type, one, name, settings.evolution)
-    keys = _primary_keys(settings, found)
-    for name in columns:
-        columns[name] = settings.column_types.get(name) or _key_type(columns[name], name in keys)
-    for name in (*columns_named(settings.options), *settings.shape.needed()):
-        if name not in columns and name in settings.column_types:
-            # The column is needed, although no message has shown it yet.
-            columns[name] = settings.column_types[name]
-    _refuse_unfounded(table, settings, columns, found[0])
-    missing = [name for name in (*keys, *settings.partition_keys) if name not in columns]
-    if missing:
-        raise SchemaConflictError(
-            f"table {table} cannot be created: its key column '{missing[0]}' is not among the "
-            f"columns {sorted(columns)} of {found[0]}; correct primary_keys or partition_keys"
-        )
-    options = _options(context, table, settings, keyed=bool(keys))
-    try:
-        schema = new_schema(list(columns.items()), keys, settings.partition_keys, options, now_ms)
-    except (SchemaConflictError, ConfigError) as error:
-        raise type(error)(
-            f"table {table} cannot be created for {found[0]}: {error.message}"
-        ) from error
-    refuse_unsupported(schema, for_write=True)
-    return schema
-
-
-def _primary_keys(settings: TableSettings, found: list[Discovery]) -> tuple[str, ...]:
-    """The configured key, else that of the first message that had one."""
-    if settings.primary_keys is not None:
-        return settings.primary_keys
-    return next((one.primary_keys for one in found if one.primary_keys), ())
-
-
-def _key_type(data_type: DataType, is_key: bool) -> DataType:
-    """A key never changes its type again, so the smallest integers get room to grow."""
-    if is_key and data_type.root in _WIDENED_KEYS:
-        return DataType("INT")
-    return data_type
-
-
-def _options(
-    context: BatchContext, table: str, settings: TableSettings, *, keyed: bool
-) -> dict[str, str]:
-    options = dict(settings.options)
-    if keyed:
-        options.setdefault("bucket", "-1")
-        if options["bucket"] == "-1":
-            options.setdefault(_ASSIGNERS, str(context.slots))
-        return options
-    name = table.partition(".")[2]
-    own = context.settings.get(name, TableSettings()).options
-    if "bucket" not in own and "bucket-key" not in options:
-        # A bucket count among the defaults is meant for tables with a key.
-        options["bucket"] = "-1"
-    return options
 
 
 def _changes(
@@ -136,6 +78,13 @@ def _changes(
     changes: list[SchemaChange] = [RenameColumn(*names) for names in policy.renames(schema)]
     if changes:
         schema = apply_changes(schema, changes, schema.time_millis)
+    ledger = tuple(sorted({change for discovery in found for change in discovery.proven}))
+    for one in ledger:
+        followed = column_changes(schema, one)
+        schema = apply_changes(schema, followed, schema.time_millis)
+        changes += followed
+    # What newer rows bring under an old name is found by the next run of the batch.
+    found = [replace(one, columns=followed_types(one.columns, ledger)) for one in found]
     dropped = list(policy.drops(schema))
     changes += map(DropColumn, dropped)
     current = {one.name: one.type for one in schema.fields if one.name not in dropped}
@@ -152,6 +101,16 @@ def _changes(
     return tuple(changes)
 
 
+def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
+    """What the table becomes by a statement of its source, and the note that it has followed it."""
+    changes: list[SchemaChange] = []
+    if proven.old in schema.field_names:
+        renamed = RenameColumn(proven.old, proven.new)
+        changes.append(renamed if proven.new else DropColumn(proven.old))
+    ledger = (*read_ledger(schema.options, ""), proven)
+    return [*changes, SetOption(LEDGER_OPTION, ledger_text(ledger))]
+
+
 def _wanted(
     current: Mapping[str, DataType], found: list[Discovery], policy: EvolutionPolicy
 ) -> dict[str, DataType]:
@@ -160,7 +119,7 @@ def _wanted(
     for one in found:
         for name, data_type in one.columns.items():
             known = wanted.get(name) or current.get(name)
-            wanted[name] = _together(known, data_type, one, name, policy)
+            wanted[name] = together(known, data_type, one, name, policy)
     return wanted
 
 
@@ -187,21 +146,6 @@ def _is_refused(
         "follow (schema.evolution), or say what to do with such records "
         "(schema.on-refused-change)"
     )
-
-
-def _refuse_unfounded(
-    table: str, settings: TableSettings, columns: Mapping[str, DataType], found: Discovery
-) -> None:
-    """SchemaConflictError for a computed column that is made from one that is not there."""
-    for column in settings.shape.computed:
-        source = column.source
-        if source is None or source in columns or not settings.shape.selects(source):
-            continue
-        raise SchemaConflictError(
-            f"table {table} cannot be created: {column} is made from column '{source}', which is "
-            f"not among the columns {sorted(columns)} of {found}; correct the expression, or give "
-            f"the type of '{source}' in schema.column-types if it is only absent so far"
-        )
 
 
 def _keeping_nulls(target: DataType, current: DataType) -> DataType:
@@ -234,34 +178,6 @@ def _refuse_cast(
             f"{target}; a column cannot change so: fix its type in the table's "
             "schema.column-types, or route the source table to another target"
         )
-
-
-def _together(
-    known: DataType | None,
-    found: DataType,
-    where: Discovery,
-    name: str,
-    policy: EvolutionPolicy,
-) -> DataType:
-    """The type of a column for what is known of it and what was found.
-
-    Where no type holds both, the first one stays if the policy has a way for the other's values.
-    """
-    if known is None:
-        return found.as_nullable()
-    merged = merge_types(known, found, fresh=where.fresh)
-    if merged is not None:
-        return merged
-    if policy.on_refused == "string" and can_cast(known, _TEXT):
-        return _TEXT
-    if not policy.fails:
-        return known.as_nullable()
-    raise SchemaConflictError(
-        f"table {where.table}: column '{name}' is {known.as_nullable()}, and {where} brings "
-        f"{found.as_nullable()}; no type holds both: fix the type in the table's "
-        "schema.column-types, route the source table to another target, or say what to do with "
-        "such records (schema.on-refused-change)"
-    )
 
 
 def columns_beyond(schema: TableSchema, found: Mapping[str, DataType]) -> dict[str, DataType]:

@@ -1,11 +1,7 @@
 """Change batches of a captured MariaDB stream, folded by key, are the rows it ended with."""
 
-import base64
-import json
-import lzma
 import re
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,20 +10,10 @@ import pytest
 from ingestd.cdc.base import ChangeBatch, Truncate, load_data_format
 from tests.support.captured_chunks import mariadb
 from tests.support.change_fold import Fold
+from tests.support.corpus import MART
+from tests.support.state import checkpoints
 
-CAPTURE = Path(__file__).resolve().parents[2] / "golden" / "cdc" / "mariadb"
 UNSIGNED_MAX = 2**64 - 1
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
-
-
-@pytest.fixture(scope="module")
-def database() -> dict[str, Any]:
-    with lzma.open(CAPTURE / "state.json.xz", "rt", encoding="utf-8") as file:
-        document: dict[str, Any] = json.load(file)
-    return document
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +52,13 @@ def on_the_wire(name: str, value: Any) -> Any:
 
 
 def test_rows_are_those_of_the_database(
-    database: dict[str, Any], decoded: tuple[dict[str, Fold], list[Truncate]]
+    decoded: tuple[dict[str, Fold], list[Truncate]],
 ) -> None:
-    for name, table in database.items():
-        if not table["key"]:
+    for name, table in checkpoints(MART)[-1].tables.items():
+        if not table.key:
             continue
-        key = table["key"]
-        found = {tuple(row[k] for k in key): row for row in decoded[0][name].lines()}
-        wanted = {tuple(row[k] for k in key): row for row in table["rows"]}
+        found = {tuple(row[k] for k in table.key): row for row in decoded[0][name].lines()}
+        wanted = {tuple(row[k] for k in table.key): row for row in table.rows}
         assert found.keys() == wanted.keys()
         for one, row in wanted.items():
             cells = {column: on_the_wire(column, value) for column, value in row.items()}

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from ingestd.cdc.decimal_columns import from_unscaled, plain_number
+from ingestd.cdc.decimal_columns import from_unscaled, plain_number, within_reach
 
 
 def twos_complement(number: int) -> bytes:
@@ -51,3 +51,22 @@ def test_plain_numbers_have_all_digits(unscaled: int, scale: int, text: str) -> 
 
 def test_numbers_longer_than_python_prints_are_printed() -> None:
     assert plain_number(-(10**5000), 1) == "-1" + "0" * 4999 + ".0"
+
+
+@pytest.mark.parametrize("text", ["1e-49", "-5e-99999999", "1.5e-400"])
+def test_a_number_too_fine_for_its_column_never_gets_to_arrow(text: str) -> None:
+    with pytest.raises(ValueError, match="digits behind the point"):
+        within_reach(Decimal(text), 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("0e-99999999", "0"), ("1e-48", "1e-48"), ("1e99", "1e99"), ("NaN", "NaN")]
+)
+def test_other_numbers_do(text: str, wanted: str) -> None:
+    assert str(within_reach(Decimal(text), 10)) == str(Decimal(wanted))
+
+
+@pytest.mark.parametrize("scale", [2**31 - 1, -(2**31)])
+def test_a_scale_beyond_all_numbers_is_refused(scale: int) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        plain_number(1, scale)

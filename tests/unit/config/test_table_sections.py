@@ -8,6 +8,7 @@ from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
 from ingestd.ingest.context import TableSettings
+from ingestd.ingest.error_policy import ErrorPolicy
 from ingestd.ingest.evolution_policy import EvolutionPolicy
 from ingestd.ingest.routing_rules import RouteRule
 
@@ -78,13 +79,13 @@ defaults:
   computed-columns: {day: "date_format(at, yyyy-MM-dd)"}
   metadata-columns: [topic, offset]
   metadata-column-prefix: k_
-  schema: {evolution: add-columns, on-refused-change: dead-letter}
+  schema: {evolution: add-columns, on-refused-change: dead-letter, on-rename: rename}
 tables:
   t:
     computed-columns: {month: "truncate(day, 7)"}
     metadata-columns: [key]
     select: {include: [id, at], exclude: [x]}
-    schema: {evolution: evolve, aliases: {new: old}, drop: [gone]}
+    schema: {evolution: evolve, aliases: {new: old}, drop: [gone], on-drop: drop}
 """,
     )
     assert [str(one) for one in settings.shape.computed] == [
@@ -93,7 +94,7 @@ tables:
     ]
     assert list(settings.shape.metadata_columns()) == [("k_key", "key")]
     assert (settings.shape.include, settings.shape.exclude) == (("id", "at"), ("x",))
-    policy = EvolutionPolicy("evolve", "dead-letter", {"new": "old"}, ("gone",))
+    policy = EvolutionPolicy("evolve", "dead-letter", {"new": "old"}, ("gone",), "rename", "drop")
     assert settings.evolution == policy
 
 
@@ -112,6 +113,30 @@ tables:
     assert settings.computed_key == ("day",)
 
 
+def test_sql_may_stand_as_an_expression(tmp_path: Path) -> None:
+    settings = table(
+        tmp_path,
+        """
+tables:
+  t:
+    computed-columns:
+      gross: net * 1.19
+      part: {expression: "substring(name, 1, 3)"}
+""",
+    )
+    assert [(one.name, one.sources) for one in settings.shape.computed] == [
+        ("gross", ("net",)),
+        ("part", ("name",)),
+    ]
+    assert str(settings.shape.computed[1].call) == "substring(name, 1, 3)"
+
+
+def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "errors: {decode: drop, schema: fail, cast: dead-letter}")
+    policy = pipeline_settings(loaded).error_policy
+    assert policy == ErrorPolicy({"decode": "drop", "schema": "fail"})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -123,8 +148,15 @@ tables:
         ("routing: {including_dbs: '('}", "routing.including_dbs: '(' is no regular"),
         (
             "defaults: {computed-columns: {y: yaer(a)}}",
-            "computed column 'y' = yaer(a): there is no",
+            "'y' = yaer(a): at character 1: there is no function 'yaer'; did you mean 'year'?",
         ),
+        (
+            "tables: {t: {computed-columns: {x: a + b}, schema: {column-types: {a: INT, b: DATE}}}"
+            "}",
+            "tables.t: computed column 'x' = a + b: at character 1: + does not take INT, DATE",
+        ),
+        ("tables: {t: {schema: {on-rename: maybe}}}", "must be 'add' or 'rename'"),
+        ("errors: {decode: skip}", "errors.decode: must be 'dead-letter', 'fail' or 'drop'"),
         ("defaults: {metadata-columns: [tpoic]}", "there is no metadata column 'tpoic'"),
         ("tables: {t: {computed-columns: {a: upper(b), b: upper(a)}}}", "made from itself"),
         ("tables: {t: {select: {exclude: [a], include: [a]}}}", "'a' is both"),

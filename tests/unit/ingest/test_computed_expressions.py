@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed_expressions import parse_call
+from ingestd.ingest.computed_expressions import called_function, parse_call
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,24 @@ def test_calls(text: str, function: str, arguments: tuple[str, ...]) -> None:
 def test_what_is_no_call_is_said(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_call(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        ("Upper(a)", "upper"),
+        ("date_format(at, 'a)b')", "date_format"),
+        ("date_format(at, yyyy(MM))", "date_format"),
+        ("cast(2024-01-01, DATE)", "cast"),
+        ("cast('x as int', STRING)", "cast"),
+        ("now()", "now"),
+        ("upper(a) || lower(b)", None),
+        ("upper(concat(a, b))", None),
+        ("cast(a as int)", None),
+        ("CAST(a AS INT)", None),
+        ("a + 1", None),
+        ("(upper(a))", None),
+    ],
+)
+def test_plain_calls_are_told_from_other_expressions(text: str, function: str | None) -> None:
+    assert called_function(text) == function

@@ -1,0 +1,88 @@
+"""Columns that an ALTER TABLE statement of MySQL or MariaDB renames and drops.
+
+Only what the statement says in so many words is taken; anything else in it is none of our business.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_TOKEN = re.compile(
+    r"""/\*.*?\*/|--[^\n]*|\#[^\n]*|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`"""
+    r"""|[\w$]+|[^\s]""",
+    re.DOTALL,
+)
+_COMMENTS = ("/*", "--", "#")
+_NOT_COLUMNS = frozenset(
+    {"INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "SYSTEM", "PERIOD"}
+)
+
+
+class ColumnChange(NamedTuple):
+    """A column that got a new name, or none, which means that it is gone."""
+
+    old: str
+    new: str | None
+
+
+def column_changes(statement: str) -> list[ColumnChange]:
+    """Renames and drops of a statement in their order; none if it is no ALTER TABLE."""
+    tokens = [one for one in _TOKEN.findall(statement) if not one.startswith(_COMMENTS)]
+    words = [one.upper() for one in tokens[:6]]
+    if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
+        return []
+    start = words.index("TABLE") + 1
+    if words[start : start + 2] == ["IF", "EXISTS"]:
+        start += 2
+    clauses = _clauses(tokens[_behind_name(tokens, start) :])
+    return [change for clause in clauses if (change := _change(clause)) is not None]
+
+
+def _behind_name(tokens: list[str], start: int) -> int:
+    """Where the clauses begin, behind `table` or `database.table`."""
+    return start + 3 if tokens[start + 1 : start + 2] == ["."] else start + 1
+
+
+def _clauses(tokens: list[str]) -> Iterator[list[str]]:
+    """The parts between commas that stand in no parentheses."""
+    clause: list[str] = []
+    depth = 0
+    for part in tokens:
+        depth += (part == "(") - (part == ")")
+        if part == "," and depth == 0:
+            yield clause
+            clause = []
+        else:
+            clause.append(part)
+    yield clause
+
+
+def _change(clause: list[str]) -> ColumnChange | None:
+    verb = clause[0].upper() if clause else ""
+    if verb not in ("DROP", "CHANGE", "RENAME"):
+        return None
+    rest = clause[1:]
+    named = bool(rest) and rest[0].upper() == "COLUMN"
+    rest = rest[1:] if named else rest
+    if [one.upper() for one in rest[:2]] == ["IF", "EXISTS"]:
+        rest = rest[2:]
+    if not rest or (not named and rest[0].upper() in _NOT_COLUMNS):
+        return None
+    if verb == "DROP":
+        return ColumnChange(_name(rest[0]), None)
+    if verb == "RENAME":
+        is_column = named and len(rest) == 3 and rest[1].upper() == "TO"
+        return _renamed(rest[0], rest[2]) if is_column else None
+    return _renamed(rest[0], rest[1]) if len(rest) > 1 else None
+
+
+def _renamed(old: str, new: str) -> ColumnChange | None:
+    change = ColumnChange(_name(old), _name(new))
+    return None if change.old == change.new else change
+
+
+def _name(token: str) -> str:
+    quote = token[0]
+    if quote in '`"' and token[-1] == quote:
+        return token[1:-1].replace(quote * 2, quote)
+    return token

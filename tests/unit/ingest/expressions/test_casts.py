@@ -1,0 +1,54 @@
+"""CAST fails where a value does not fit, TRY_CAST gives NULL."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.support.sql_values import FAILED, Columns, values
+
+BEFORE_1970 = datetime.fromisoformat("1969-12-31T23:59:59")
+LEAP_DAY = datetime.fromisoformat("2024-02-29T12:00:00")
+COLUMNS: Columns = {
+    "n": ("STRING", ["12", " -7 ", "x", None, "1e2", "99999999999"]),
+    "d": ("DECIMAL(5, 2)", [Decimal("1.25"), Decimal("-1.35"), None, Decimal("999.99"), 0, 1]),
+    "f": ("DOUBLE", [1.9, -1.9, float("nan"), 1e300, None, 0.0]),
+    "b": ("BIGINT", [1, -1, 2**40, None, 0, 200]),
+    "t": ("TIMESTAMP(6)", [BEFORE_1970, LEAP_DAY]
+          + [None] * 4),
+    "s": ("STRING", ["2024-02-29", "2024-02-29 12:30:00", "2023-02-29", None, "", "1970-01-01"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("cast(n as int)", [12, -7, FAILED, None, FAILED, FAILED]),
+        ("try_cast(n as int)", [12, -7, None, None, None, None]),
+        ("cast(n as decimal(5, 1))",
+         [Decimal("12.0"), Decimal("-7.0"), FAILED, None, Decimal("100.0"), FAILED]),
+        ("cast(n as double)", [12.0, -7.0, FAILED, None, 100.0, 99999999999.0]),
+        ("cast(d as decimal(4, 1))",
+         [Decimal("1.3"), Decimal("-1.4"), None, FAILED, Decimal("0.0"), Decimal("1.0")]),
+        ("cast(d as int)", [1, -1, None, 999, 0, 1]),
+        ("cast(f as int)", [1, -1, FAILED, FAILED, None, 0]),
+        ("cast(b as tinyint)", [1, -1, FAILED, None, 0, FAILED]),
+        ("cast(b as decimal(3, 1))",
+         [Decimal("1.0"), Decimal("-1.0"), FAILED, None, Decimal("0.0"), FAILED]),
+        ("cast(b as boolean)", [True, True, True, None, False, True]),
+        ("cast(t as date)", [date(1969, 12, 31), date(2024, 2, 29), None, None, None, None]),
+        ("try_cast(s as date)",
+         [date(2024, 2, 29)] * 2 + [None] * 3 + [date(1970, 1, 1)]),
+        ("cast(b as string)", ["1", "-1", str(2**40), None, "0", "200"]),
+        ("cast(1 / b as int)", [1, -1, 0, None, FAILED, 0]),
+        ("try_cast(1 / b as int)", [1, -1, 0, None, FAILED, 0]),
+    ],
+)  # fmt: skip
+def test_values(sql: str, wanted: list[Any]) -> None:
+    assert values(sql, COLUMNS) == wanted
+
+
+def test_many_bad_texts_are_each_read_once() -> None:
+    found = values("cast(n as int)", {"n": ("STRING", ["7", "x", None] * 500)})
+    assert found == [7, FAILED, None] * 500

@@ -1,0 +1,49 @@
+"""Comparisons and conditions with three values."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.sql_values import FAILED, Columns, values
+
+COLUMNS: Columns = {
+    "a": ("INT", [0, 2, None]),
+    "d": ("DECIMAL(5, 2)", [0, 2, 3]),
+    "s": ("STRING", ["a_b", "A%", None]),
+    "t": ("TIMESTAMP(3)", [0, 86_400_000, None]),
+    "o": ("BOOLEAN", [True, False, None]),
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("a = d", [True, True, None]),
+        ("a <> 0", [False, True, None]),
+        ("a <=> null", [False, False, True]),
+        ("a is distinct from 2", [True, False, True]),
+        ("a in (0, 1)", [True, False, None]),
+        ("a in (0, null)", [True, None, None]),
+        ("a not in (0, null)", [False, None, None]),
+        ("a in (d, 7)", [True, True, None]),
+        ("a between 1 and 3", [False, True, None]),
+        ("s like 'a!_b' escape '!'", [True, False, None]),
+        ("s like 'A\\%'", [False, True, None]),
+        ("s ilike 'a_'", [False, True, None]),
+        ("s like null", [None, None, None]),
+        ("s rlike '^[a-z]'", [True, False, None]),
+        ("t >= '1970-01-02'", [False, True, None]),
+        ("t = date '1970-01-01'", [True, False, None]),
+        ("o and null", [None, False, None]),
+        ("o or null", [True, None, None]),
+        ("not o", [False, True, None]),
+        ("o is true", [True, False, False]),
+        ("o is not false", [True, False, True]),
+        ("a is null", [False, False, True]),
+        ("a <> 0 and 1 div a > 0", [False, False, None]),
+        ("1 div a > 0 and a <> 0", [FAILED, False, None]),
+        ("a = 0 or 1 div a > 0", [True, False, None]),
+    ],
+)
+def test_values(sql: str, wanted: list[Any]) -> None:
+    assert values(sql, COLUMNS) == wanted

@@ -1,0 +1,47 @@
+"""Functions of texts."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.sql_values import Columns, values
+
+COLUMNS: Columns = {
+    "s": ("STRING", ["Größe", " a ", None]),
+    "n": ("INT", [1, None, 3]),
+    "p": ("STRING", ["a-b-c", "", None]),
+    "x": ("BYTES", [b"\xff\x00", b"", None]),
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("concat(lower(s), '-', n)", ["größe-1", None, None]),
+        ("s || '!'", ["Größe!", " a !", None]),
+        ("concat_ws('-', s, n)", ["Größe-1", " a ", "3"]),
+        ("upper(s)", ["GRÖẞE", " A ", None]),
+        ("trim(s)", ["Größe", "a", None]),
+        ("ltrim(s) || '|'", ["Größe|", "a |", None]),
+        ("length(s)", [5, 3, None]),
+        ("length(x)", [2, 0, None]),
+        ("substring(s, 1, 3)", ["Grö", " a ", None]),
+        ("substring(s, 0, 2)", ["Gr", " a", None]),
+        ("substring(s, -2)", ["ße", "a ", None]),
+        ("substring(s, -4, 2)", ["rö", " ", None]),
+        ("left(s, 2)", ["Gr", " a", None]),
+        ("right(s, 2)", ["ße", "a ", None]),
+        ("right(s, 0)", ["", "", None]),
+        ("lpad(n, 3, '0')", ["001", None, "003"]),
+        ("rpad(s, 3)", ["Grö", " a ", None]),
+        ("replace(s, 'ö', 'oe')", ["Groeße", " a ", None]),
+        ("regexp_replace(s, '[a-z]', '*')", ["G*öß*", " * ", None]),
+        ("reverse(p)", ["c-b-a", "", None]),
+        ("starts_with(s, 'Gr')", [True, False, None]),
+        ("contains(s, 'a')", [False, True, None]),
+        ("split_part(p, '-', 2)", ["b", "", None]),
+        ("split_part(p, '-', 4)", ["", "", None]),
+    ],
+)
+def test_values(sql: str, wanted: list[Any]) -> None:
+    assert values(sql, COLUMNS) == wanted
