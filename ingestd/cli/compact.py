@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from ingestd.cli.groups import DryRun, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.sort_compact import chosen_order, sort_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.compact import CompactResult, compact_table, plan_compaction
@@ -21,20 +22,40 @@ from ingestd.paimon.table.system_text import partition_name
 from ingestd.paimon.table.table_state import load_state
 
 _MB = 1 << 20
+_Partitions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
+    ),
+]
+_Full: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Compact everything, whatever the triggers say.")
+]
+_OrderBy: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--order-by",
+        metavar="COLUMN,...",
+        help="Write all files of a table without keys and buckets anew, sorted.",
+    ),
+]
+_OrderStrategy: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--order-strategy",
+        metavar="order|zorder",
+        help="Sort by one column after another (the default), or by all at once.",
+    ),
+]
 
 
 def compact(
     warehouse: Warehouse,
     table: TableName,
-    partition: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
-        ),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Compact everything, whatever the triggers say.")
-    ] = False,
+    partition: _Partitions = None,
+    full: _Full = False,
+    order_by: _OrderBy = None,
+    order_strategy: _OrderStrategy = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,24 +69,26 @@ def compact(
 
     ingestd compact /lake shop.orders
 
-    ingestd compact /lake shop.orders --full --partition dt=2024-01-01
+    ingestd compact /lake shop.orders --full --partition dt=2024-01-01 --dry-run --json
 
-    ingestd compact /lake shop.orders --dry-run --json
+    ingestd compact /lake shop.clicks --order-by country,at --order-strategy zorder
     """
     found = open_table(warehouse, table)
-    wanted = _partitions(found, partition or [])
-    waiting = _waiting(found, wanted)
-    if dry_run:
+    wanted = _filter(found, partition or [])
+    order = chosen_order(order_by, order_strategy, full=full)
+    if order is not None:
+        sort_table(found, order, wanted, dry_run=dry_run, as_json=as_json)
+    elif dry_run:
+        waiting = _waiting(found, wanted)
         plans = plan_compaction(found, now_ms=now_ms(), full=full, partition_filter=wanted)
         _tell_plans(found, plans, waiting, as_json=as_json)
-        return
-    if waiting:
-        _put_into_buckets(found, wanted)
-    result = compact_table(found, now_ms=now_ms(), full=full, partition_filter=wanted)
-    _tell_result(found, result, waiting, as_json=as_json)
+    else:
+        waiting = _put_into_buckets(found, wanted)
+        result = compact_table(found, now_ms=now_ms(), full=full, partition_filter=wanted)
+        _tell_result(found, result, waiting, as_json=as_json)
 
 
-def _partitions(table: FileStoreTable, texts: Sequence[str]) -> PartitionFilter | None:
+def _filter(table: FileStoreTable, texts: Sequence[str]) -> PartitionFilter | None:
     specs = [parse_partition_spec(table, text) for text in texts]
     return partition_filter(table, specs) if specs else None
 
@@ -77,9 +100,13 @@ def _waiting(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
     return waiting_rows(table, load_state(table), wanted)
 
 
-def _put_into_buckets(table: FileStoreTable, wanted: PartitionFilter | None) -> None:
-    state, user = load_state(table), str(uuid.uuid4())
-    move_waiting(table, user, state=state, now_ms=now_ms(), partition_filter=wanted)
+def _put_into_buckets(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
+    """Give waiting rows their buckets; how many there were."""
+    waiting = _waiting(table, wanted)
+    if waiting:
+        state, user = load_state(table), str(uuid.uuid4())
+        move_waiting(table, user, state=state, now_ms=now_ms(), partition_filter=wanted)
+    return waiting
 
 
 def _tell_plans(

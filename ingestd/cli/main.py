@@ -55,6 +55,8 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "orphans": CommandInfo("ingestd.cli.orphans", "Delete files that nothing refers to."),
     "rollback": CommandInfo("ingestd.cli.rollback", "Go back to an older snapshot, offsets too."),
     "compact": CommandInfo("ingestd.cli.compact", "Put the files of a table together."),
+    "repair": CommandInfo("ingestd.cli.repair", "Make lost or wrong indexes anew."),
+    "rescale": CommandInfo("ingestd.cli.rescale", "Give a table another number of buckets."),
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
     "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and forward branches."),
     "consumer": CommandInfo("ingestd.cli.consumer", "List, reset and delete consumers."),

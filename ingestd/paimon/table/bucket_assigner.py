@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.bucket import (
@@ -108,8 +109,8 @@ class DynamicBucketAssigner:
         entries = []
         for bucket, gained in sorted(self._gained.items()):
             hashes = with_gained(buckets.get(bucket, _NO_HASHES), gained)
-            entries.append(self._write(io, new_name(), bucket, hashes))
-            buckets[bucket] = hashes
+            entry, buckets[bucket] = self._write(io, new_name(), bucket, hashes)
+            entries.append(entry)
         self._index = PartitionIndex(buckets)
         self._gained = {}
         return tuple(entries)
@@ -127,17 +128,21 @@ class DynamicBucketAssigner:
             self._gained.setdefault(bucket, []).append(hashes[placed == bucket])
         return placed
 
-    def _write(self, io: FileIO, name: str, bucket: int, hashes: Hashes) -> IndexManifestEntry:
+    def _write(
+        self, io: FileIO, name: str, bucket: int, hashes: Hashes
+    ) -> tuple[IndexManifestEntry, Hashes]:
         path = new_index_path(self._table, self._partition, bucket, name)
         data = encode_hash_index(hashes)
         io.write_new(path, data)
-        CACHE.put(path, hashes)
+        reach(Point.INDEX_WRITTEN)
         # The next batch asks for this file; its predecessor would only take up room.
         CACHE.discard(self._files.get(bucket, ""))
+        kept = CACHE.put(path, hashes)
         self._files[bucket] = path
-        return IndexManifestEntry(
+        entry = IndexManifestEntry(
             FileKind.ADD, self._partition, bucket, HASH_INDEX, name, len(data), len(hashes)
         )
+        return entry, kept
 
 
 def _distinct(hashes: Hashes) -> tuple[Hashes, _Places, _Places]:

@@ -1,7 +1,8 @@
 """Which bucket each key hash of a partition lives in. Specification: Hash index.
 
 An index file never changes, so its hashes are kept in this process by the file's path: worker
-processes that write batch after batch read each file at most once.
+processes that write batch after batch read each file at most once. What memory has no room for is
+kept on the local disk, so that a batch costs what it holds, however large the index has become.
 """
 
 import threading
@@ -16,62 +17,116 @@ from ingestd.errors import FormatError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.index_paths import index_path
+from ingestd.paimon.table.mapped_hashes import mapped
 
 HASH_INDEX = "HASH"
 UNKNOWN_BUCKET = -1
 CACHE_BYTES = 64 << 20
-"""Bytes of hashes that a process keeps, unless told otherwise."""
+"""Bytes of hashes that a process keeps in memory, unless told otherwise."""
+MAPPED_BYTES = 1 << 30
+"""Bytes of hashes that a process keeps on its local disk besides."""
+MAPPED_FILES = 400
+"""Files that these may be: each takes one of the process's file descriptors."""
+_LEAST_MAPPED = 64 << 10
+"""Below so many bytes an index file is read again just as soon."""
 
 Hashes = npt.NDArray[np.int32]
 
 
 class HashCache:
-    """Sorted hashes by path of the index file, the longest unused ones given up first."""
+    """Sorted hashes by path of the index file, the longest unused ones given up first.
 
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._arrays: OrderedDict[str, Hashes] = OrderedDict()
+    What no longer fits into `max_bytes` of memory is kept on the local disk, if it is worth a
+    file; of that, too, only so much.
+    """
+
+    def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
+        self._memory = _Kept(max_bytes)
+        self._mapped = _Kept(max_mapped, MAPPED_FILES)
         self._lock = threading.Lock()
 
     def get(self, path: str) -> Hashes | None:
         """The hashes of a file, if they are here."""
         with self._lock:
-            found = self._arrays.get(path)
-            if found is not None:
-                self._arrays.move_to_end(path)
-            return found
+            found = self._memory.get(path)
+            return self._mapped.get(path) if found is None else found
 
-    def put(self, path: str, hashes: Hashes) -> None:
-        """Keep the hashes of a file; an array above the limit by itself is not kept."""
+    def put(self, path: str, hashes: Hashes) -> Hashes:
+        """Keep the hashes of a file if there is room for them; they are used as what is returned.
+
+        In memory an array above the limit by itself is not kept.
+        """
+        known = self.get(path)
+        if known is not None:
+            return known
         with self._lock:
-            if path in self._arrays or hashes.nbytes > self._max_bytes:
-                return
-            self._arrays[path] = hashes
-            self._bytes += hashes.nbytes
-            self._give_up()
+            spills = hashes.nbytes >= _LEAST_MAPPED and not self._memory.has_room(hashes)
+        kept = mapped(hashes) if spills else None
+        with self._lock:
+            if kept is None:
+                self._memory.put(path, hashes)
+                return hashes
+            self._mapped.put(path, kept)
+            return kept
 
     def limit(self, max_bytes: int) -> None:
-        """Hold no more than so many bytes from now on."""
+        """Hold no more than so many bytes in memory from now on."""
         with self._lock:
-            self._max_bytes = max_bytes
-            self._give_up()
-
-    def _give_up(self) -> None:
-        while self._bytes > self._max_bytes:
-            self._bytes -= self._arrays.popitem(last=False)[1].nbytes
+            self._memory.max_bytes = max_bytes
+            self._memory.give_up()
 
     def discard(self, path: str) -> None:
         """Give up the hashes of a file, if they are here."""
         with self._lock:
-            found = self._arrays.pop(path, None)
-            if found is not None:
-                self._bytes -= found.nbytes
+            self._memory.discard(path)
+            self._mapped.discard(path)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the hashes that are here."""
-        return self._bytes
+        """Bytes of memory that hashes take."""
+        return self._memory.nbytes
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Bytes of local disk that hashes take."""
+        return self._mapped.nbytes
+
+
+class _Kept:
+    """Arrays by path within bounds, the longest unused ones given up first."""
+
+    def __init__(self, max_bytes: int, max_arrays: int | None = None) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        self._max_arrays = max_arrays
+        self._arrays: OrderedDict[str, Hashes] = OrderedDict()
+
+    def get(self, path: str) -> Hashes | None:
+        found = self._arrays.get(path)
+        if found is not None:
+            self._arrays.move_to_end(path)
+        return found
+
+    def has_room(self, hashes: Hashes) -> bool:
+        return self.nbytes + hashes.nbytes <= self.max_bytes
+
+    def put(self, path: str, hashes: Hashes) -> None:
+        if path in self._arrays or hashes.nbytes > self.max_bytes:
+            return
+        self._arrays[path] = hashes
+        self.nbytes += hashes.nbytes
+        self.give_up()
+
+    def give_up(self) -> None:
+        while self.nbytes > self.max_bytes or (
+            self._max_arrays is not None and len(self._arrays) > self._max_arrays
+        ):
+            self.nbytes -= self._arrays.popitem(last=False)[1].nbytes
+
+    def discard(self, path: str) -> None:
+        found = self._arrays.pop(path, None)
+        if found is not None:
+            self.nbytes -= found.nbytes
 
 
 CACHE = HashCache(CACHE_BYTES)
@@ -105,8 +160,15 @@ class PartitionIndex:
     def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
         """The same of hashes that are sorted."""
         found = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
+        left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():
-            found[is_among(distinct, known)] = bucket
+            among = is_among(distinct, known)
+            if among.any():
+                # A hash is in one bucket, so the others need not be asked for it.
+                found[left[among]] = bucket
+                left, distinct = left[~among], distinct[~among]
+            if not len(left):
+                break
         return found
 
 
@@ -121,7 +183,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     except FileNotFoundError as error:
         raise FormatError(
             f"hash index {path} is missing: its snapshot was expired meanwhile, or the table is "
-            "damaged"
+            "damaged, then `ingestd repair hash-index` makes it anew"
         ) from error
     if len(hashes) != entry.row_count:
         raise FormatError(
@@ -129,8 +191,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
         )
     if not is_sorted(hashes):  # ingestd writes them sorted, others need not
         hashes.sort()
-    CACHE.put(path, hashes)
-    return hashes
+    return CACHE.put(path, hashes)
 
 
 def is_sorted(hashes: Hashes) -> bool:

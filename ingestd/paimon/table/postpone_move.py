@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ingestd.errors import CommitUnknownError, ConfigError
+from ingestd.crash_points import Point, reach
+from ingestd.errors import CommitUnknownError, ConfigError, IngestdError
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
@@ -53,13 +54,18 @@ def move_waiting(
     messages: list[CommitMessage] = []
     try:
         messages.extend(waiting_moves(table, state, partition_filter))
-        committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
+        reach(Point.MOVES_WRITTEN)
+    except BaseException:
+        _delete_all(table, messages)
+        raise
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
+    try:
         return commit(table, commit_user, committable, state=state, now_ms=now_ms)
     except CommitUnknownError:
         raise
-    except BaseException:
-        for message in messages:
-            _delete(table, message.partition, message.bucket, message.compact_after)
+    except IngestdError:
+        # What else may be raised, as by a signal, does not say that nothing has landed.
+        _delete_all(table, messages)
         raise
 
 
@@ -105,6 +111,11 @@ def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int
     if wanted < 1:
         raise ConfigError(f"option '{DEFAULT_BUCKETS}' = '{wanted}' must be above 0")
     return wanted
+
+
+def _delete_all(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
+    for message in messages:
+        _delete(table, message.partition, message.bucket, message.compact_after)
 
 
 def _delete(

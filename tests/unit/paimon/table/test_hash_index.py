@@ -10,6 +10,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.table import hash_index
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.hash_index import CACHE, HashCache, PartitionIndex, is_among
 from tests.support.native_tables import native_table
@@ -110,3 +111,53 @@ def test_membership_at_the_ends_of_a_sorted_array() -> None:
     asked = np.array([1, 2, 3, 4, 5], np.int32)
     assert is_among(asked, known).tolist() == [False, True, False, True, False]
     assert is_among(asked, known[:0]).tolist() == [False] * 5
+
+
+LARGE = np.arange(1 << 15, dtype=np.int32)
+
+
+def test_what_memory_has_no_room_for_is_kept_on_disk() -> None:
+    cache = HashCache(LARGE.nbytes)
+    assert cache.put("a", LARGE) is LARGE
+    kept = cache.put("b", LARGE + 1)
+    assert (cache.nbytes, cache.mapped_bytes) == (LARGE.nbytes, LARGE.nbytes)
+    assert not kept.flags.writeable
+    assert cache.get("b") is kept
+    assert kept.tolist() == (LARGE + 1).tolist()
+    cache.discard("b")
+    assert (cache.get("b"), cache.mapped_bytes) == (None, 0)
+
+
+def test_small_arrays_are_not_worth_a_file() -> None:
+    cache = HashCache(8)
+    for path in "abc":
+        cache.put(path, np.zeros(2, np.int32))
+    assert (cache.nbytes, cache.mapped_bytes) == (8, 0)
+    assert cache.get("a") is None
+
+
+def test_the_disk_is_bounded_as_well() -> None:
+    cache = HashCache(0, max_mapped=2 * LARGE.nbytes)
+    for path in "abc":
+        cache.put(path, LARGE)
+    assert [cache.get(path) is not None for path in "abc"] == [False, True, True]
+    assert cache.mapped_bytes == 2 * LARGE.nbytes
+
+
+def test_a_full_disk_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_index, "mapped", lambda _: None)
+    cache = HashCache(LARGE.nbytes)
+    cache.put("a", LARGE)
+    assert cache.put("b", LARGE) is LARGE
+    assert (cache.get("a"), cache.mapped_bytes) == (None, 0)
+    assert cache.get("b") is LARGE
+
+
+def test_an_index_on_disk_answers_as_one_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_index, "CACHE", HashCache(0))
+    table = _table()
+    entries = [_file(table, 0, list(range(0, 60_000, 2))), _file(table, 1, list(range(1, 9, 2)))]
+    index = PartitionIndex.load(table, entries)
+    assert hash_index.CACHE.mapped_bytes == 4 * 30_000
+    asked = np.array([59_998, 3, 59_999, 0, 3], np.int32)
+    assert index.lookup(asked).tolist() == [0, 1, -1, 0, 1]

@@ -1,0 +1,121 @@
+"""`ingestd repair`: make anew what can be made of the data files, where it is lost or wrong."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.spec.paths import java_text
+from ingestd.paimon.table.bucket_keys import SharedHash
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.index_repair import IndexRepair, repair_hash_index
+from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.system_text import partition_name
+
+MOST_KEYS = 1_000
+"""Keys in several buckets that are named; the others are counted."""
+
+repair = group(
+    "repair",
+    "Make anew what can be made of the data files, where it is lost or wrong.",
+    "ingestd repair hash-index /lake shop.orders --dry-run",
+)
+
+
+@repair.callback()
+def _repair() -> None:
+    """Only so that the command stays one of a group."""
+
+
+@repair.command("hash-index")
+def hash_index(
+    warehouse: Warehouse,
+    table: TableName,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the hash index of a dynamic-bucket table right, by the keys in its data files.
+
+    Writers may go on; one whose commit relied on the index that is replaced has to plan it again,
+    as ingestd does by itself (a Flink job has to be started again). Keys that are in several
+    buckets are named, and stay where they are: exit code 1 then.
+
+    **Examples**
+
+    ingestd repair hash-index /lake shop.orders --dry-run
+
+    ingestd repair hash-index /lake shop.orders --partition dt=2024-01-01 --json
+    """
+    found = open_table(warehouse, table)
+    specs = [parse_partition_spec(found, text) for text in partition or []]
+    wanted = partition_filter(found, specs) if specs else None
+    done = repair_hash_index(found, now_ms=now_ms(), partition_filter=wanted, dry_run=dry_run)
+    _tell(found, done, dry_run=dry_run, as_json=as_json)
+    raise typer.Exit(1 if any(one.keys for _, one in done.shared) else 0)
+
+
+def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: bool) -> None:
+    rows: list[Row] = [
+        {
+            "partition": partition_name(table, one.partition),
+            "bucket": one.bucket,
+            "keys": len(one.hashes),
+            "missing": one.missing,
+            "foreign": one.foreign,
+            "problem": one.problem,
+        }
+        for one in done.wrong
+    ]
+    keys = _keys(table, done.shared)
+    made = done.snapshot.id if done.snapshot else None
+    document = {
+        "table": table.name,
+        "buckets": done.buckets,
+        "snapshot": made,
+        "repaired": rows,
+        "keys_in_several_buckets": len(keys),
+        "keys": keys[:MOST_KEYS],
+    }
+    text = f"{table.name}: the index of all {done.buckets} buckets is right; nothing was changed."
+    if rows:
+        by = "" if made is None else f" by snapshot {made}"
+        text = f"{table.name}: the index of {len(rows)} of {done.buckets} buckets made anew{by}."
+    tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
+    if as_json:
+        return
+    if rows:
+        shown = ("partition", "bucket", "keys", "missing", "foreign", "problem")
+        print_table(rows, shown, none="")
+    if keys:
+        typer.echo(
+            f"{len(keys)} keys are in several buckets, and readers get a row from each; new rows "
+            "go to the bucket of the newest. To be rid of the others, overwrite the partition with "
+            "one row for each key."
+        )
+        print_table(keys[:MOST_KEYS], ("partition", "key", "buckets", "written_to"), none="")
+
+
+def _keys(table: FileStoreTable, shared: Sequence[tuple[bytes, SharedHash]]) -> list[Row]:
+    fields = table.schema.key_fields
+    return [
+        {
+            "partition": partition_name(table, partition),
+            "key": {
+                field.name: java_text(field.name, field.type, value, legacy=False)
+                for field, value in zip(fields, key, strict=True)
+            },
+            "buckets": list(one.buckets),
+            "written_to": one.owner,
+        }
+        for partition, one in shared
+        for key in one.keys
+    ]

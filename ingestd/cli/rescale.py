@@ -1,0 +1,117 @@
+"""`ingestd rescale`: another number of buckets for a table, or for some of its partitions."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ingestd.cli.groups import DryRun, now_ms, tell
+from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
+from ingestd.errors import ConfigError
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.spec.schema_change import SetOption
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.rescale import (
+    PartitionRescale,
+    Rescaled,
+    plan_rescale,
+    refuse_rescale,
+)
+from ingestd.paimon.table.rescale import (
+    rescale as rescale_table,
+)
+from ingestd.paimon.table.system_text import partition_name
+
+
+def rescale(
+    warehouse: Warehouse,
+    table: TableName,
+    buckets: Annotated[int, typer.Option("--buckets", help="How many there are to be.")],
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Rewrite a table into another number of buckets: stop its writers first.
+
+    Sets the option `bucket` and rewrites one partition after another. A partition that is not
+    rewritten yet can be read, but not written to: interrupted, or with `--partition`, call it
+    again for the others. A commit that comes between refuses the rescale of its partition;
+    nothing of it is lost. The old files go when the older snapshots expire.
+
+    **Examples**
+
+    ingestd rescale /lake shop.orders --buckets 16 --dry-run
+
+    ingestd rescale /lake shop.orders --buckets 16
+
+    ingestd rescale /lake shop.orders --buckets 16 --partition dt=2024-01-01 --json
+    """
+    found = open_table(warehouse, table)
+    refuse_rescale(found, buckets)
+    specs = [parse_partition_spec(found, text) for text in partition or []]
+    wanted = partition_filter(found, specs) if specs else None
+    plans = plan_rescale(found, buckets, wanted)
+    done: list[Rescaled] = []
+    if not dry_run:
+        found = _with_option(warehouse, table, found, buckets)
+        done.extend(rescale_table(found, buckets, clock_ms=now_ms, partition_filter=wanted))
+    _tell(found, buckets, plans, done, dry_run=dry_run, as_json=as_json)
+
+
+def _with_option(warehouse: str, name: str, table: FileStoreTable, buckets: int) -> FileStoreTable:
+    """The table as of a schema that has this number of buckets."""
+    if bucket_mode(table.schema) is BucketMode.POSTPONE or table.options.bucket == buckets:
+        return table
+    if table.branch != MAIN_BRANCH:
+        raise ConfigError(f"table {name}: option 'bucket' of a branch cannot be changed")
+    catalog = open_catalog(warehouse)
+    return catalog.alter_table(
+        Identifier.parse(name), [SetOption("bucket", str(buckets))], now_ms()
+    )
+
+
+def _tell(
+    table: FileStoreTable,
+    buckets: int,
+    plans: Sequence[PartitionRescale],
+    done: Sequence[Rescaled],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    rows: list[Row] = [
+        {
+            "partition": partition_name(table, plan.partition),
+            "buckets_before": plan.buckets,
+            "files": len(plan.entries),
+            "rows": plan.rows,
+            "bytes": plan.bytes,
+        }
+        for plan in plans
+    ]
+    snapshots = [one.snapshot.id for one in done if one.snapshot is not None]
+    document = {
+        "table": table.name,
+        "buckets": buckets,
+        "partitions": rows,
+        "snapshots": snapshots,
+        "rows_written": sum(one.rows for one in done),
+        "files_written": sum(one.files for one in done),
+    }
+    text = f"{table.name}: everything is in {buckets} buckets already."
+    if rows:
+        what = "the table" if not table.schema.partition_keys else f"{len(rows)} partitions"
+        by = f" by snapshots {', '.join(map(str, snapshots))}" if snapshots else ""
+        text = f"{table.name}: {what} rewritten into {buckets} buckets{by}."
+    tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
+    if rows and not as_json:
+        print_table(rows, ("partition", "buckets_before", "files", "rows", "bytes"), none="")

@@ -1,0 +1,196 @@
+"""Rows sorted with a bound on memory: split into ranges of their keys on the local disk.
+
+Ranges are cut by a sample and sorted one after another; one that is too large is split again, and
+if its rows are all alike it is given in pieces.
+Specification: Compaction (sorted append tables).
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import StorageError
+from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
+from ingestd.paimon.merge.value_order import sequence_codes, sequence_ranks
+
+MEMORY = 64 << 20
+"""Bytes of rows, as columns in memory, that are sorted at a time."""
+SAMPLE_ROWS = 1 << 16
+_MOST_RANGES = 64
+_MOST_RANK = (1 << RANK_BITS) - 1
+
+Read = Callable[[], Iterator[pa.Table]]
+_Places = npt.NDArray[np.int64]
+
+
+class SortOrder(Protocol):
+    """How rows are sorted."""
+
+    def order(self, rows: pa.Table) -> _Places:
+        """The places of the rows in their order."""
+        ...
+
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
+        """For each row how many of the borders, which are in order, it does not come before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByColumns:
+    """Sorts by the columns, one after another, nulls first."""
+
+    names: tuple[str, ...]
+
+    def order(self, rows: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        codes = sequence_codes([rows.column(name) for name in self.names])
+        return np.lexsort(codes[::-1])
+
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        both = pa.concat_tables([borders.select(self.names), rows.select(self.names)])
+        ranks = sequence_ranks(both.columns)
+        own, others = ranks[: borders.num_rows], ranks[borders.num_rows :]
+        return np.searchsorted(own, others, side="right")
+
+
+@dataclass(frozen=True, slots=True)
+class ByAll:
+    """Sorts by all columns at once, in z-order of where values stand in a sample of theirs."""
+
+    samples: dict[str, npt.NDArray[np.uint64]]
+
+    @classmethod
+    def of(cls, names: Sequence[str], sample: pa.Table) -> "ByAll":
+        """The order by the quantiles of a sample."""
+        return cls({name: np.unique(words(sample.column(name))) for name in names})
+
+    def order(self, rows: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        return np.argsort(self._keys(rows), kind="stable")
+
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        return np.searchsorted(self._keys(borders), self._keys(rows), side="right")
+
+    def _keys(self, rows: pa.Table) -> Keys:
+        ranks = []
+        for name, sample in self.samples.items():
+            places = np.searchsorted(sample, words(rows.column(name)), side="right")
+            ranks.append((places * _MOST_RANK // max(len(sample), 1)).astype(np.uint16))
+        return interleaved(ranks)
+
+
+def sample_of(read: Read, rows: int) -> pa.Table:
+    """About `SAMPLE_ROWS` rows of so many, spread evenly."""
+    step, skipped, parts = max(rows // SAMPLE_ROWS, 1), 0, list[pa.Table]()
+    for part in read():
+        picked = np.arange(-skipped % step, part.num_rows, step)
+        skipped += part.num_rows
+        parts.append(part.take(picked))
+    return pa.concat_tables(parts)
+
+
+def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
+    """The rows that `read` gives, in order, in parts of `MEMORY` at most.
+
+    `size` is about how many bytes they have; `sample` has some of them, with the columns that are
+    sorted by. StorageError if the local disk is full.
+    """
+    if size <= MEMORY:
+        rows = pa.concat_tables(read())
+        yield rows.take(order.order(rows))
+        return
+    count = min(-(-2 * size // MEMORY), _MOST_RANGES)
+    evenly = np.linspace(0, sample.num_rows - 1, count + 1).astype(np.int64)[1:-1]
+    borders = sample.take(order.order(sample)[evenly])
+    with _Spill(count) as ranges:
+        for rows in read():
+            ranges.add(rows, order.ranges(rows, borders))
+        for place in ranges.filled():
+            if ranges.rows[place] == sum(ranges.rows):
+                yield from _pieces(ranges.read(place), order)
+                continue
+            whole = _again(ranges, place)
+            part = sample_of(whole, ranges.rows[place]) if ranges.sizes[place] > MEMORY else sample
+            yield from sorted_rows(whole, part, ranges.sizes[place], order)
+
+
+def _again(ranges: "_Spill", place: int) -> Read:
+    return lambda: ranges.read(place)
+
+
+def _pieces(parts: Iterator[pa.Table], order: SortOrder) -> Iterator[pa.Table]:
+    held, size = list[pa.Table](), 0
+    for part in parts:
+        if held and size + part.nbytes > MEMORY:
+            rows = pa.concat_tables(held)
+            yield rows.take(order.order(rows))
+            held, size = [], 0
+        held.append(part)
+        size += part.nbytes
+    rows = pa.concat_tables(held)
+    yield rows.take(order.order(rows))
+
+
+class _Spill:
+    """Rows on the local disk by the number of their range; files without names."""
+
+    def __init__(self, ranges: int) -> None:
+        self.rows = [0] * ranges
+        self.sizes = [0] * ranges
+        self._files: list[Any] = [None] * ranges
+        self._writers: list[pa.RecordBatchStreamWriter | None] = [None] * ranges
+
+    def __enter__(self) -> "_Spill":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            if file is not None:
+                file.close()
+
+    def add(self, rows: pa.Table, places: npt.NDArray[np.int64]) -> None:
+        by_place = np.argsort(places, kind="stable")
+        borders = np.flatnonzero(np.diff(places[by_place])) + 1
+        for mine in np.split(by_place, borders):
+            if len(mine):
+                self._write(int(places[mine[0]]), rows.take(mine))
+
+    def filled(self) -> list[int]:
+        return [place for place, rows in enumerate(self.rows) if rows]
+
+    def read(self, place: int) -> Iterator[pa.Table]:
+        writer, file = self._writers[place], self._files[place]
+        if file is None:
+            return
+        if writer is not None:
+            writer.close()
+            self._writers[place] = None
+            file.flush()
+        file.seek(0)
+        for batch in pa.ipc.open_stream(file):
+            yield pa.Table.from_batches([batch])
+
+    def _write(self, place: int, rows: pa.Table) -> None:
+        try:
+            writer = self._writers[place]
+            if writer is None:
+                file = tempfile.TemporaryFile(prefix="ingestd-sort-")  # noqa: SIM115  (read later)
+                self._files[place] = file
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                writer = pa.ipc.new_stream(file, rows.schema, options=options)
+                self._writers[place] = writer
+            writer.write_table(rows)
+        except OSError as error:
+            raise StorageError(
+                f"rows cannot be sorted on the local disk at {tempfile.gettempdir()}: {error}; "
+                "make room, or set TMPDIR"
+            ) from error
+        self.rows[place] += rows.num_rows
+        self.sizes[place] += rows.nbytes

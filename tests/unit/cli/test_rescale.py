@@ -1,0 +1,59 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import run_command
+from tests.support.native_tables import native_table, open_native, put
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    columns = [("p", "INT"), ("k", "INT")]
+    table = native_table(
+        tmp_path, columns, keys=["p", "k"], partitions=["p"], options={"bucket": "2"}
+    )
+    put(table, [{"p": n % 2, "k": n} for n in range(20)])
+    return tmp_path
+
+
+def test_a_table_gets_another_number_of_buckets(lake: Path, capsys: Capture) -> None:
+    done = run_command(capsys, "rescale", lake, "db.t", "--buckets", 3, "--json")
+    told = json.loads(done.out)
+    assert (done.code, told["snapshots"], told["rows_written"]) == (0, [2], 20)
+    assert [(row["partition"], row["buckets_before"]) for row in told["partitions"]] == [
+        ("p=0", 2),
+        ("p=1", 2),
+    ]
+    assert open_native(lake).options.bucket == 3
+    assert run_command(capsys, "verify", lake, "db.t").code == 0
+    again = run_command(capsys, "rescale", lake, "db.t", "--buckets", 3)
+    assert again.out == "db.t: everything is in 3 buckets already.\n"
+
+
+def test_a_dry_run_changes_nothing(lake: Path, capsys: Capture) -> None:
+    done = run_command(capsys, "rescale", lake, "db.t", "--buckets", 3, "--dry-run")
+    assert "It would be: db.t: 2 partitions rewritten into 3 buckets." in done.out
+    assert open_native(lake).options.bucket == 2
+
+
+def test_partitions_are_chosen_and_the_others_follow(lake: Path, capsys: Capture) -> None:
+    one = run_command(
+        capsys, "rescale", lake, "db.t", "--buckets", 4, "--partition", "p=1", "--json"
+    )
+    assert [row["partition"] for row in json.loads(one.out)["partitions"]] == ["p=1"]
+    rest = run_command(capsys, "rescale", lake, "db.t", "--buckets", 4, "--json")
+    assert [row["partition"] for row in json.loads(rest.out)["partitions"]] == ["p=0"]
+    assert run_command(capsys, "verify", lake, "db.t").code == 0
+
+
+def test_what_cannot_be_is_refused_before_anything_is_changed(lake: Path, capsys: Capture) -> None:
+    none = run_command(capsys, "rescale", lake, "db.t", "--buckets", 0)
+    assert none.code != 0
+    assert "use at least 1" in none.err
+    native_table(lake / "dynamic", [("id", "INT")], keys=["id"])
+    done = run_command(capsys, "rescale", lake / "dynamic", "db.t", "--buckets", 2)
+    assert done.code != 0
+    assert "'bucket' = '-1'" in done.err
