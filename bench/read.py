@@ -3,16 +3,15 @@
     python -m bench.read --rows 5000000
 
 The table has as many keys as rows are asked for. The first run holds them all; each of the other
-four holds a fifth of them again. Every reader merges all rows and looks at every column of them,
-a few times in one process, and its best time counts. The last line is JSON.
+four holds a fifth of them again. Every reader merges all rows and looks at every column of them.
+Readers take turns, so that what else the machine does falls on all alike, after some rounds to
+get warm; best time and median count. pypaimon needs many times the memory and the time: beyond
+`--pypaimon-rows` it reads a table of so many keys, ingestd beside it. The last line is JSON.
 """
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from bench.java import PEERS, pins_of
-from bench.peer_runs import pypaimon_python
-from ingestd.dev.jars import cache_folder, fetch, java_command
-from ingestd.dev.java_classes import compiled
+from bench.table_readers import PROGRAMS, Figures, in_turns
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
@@ -35,8 +30,7 @@ from ingestd.paimon.table.bucket_assigner import assign_fixed
 from ingestd.paimon.table.commit import commit
 from ingestd.paimon.table.commit_message import ManifestCommittable
 from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import iter_buckets
-from ingestd.paimon.table.schema_manager import latest_schema, publish_schema
+from ingestd.paimon.table.schema_manager import publish_schema
 from ingestd.paimon.table.table_state import load_state
 from ingestd.paimon.table.write import data_file_names, write_bucket
 
@@ -50,7 +44,6 @@ COLUMNS = {
 }
 AMOUNT = pa.decimal128(12, 2)
 RUNS = 5
-OPENED = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
 
 
 def make_table(
@@ -102,78 +95,53 @@ def _rows(ids: npt.NDArray[np.int64], random: np.random.Generator, sequence: int
     return pa.table(columns)
 
 
-def read_here(warehouse: str, rounds: int) -> None:
-    """Read with ingestd and print one line of JSON for each time."""
-    path, io = f"{warehouse}/db.db/t", LocalFileIO()
-    for _ in range(rounds):
-        wall, cpu = time.perf_counter(), time.process_time()
-        schema = latest_schema(io, TablePaths(path))
-        assert schema is not None
-        table = FileStoreTable(path, schema, io, "db.t")
-        rows = total = 0
-        for part in iter_buckets(table):
-            rows += part.num_rows
-            total += pc.sum(part.column("n")).as_py()
-        times = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-        print(json.dumps({"rows": rows, "sum": total, **times}), flush=True)
+def measured(keys: int, buckets: int, readers: Sequence[str], rounds: int) -> dict[str, Figures]:
+    """What some readers need for a new table; SystemExit if they disagree on its rows."""
+    with tempfile.TemporaryDirectory(prefix="ingestd-read-") as folder:
+        make_table(Path(folder), keys, buckets)
+        found = in_turns(readers, Path(folder), rounds)
+    for name, one in found.items():
+        print(f"{name:9} {keys:9,} keys  {one.line(keys)}", flush=True)
+    if len({(one.rows, one.sum) for one in found.values()}) > 1:
+        raise SystemExit(f"the readers disagree: {found}")
+    return found
 
 
-def programs(warehouse: Path, rounds: int, threads: int) -> Mapping[str, Sequence[str]]:
-    """The command line of each reader."""
-    pins = pins_of("java")
-    jars = fetch(list(pins), cache_folder() / "peers" / "java", pins=pins)
-    classes = compiled(
-        [PEERS / "java" / "ReadTable.java"], jars, cache_folder() / "peers" / "classes"
-    )
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    java = [java_command(), "-Xmx4g", *opened, "-Duser.timezone=UTC"]
-    java += ["-cp", ":".join(map(str, [classes, *jars])), "ReadTable"]
-    here = [sys.executable, "-m", "bench.read", "--here", str(warehouse)]
+def ratios(found: Mapping[str, Figures]) -> Mapping[str, Any]:
+    """How many times faster ingestd is than each of the others, by wall and by CPU time."""
+    ours = found["ingestd"]
     return {
-        "ingestd": [*here, "--rounds", str(rounds)],
-        "java": [*java, str(warehouse), str(rounds + 2), str(threads)],
-        "pypaimon": [
-            str(pypaimon_python()), "-P", str(PEERS / "pypaimon_reader.py"), str(warehouse),
-            str(max(1, rounds - 1)),
-        ],
-    }  # fmt: skip
-
-
-def measure(program: Sequence[str]) -> Mapping[str, Any]:
-    """The best round of a reader."""
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        raise SystemExit(f"{program[0]} failed:\n{done.stderr[-3000:]}")
-    return {**lines[0], "wall": min(o["wall"] for o in lines), "cpu": min(o["cpu"] for o in lines)}
+        name: {
+            "wall": round(one.best_wall / ours.best_wall, 2),
+            "median": round(one.median_wall / ours.median_wall, 2),
+            "cpu": round(one.best_cpu / ours.best_cpu, 2),
+        }
+        for name, one in found.items()
+        if name != "ingestd"
+    }
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--rows", type=int, default=5_000_000)
     arguments.add_argument("--buckets", type=int, default=4)
-    arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--threads", type=int, default=2, help="threads of the Java reader")
-    arguments.add_argument("--only", nargs="+", default=[], help="readers; all without it")
-    arguments.add_argument("--here", help=argparse.SUPPRESS)
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--pypaimon-rows", type=int, default=1_000_000)
+    arguments.add_argument("--only", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS))
     given = arguments.parse_args()
-    if given.here:
-        read_here(given.here, given.rounds)
-        return
-    with tempfile.TemporaryDirectory(prefix="ingestd-read-") as folder:
-        warehouse = Path(folder)
-        make_table(warehouse, given.rows, given.buckets)
-        found = {}
-        for name, program in programs(warehouse, given.rounds, given.threads).items():
-            if not given.only or name in given.only:
-                found[name] = measure(program)
-                wall, cpu = found[name]["wall"], found[name]["cpu"]
-                print(
-                    f"{name:10} {given.rows / wall:12,.0f} rows/s  {wall:7.2f} s  cpu {cpu:7.2f} s"
-                )
-    if len({(one["rows"], one["sum"]) for one in found.values()}) > 1:
-        raise SystemExit(f"the readers disagree: {found}")
-    print(json.dumps({"rows": given.rows, "readers": found}))
+    sizes: dict[int, list[str]] = {}
+    for name in dict.fromkeys(["ingestd", *given.only]):
+        keys = min(given.rows, given.pypaimon_rows) if name == "pypaimon" else given.rows
+        sizes.setdefault(keys, ["ingestd"]).append(name)
+    report = []
+    for keys, readers in sizes.items():
+        rounds = min(given.rounds, 2) if "pypaimon" in readers else given.rounds
+        found = measured(keys, given.buckets, list(dict.fromkeys(readers)), rounds)
+        times = ratios(found)
+        print(f"ingestd is faster at {keys:,} keys, times: {times}")
+        figures = {name: one.as_json() for name, one in found.items()}
+        report.append({"rows": keys, "readers": figures, "ratios": times})
+    print(json.dumps({"tables": report}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Reads a table several times with pypaimon and prints one line of JSON for each time.
+"""Reads a table with pypaimon for each line of its input and prints one line of JSON each time.
 
-python pypaimon_reader.py WAREHOUSE ROUNDS
+python pypaimon_reader.py WAREHOUSE
 """
 
 import json
@@ -13,7 +13,7 @@ from pypaimon import CatalogFactory
 
 def main() -> None:
     table = CatalogFactory.create({"warehouse": sys.argv[1]}).get_table("db.t")
-    for _ in range(int(sys.argv[2])):
+    for _ in sys.stdin:
         wall, cpu = time.perf_counter(), time.process_time()
         builder = table.new_read_builder()
         rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())

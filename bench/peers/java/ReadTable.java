@@ -1,3 +1,5 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
@@ -13,15 +15,16 @@ import org.apache.paimon.table.Table;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
 
-/** Reads a table several times and prints one line of JSON for each time. */
+/** Reads a table for each line of its input and prints one line of JSON each time. */
 public final class ReadTable {
     public static void main(String[] args) throws Exception {
         Table table =
                 CatalogFactory.createCatalog(CatalogContext.create(new Path(args[0])))
                         .getTable(Identifier.create("db", "t"));
-        int threads = Integer.parseInt(args[2]);
+        int threads = Integer.parseInt(args[1]);
         ExecutorService pool = Executors.newFixedThreadPool(threads);
-        for (int round = 0; round < Integer.parseInt(args[1]); round++) {
+        BufferedReader rounds = new BufferedReader(new InputStreamReader(System.in));
+        while (rounds.readLine() != null) {
             long wall = System.nanoTime();
             long cpu = cpu();
             long[] found = read(table, pool);

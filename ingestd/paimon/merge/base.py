@@ -7,14 +7,15 @@ compare as numbers, and strings and binaries by their bytes. Specification: Merg
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge.stable_order import stable_order
+from ingestd.paimon.merge.text_ranks import text_ranks
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import MergeRules
 
@@ -28,6 +29,8 @@ MERGE_ENGINES: Mapping[str, str] = {
 
 Ranks = npt.NDArray[Any]
 """Numbers that compare as the values of a column do."""
+Positions = npt.NDArray[np.int64]
+"""Places of rows in a table, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class SortedKeys:
     """Rows by key: `order` has row positions by key, and within a key from oldest to newest;
     `first` marks the positions of `order` at which a key begins."""
 
-    order: npt.NDArray[np.int64]
+    order: Positions
     first: npt.NDArray[np.bool_]
 
     @property
@@ -56,6 +59,15 @@ class MergeEngine(Protocol):
 
         Keys of which every row is ignored may have none.
         """
+        ...
+
+
+@runtime_checkable
+class PickingEngine(Protocol):
+    """A merge engine whose merged rows are rows as they stand. Specification: Merge engines."""
+
+    def pick(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
+        """Which rows `merge` gives, ordered by key; `rows` needs no more than system columns."""
         ...
 
 
@@ -86,12 +98,8 @@ def sort_keys(
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     if not ranks:
         raise ValueError("rows cannot be sorted without key columns")
-    if sequence is not None and np.any(sequence[1:] < sequence[:-1]):
-        order = np.lexsort([sequence, *reversed(ranks)])
-    elif len(ranks) == 1:
-        order = np.argsort(ranks[0], kind="stable")
-    else:
-        order = np.lexsort(ranks[::-1])
+    falls = sequence is not None and bool(np.any(sequence[1:] < sequence[:-1]))
+    order = stable_order([*ranks, sequence] if sequence is not None and falls else ranks)
     return SortedKeys(order, _starts([rank[order] for rank in ranks]))
 
 
@@ -124,7 +132,7 @@ def column_ranks(column: Column) -> list[Ranks]:
         raise ValueError("a key column has nulls")
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return [_text_ranks(array)]
+        return text_ranks(array)
     if pa.types.is_decimal128(kind):
         return _decimal_ranks(array)
     if pa.types.is_floating(kind):
@@ -147,16 +155,6 @@ def _whole(column: Column) -> Array:
         raise ValueError("a key column has more text than one array can hold")
     array: Array = whole
     return array
-
-
-def _text_ranks(array: Array) -> Ranks:
-    """Sorting the distinct values only, as bytes, and numbering the rows by them."""
-    encoded: Any = array.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    numbers = np.empty(len(order), np.int32)
-    numbers[order] = np.arange(len(order), dtype=np.int32)
-    ranks: Ranks = numbers[encoded.indices.to_numpy()]
-    return ranks
 
 
 def _decimal_ranks(array: Array) -> list[Ranks]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import SortedKeys, sort_keys
+from ingestd.paimon.merge.base import Positions, SortedKeys, sort_keys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.spec.merge_rules import MergeRules
 
@@ -21,8 +22,13 @@ def merge(
     row that is none; keys of deletions only have no row.
     """
     keys = sort_keys(rows, key_columns) if keys is None else keys
+    return rows.take(pick(rows, keys, rules))
+
+
+def pick(rows: pa.Table, keys: SortedKeys, rules: MergeRules | None) -> Positions:
+    """Where the rows stand that `merge` gives; only system columns of `rows` are looked at."""
     if rules is None or not rules.ignore_delete:
-        return rows.take(keys.order[keys.last])
+        return keys.order[np.flatnonzero(keys.last)]
     given = MergeInput.of(rows, keys, rules)
     newest = given.events.last(~given.ignored)
-    return rows.take(given.events.rows[newest[newest >= 0]])
+    return given.events.rows[newest[newest >= 0]]

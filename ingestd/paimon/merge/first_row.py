@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge.base import SortedKeys
+from ingestd.paimon.merge.base import Positions, SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.spec.merge_rules import MergeRules
 
@@ -17,6 +17,14 @@ def merge(
 
     UnsupportedError for a deletion among several rows of a key, unless deletions are ignored.
     """
+    return rows.take(pick(rows, keys, rules))
+
+
+def pick(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
+    """Where the rows stand that `merge` gives; only system columns of `rows` are looked at.
+
+    Raises what `merge` raises.
+    """
     given = MergeInput.of(rows, keys, rules)
     several = ~given.single[given.events.key]
     if bool((given.retracts & several & ~given.ignored).any()):
@@ -24,4 +32,4 @@ def merge(
             "'merge-engine' = 'first-row' takes no deleted rows; set 'ignore-delete' = 'true'"
         )
     first = given.events.first(~given.ignored)
-    return rows.take(given.events.rows[first[first >= 0]])
+    return given.events.rows[first[first >= 0]]

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import SortedKeys, load_merge_engine, sort_keys
+from ingestd.paimon.merge.base import (
+    PickingEngine,
+    Positions,
+    SortedKeys,
+    load_merge_engine,
+    sort_keys,
+)
+from ingestd.paimon.merge.stable_order import stable_order
 from ingestd.paimon.merge.value_order import sequence_codes
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.merge_rules import MergeRules
@@ -26,11 +33,37 @@ def merge_rows(
     """
     if not rows.num_rows:
         return rows
-    if oldest_first and not rules.sequence_fields:
-        keys = sort_keys(rows, key_columns)
-    else:
-        keys = ordered_rows(rows, key_columns, rules)
+    keys = _keys(rows, key_columns, rules, oldest_first)
     return load_merge_engine(rules.engine).merge(rows, key_columns, keys, rules)
+
+
+def picks_rows(rules: MergeRules) -> bool:
+    """Whether merged rows are rows as they stand, so that `picked_rows` says which."""
+    return isinstance(load_merge_engine(rules.engine), PickingEngine)
+
+
+def picked_rows(
+    rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool = False
+) -> Positions:
+    """Where the rows stand that `merge_rows` gives, of an engine that picks rows.
+
+    `rows` has the key columns, the sequence fields and the system columns; `oldest_first` as for
+    `merge_rows`, which tells what is raised as well. ValueError for an engine of another kind.
+    """
+    engine = load_merge_engine(rules.engine)
+    if not isinstance(engine, PickingEngine):
+        raise ValueError(f"the merge engine {rules.engine} makes rows of its own")
+    if not rows.num_rows:
+        return np.empty(0, np.int64)
+    return engine.pick(rows, _keys(rows, key_columns, rules, oldest_first), rules)
+
+
+def _keys(
+    rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, oldest_first: bool
+) -> SortedKeys:
+    if oldest_first and not rules.sequence_fields:
+        return sort_keys(rows, key_columns)
+    return ordered_rows(rows, key_columns, rules)
 
 
 def ordered_rows(rows: pa.Table, key_columns: Sequence[str], rules: MergeRules) -> SortedKeys:
@@ -43,7 +76,7 @@ def ordered_rows(rows: pa.Table, key_columns: Sequence[str], rules: MergeRules) 
         return sort_keys(rows, key_columns, numbers)
     columns = [rows.column(name) for name in rules.sequence_fields]
     codes = sequence_codes(columns, descending=rules.descending)
-    order = np.lexsort((numbers, *reversed(codes)))
+    order = stable_order([*codes, numbers])
     ages = np.empty(len(order), np.int64)
     ages[order] = np.arange(len(order))
     return sort_keys(rows, key_columns, ages)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ingestd.paimon.merge.base import Ranks, column_ranks
 from ingestd.paimon.merge.events import Index, Mask, whole
+from ingestd.paimon.merge.stable_order import stable_order
 from ingestd.paimon.spec.arrow import Array, Column
 
 
@@ -23,7 +24,9 @@ def order_codes(column: Column) -> Ranks:
     if pa.types.is_floating(array.type):
         return _float_codes(array)
     ranks = column_ranks(array)
-    return ranks[0] if len(ranks) == 1 else dense_ranks(ranks)
+    # Callers put numbers below zero beside them.
+    signed = ranks[0].dtype != np.uint64
+    return ranks[0] if len(ranks) == 1 and signed else dense_ranks(ranks)
 
 
 def sequence_ranks(columns: Sequence[Column]) -> Index:
@@ -48,7 +51,7 @@ def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> li
 
 def dense_ranks(ranks: Sequence[Ranks]) -> Index:
     """Rows by some numbers, the most significant first, as one number without gaps."""
-    order = np.argsort(ranks[0], kind="stable") if len(ranks) == 1 else np.lexsort(ranks[::-1])
+    order = stable_order(ranks)
     differs = np.zeros(len(order), np.bool_)
     for rank in ranks:
         ordered = rank[order]

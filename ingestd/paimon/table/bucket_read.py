@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.paimon.merge.base import Positions
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.merge.merging import merge_rows
+from ingestd.paimon.merge.merging import merge_rows, picked_rows, picks_rows
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, DataField, DataType
@@ -22,6 +23,7 @@ from ingestd.paimon.table.data_files import RETRACTS, SYSTEM_FIELDS, DataFileRea
 from ingestd.paimon.table.evolution import evolve
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.key_filter import KeyFilter
+from ingestd.paimon.table.picked_section import PickedSection
 
 Key = tuple[object, ...]
 
@@ -135,6 +137,8 @@ class BucketReader:
 
     def _merged(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
         """Specification: Merge engines. Keys are unique within a file."""
+        if len(section) > 1 and picks_rows(self.table.merge_rules):
+            return self._picked(bucket, section)
         told_by_files = ages_by_file(section)
         fields = [*self._merge_fields, *self._system_fields(section, told_by_files)]
         parts = [self._file_rows(bucket, file, fields) for file in section]
@@ -153,6 +157,31 @@ class BucketReader:
             kinds = rows.column(VALUE_KIND).to_numpy()
             rows = rows.filter(pa.array(~np.isin(kinds, RETRACTS)))
         return rows
+
+    def _picked(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
+        told_by_files, rules = ages_by_file(section), self.table.merge_rules
+        system = self._system_fields(section, told_by_files)
+        names = self.table.schema.trimmed_primary_keys
+        sequence = self.table.schema.select(rules.sequence_fields)
+        # No file has the columns of the partition, so that a group of them would open it in vain.
+        parts = [f for f in self.fields if f.name in self.table.schema.partition_keys]
+        deciding = tuple(dict.fromkeys((*self._key_fields, *sequence, *system, *parts)))
+        drops = not self.kinds and any(file.delete_row_count != 0 for file in section)
+
+        def read(fields: Sequence[DataField]) -> pa.Table:
+            return pa.concat_tables([self._file_rows(bucket, file, fields) for file in section])
+
+        def pick(rows: pa.Table) -> Positions:
+            picked = picked_rows(rows, names, rules, oldest_first=told_by_files)
+            if not drops:
+                return picked
+            kinds = rows.column(VALUE_KIND).to_numpy()[picked]
+            return picked[~np.isin(kinds, RETRACTS)]
+
+        others = [field for field in self.fields if field not in deciding]
+        files = PickedSection(section, read, pick, deciding)
+        # With keys few rows of each file are kept, and which takes reading the keys each time.
+        return files.rows(others, at_once=self.keys is not None)
 
     def _system_fields(
         self, section: Sequence[DataFileMeta], told_by_files: bool

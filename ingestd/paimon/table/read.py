@@ -16,7 +16,7 @@ from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowK
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.options import refuse_unsupported
-from ingestd.paimon.spec.predicate import Predicate, columns_of, matching, only_on
+from ingestd.paimon.spec.predicate import Predicate, all_of, columns_of, matching, only_on
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.bucket_read import BucketReader
 from ingestd.paimon.table.data_files import DataFileReader
@@ -24,6 +24,7 @@ from ingestd.paimon.table.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.evolution import evolve
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.key_filter import KeyFilter
+from ingestd.paimon.table.key_predicate import keys_predicate
 from ingestd.paimon.table.manifest_store import read_index_manifest
 from ingestd.paimon.table.read_ahead import read_in_order
 from ingestd.paimon.table.scan import (
@@ -67,13 +68,14 @@ class TableReader:
         refuse_unsupported(self.table.schema, for_write=False)
         self.fields()
         manifests = snapshot_manifests(self.table, snapshot)
-        on_partition = only_on(self.predicate, frozenset(self.table.schema.partition_keys))
+        wanted = self._wanted()
+        on_partition = only_on(wanted, frozenset(self.table.schema.partition_keys))
         kept = prune_manifests(self.table, manifests, on_partition)
         entries = self._entries(snapshot, kept)
         if self.top_level and self.table.schema.primary_keys:
             top = compaction_options(self.table.schema).num_levels - 1
             entries = [entry for entry in entries if entry.file.level == top]
-        plan = plan_read(self.table, entries, self.predicate)
+        plan = plan_read(self.table, entries, wanted)
         return replace(plan, manifests_skipped=len(manifests) - len(kept))
 
     def rows(self, snapshot: Snapshot) -> Iterator[pa.Table]:
@@ -94,9 +96,10 @@ class TableReader:
         vectors = DeletionVectors.of(table, index)
         schema = table.schema
         on_keys = frozenset((*schema.partition_keys, *schema.primary_keys))
+        wanted = self._wanted()
         sources = {
-            True: DataFileReader(table, vectors, self.predicate),
-            False: DataFileReader(table, vectors, only_on(self.predicate, on_keys)),
+            True: DataFileReader(table, vectors, wanted),
+            False: DataFileReader(table, vectors, only_on(wanted, on_keys)),
         }
         types = {field.name: field.type for field in schema.fields}
         names = [field.name for field in fields]
@@ -121,6 +124,13 @@ class TableReader:
     def empty(self) -> pa.Table:
         """No rows, in the columns that rows have."""
         return evolve(pa.table({}), (), self.row_fields())
+
+    def _wanted(self) -> Predicate | None:
+        """What is true of every row that is given."""
+        if self.key_filter is None or not self.table.schema.primary_keys:
+            return self.predicate
+        parts = (self.predicate, keys_predicate(self.table, self.key_filter))
+        return all_of([part for part in parts if part is not None])
 
     def _read_fields(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
         if self.predicate is None:

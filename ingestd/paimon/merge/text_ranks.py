@@ -1,0 +1,83 @@
+"""Texts and binaries as numbers that compare as their bytes do, eight bytes a number.
+
+Sorting numbers takes a tenth of the time that sorting texts does. Specification: Merge engines.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from ingestd.paimon.spec.arrow import Array
+
+LONGEST = 64
+"""Of longer texts the distinct ones are sorted and numbered."""
+
+Codes = npt.NDArray[np.uint64]
+_CHUNK = 8
+
+
+def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
+    """Numbers that order texts or binaries (no nulls), the most significant first."""
+    if not len(array):
+        return [np.empty(0, np.uint64)]
+    offsets = _offsets(array)
+    lengths = np.diff(offsets)
+    longest = int(lengths.max())
+    if longest > LONGEST:
+        return [_numbered(array)]
+    data = _bytes(array, offsets)
+    ranks: list[npt.NDArray[Any]] = list(_chunks(data, offsets, lengths, longest))
+    # Behind a text stand zeros, which only a text with zeros of its own can be mistaken for.
+    if not ranks or (int(lengths.min()) < longest and not bool(data[:-_CHUNK].all())):
+        ranks.append(lengths)
+    return ranks
+
+
+def _offsets(array: Array) -> npt.NDArray[np.int64]:
+    """Where each text begins in the bytes of all texts, and where the last one ends."""
+    buffer: Any = array.buffers()[1]
+    every = np.frombuffer(buffer, np.int32)[array.offset : array.offset + len(array) + 1]
+    return every.astype(np.int64) - int(every[0])
+
+
+def _bytes(array: Array, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """The bytes of all texts, and so many zeros that a chunk can be read at each of them."""
+    _, starts, texts = array.buffers()
+    found = np.zeros(int(offsets[-1]) + _CHUNK, np.uint8)
+    if texts is not None and len(found) > _CHUNK:
+        positions: Any = starts
+        first = int(np.frombuffer(positions, np.int32)[array.offset])
+        content: Any = texts
+        every = np.frombuffer(content, np.uint8)
+        found[:-_CHUNK] = every[first : first + len(found) - _CHUNK]
+    return found
+
+
+def _chunks(
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    longest: int,
+) -> Iterator[Codes]:
+    # Eight bytes from each place on, as one number.
+    at_each = np.ndarray((len(data) - _CHUNK + 1,), ">u8", data, strides=(1,))
+    for start in range(0, longest, _CHUNK):
+        inside = np.clip(lengths - start, 0, _CHUNK)
+        places = np.minimum(offsets[:-1] + start, len(at_each) - 1)
+        codes: Codes = at_each[places].astype(np.uint64)
+        # What stands behind a text is the next one; what no text has there needs no bits.
+        behind = (8 * (_CHUNK - inside)).astype(np.uint64)
+        codes = np.where(inside > 0, (codes >> behind) << behind, np.uint64(0))
+        yield codes >> np.uint64(8 * max(0, _CHUNK - (longest - start)))
+
+
+def _numbered(array: Array) -> npt.NDArray[np.int32]:
+    encoded: Any = array.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    numbers = np.empty(len(order), np.int32)
+    numbers[order] = np.arange(len(order), dtype=np.int32)
+    ranks: npt.NDArray[np.int32] = numbers[encoded.indices.to_numpy()]
+    return ranks
