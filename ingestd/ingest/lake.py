@@ -8,14 +8,17 @@ but for `commit`, which may run for different tables at once.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import FencedError
 from ingestd.ingest.context import BatchContext, Coverage
 from ingestd.ingest.dead_letter import columns_to_add, dead_letter_schema
 from ingestd.ingest.lake_table import LakeTable, mark_of, open_table, table_context
 from ingestd.ingest.mirror import (
     Mirror,
+    at_most,
     decode_mirror,
     encode_mirror,
+    finished_offsets,
 )
 from ingestd.ingest.pipeline_settings import PipelineSettings
 from ingestd.ingest.progress import (
@@ -80,8 +83,19 @@ class Lake:
         self.epoch = max(epochs, default=0) + 1
 
     def start_offsets(self) -> Coverage:
-        """First offset that some table still needs, by source, topic and partition."""
-        return start_offsets(one.coverage for one in self.tables.values())
+        """First offset that some table may still need, by source, topic and partition.
+
+        The newest batch counts as not finished unless the mirror says so: tables that it was the
+        first to feed may be missing.
+        """
+        held = start_offsets(one.coverage for one in self.tables.values())
+        records = (one.progress for one in self.tables.values())
+        return at_most(held, finished_offsets(self._until, records))
+
+    def has_finished(self, one: OffsetRange) -> bool:
+        """Whether some run has brought the whole range to all tables, to new ones too."""
+        topic = self._until.get(one.source, {}).get(one.topic, {})
+        return one.until <= topic.get(one.partition, 0)
 
     def ensure(self, name: str, schema: TableSchema) -> None:
         """Open a table, creating it with `schema` if it is not there."""
@@ -137,6 +151,7 @@ class Lake:
             sources=settings.sources,
             dead_letters=self.dead_letters,
             dead_letter_topic=settings.dead_letter_topic,
+            error_policy=settings.error_policy,
             slots=slots,
             defaults=settings.defaults,
             settings=settings.tables,
@@ -210,6 +225,7 @@ class Lake:
         records = {name: one.record for name, one in self.tables.items() if one.record}
         mirror = Mirror(self._settings.name, marks, self._until, records)
         self._io.overwrite(self._mirror_path, encode_mirror(mirror))
+        reach(Point.MIRROR_WRITTEN)
 
     def _moved(self, until: Coverage) -> list[tuple[str, str]]:
         """Topics with an offset that is not the one of the batch before."""

@@ -6,13 +6,13 @@ since; it is a help for starting over, never the truth.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ingestd.errors import FormatError
 from ingestd.ingest.context import Coverage
-from ingestd.ingest.progress import furthest
+from ingestd.ingest.progress import TableProgress, furthest
 
 _VERSION = 1
 
@@ -151,3 +151,38 @@ def effective_coverage(
         for source, topics in own.items()
     }
     return furthest(own, until)
+
+
+def finished_offsets(
+    until: Coverage, records: Iterable[TableProgress | None]
+) -> dict[str, dict[str, dict[int, int]]]:
+    """Offsets below which no table lacks anything, whatever tables there are to be.
+
+    A table that a batch is the first to feed has no record of it before its own commit, so the
+    records of others do not say that a batch is finished: the mirror's `until` does, or that the
+    next batch was begun. `records` are those of all tables.
+    """
+    finished = furthest(until, {})
+    for record in records:
+        begun = {
+            source: {
+                topic: {partition: span.start for partition, span in one.spans.items()}
+                for topic, one in topics.items()
+            }
+            for source, topics in (record.sources if record else {}).items()
+        }
+        finished = furthest(finished, begun)
+    return finished
+
+
+def at_most(one: Coverage, bound: Coverage) -> dict[str, dict[str, dict[int, int]]]:
+    """The offsets of a coverage, none beyond that of a bound that has the same topic partition."""
+    return {
+        source: {
+            topic: {
+                p: min(o, bound.get(source, {}).get(topic, {}).get(p, o)) for p, o in ps.items()
+            }
+            for topic, ps in topics.items()
+        }
+        for source, topics in one.items()
+    }

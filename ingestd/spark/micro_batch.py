@@ -20,7 +20,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark import SparkContext
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import OffsetGapError, SchemaConflictError
+from ingestd.ingest.backlog import is_cut
 from ingestd.ingest.batch_summary import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.context import BatchContext, Coverage
 from ingestd.ingest.counts import Counts
@@ -112,7 +114,9 @@ class MicroBatch:
         batch = _Batch(batch_id, offsets.ranges(), time.monotonic(), self._listener, offsets.lost)
         self._listener.batch_started(batch_id, tuple(batch.ranges))
         batch.ranges = self._new_ranges(batch.ranges)
+        reach(Point.BATCH_PLANNED)
         result = self._run_rounds(batch) if batch.ranges or batch.lost else None
+        reach(Point.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
             with batch.phase("commit"):
@@ -128,8 +132,10 @@ class MicroBatch:
                 counts=result.counts if result else Counts(),
                 rejected=result.rejected if result else (),
                 seconds=batch.seconds,
+                cut=is_cut(offsets, self._settings.max_offsets_per_trigger),
             )
         )
+        reach(Point.BATCH_DONE)
         return offsets.until
 
     def _new_ranges(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
@@ -137,7 +143,11 @@ class MicroBatch:
         return [one for one in ranges if not self._is_everywhere(one)]
 
     def _is_everywhere(self, one: OffsetRange) -> bool:
-        """Whether every table that the topic ever fed holds the whole range."""
+        """Whether every table that the topic ever fed holds the whole range, and none is missing.
+
+        A batch that died between two commits may have been about to feed a new table, which has
+        no record yet: only a finished batch is left out.
+        """
         verdicts = []
         for name in self._lake.fed_by(one.source, one.topic):
             partitions = self._lake.tables[name].coverage[one.source][one.topic]
@@ -145,7 +155,8 @@ class MicroBatch:
             if isinstance(verdict, Gap):
                 self._on_gap(name, one, verdict)
             verdicts.append(verdict)
-        return bool(verdicts) and all(isinstance(verdict, Skip) for verdict in verdicts)
+        held = bool(verdicts) and all(isinstance(verdict, Skip) for verdict in verdicts)
+        return held and self._lake.has_finished(one)
 
     def _on_gap(self, table: str, one: OffsetRange, gap: Gap) -> None:
         """OffsetGapError, unless the source's policy lets it go on past lost offsets."""
@@ -214,6 +225,7 @@ class MicroBatch:
                     for name, step in steps.items()
                 ]
             batch.commits.extend(one.result() for one in done)
+            reach(Point.LETTERS_COMMITTED if group is first else Point.TABLES_COMMITTED)
 
     def _commit_table(
         self, name: str, batch: _Batch, result: RoundResult, step: Step

@@ -1,4 +1,7 @@
-"""kill -9 at random moments of one run: nothing is lost and nothing counts twice."""
+"""kill -9 at random moments of one run: nothing is lost and nothing counts twice.
+
+Compaction and expiry are at work all the time. With INGESTD_LONG=1 there are 200 kills.
+"""
 
 import os
 import random
@@ -17,13 +20,20 @@ from tests.support.pipelines import pipeline
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
 
-EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "40000"))
-KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "6"))
+LONG = "INGESTD_LONG" in os.environ
+EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "400000" if LONG else "40000"))
+KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "10"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
 WORKER = "ingestd-worker"
+OPTIONS = {
+    "num-sorted-run.compaction-trigger": "3",
+    "compaction.min.file-num": "3",
+    "snapshot.num-retained.min": "2",
+    "snapshot.num-retained.max": "6",
+}
 
 
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(14_400 if LONG else 3000)
 def test_killed_drivers_and_workers_lose_and_double_nothing(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
@@ -35,8 +45,10 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
         tmp_path,
         broker.bootstrap,
         ledger.pattern,
+        options=OPTIONS,
         batch_rows=rows,
         processing={"small-batch-records": rows // 3},
+        expiry={"interval": "1s"},
     )
     for number in range(KILLS):
         # A piece for every run, so that none finds everything done before it is killed.

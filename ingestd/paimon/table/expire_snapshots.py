@@ -8,6 +8,7 @@ between leaves garbage for the orphan clean-up and never a hole.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -32,6 +33,7 @@ from ingestd.paimon.table.long_lived_changelogs import changelog_ids, keep_chang
 from ingestd.paimon.table.snapshot_manager import (
     find_snapshot,
     latest_snapshot_id,
+    mend_earliest_hint,
     snapshot_ids,
 )
 from ingestd.paimon.table.time_travel import branch_names, tag_names, tagged_snapshot
@@ -63,16 +65,21 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
     plan = plan_snapshot_expiry(table, settings, now_ms)
     forget_consumers(table, plan.consumers)
     if not plan.ids or plan.end is None:
+        mend_earliest_hint(table.io, table.paths)
         return plan
+    reach(Point.EXPIRY_PLANNED)
     keep_changelogs(table, list(plan.kept_as_changelogs))
     for one in plan.ids:
         table.io.delete_quietly(table.paths.snapshot(one))
+    reach(Point.EXPIRED_SNAPSHOTS)
     table.io.overwrite(table.paths.earliest_hint, str(plan.end).encode())
+    reach(Point.EXPIRY_HINTED)
     # From here on no tag can be made of what went; one that was made since the plan counts.
     late = set(tag_names(table.io, table.paths)) - tags
     kept = set().union(*(files_of(table, tagged_snapshot(table, name)) for name in late))
     files = tuple(path for path in plan.files if path not in kept)
     delete_files(table, files, directories=settings.clean_empty_directories)
+    reach(Point.EXPIRED_FILES)
     return replace(plan, files=files)
 
 
@@ -85,7 +92,8 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
         return Expiry(consumers=tuple(gone))
     window = Window(ids[0], latest, _held_by_consumers(table, settings, gone))
     end = snapshots_end(window, settings.snapshots, now_ms, lambda one: _time_of(table, one))
-    going = _there(table, (one for one in ids if one < end))
+    # What was committed since the listing stands between what goes and what stays, so it goes too.
+    going = _there(table, (one for one in (*ids, *range(ids[-1] + 1, end)) if one < end))
     held = _held_by_users(table, going, end, settings, now_ms)
     end = end if held is None else held
     going = [one for one in going if one.id < end]

@@ -3,6 +3,7 @@
 Specification: Schema. Schema ids are consecutive from 0 and a schema file never changes.
 """
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.document_checks import sealed
@@ -23,14 +24,17 @@ def schema_ids(io: FileIO, paths: TablePaths) -> list[int]:
 def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
     """The newest schema, or None if the directory holds no table."""
     ids = schema_ids(io, paths)
-    return read_schema(io, paths, ids[-1]) if ids else None
+    return read_schema(io, paths, latest_schema_id(io, paths, ids[-1])) if ids else None
 
 
 def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
-    """Id of the newest schema, when `known` is known to exist: one look in the usual case."""
-    if not io.exists(paths.schema(known + 1)):
-        return known
-    return max(schema_ids(io, paths), default=known)
+    """Id of the newest schema, when `known` is known to exist: one look in the usual case.
+
+    A listing may be behind, so the ids that follow are looked for instead.
+    """
+    while io.exists(paths.schema(known + 1)):
+        known += 1
+    return known
 
 
 def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
@@ -53,4 +57,7 @@ def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
     SchemaConflictError names a column whose default value is no value of its type.
     """
     check_default_values(schema)
-    return io.try_write_atomic(paths.schema(schema.id), sealed(encode_schema(schema)))
+    reach(Point.SCHEMA_CHOSEN)
+    published = io.try_write_atomic(paths.schema(schema.id), sealed(encode_schema(schema)))
+    reach(Point.SCHEMA_PUBLISHED)
+    return published

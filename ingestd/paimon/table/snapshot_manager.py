@@ -7,6 +7,7 @@ The LATEST and EARLIEST files are hints: they spare a listing and are never beli
 import logging
 from collections.abc import Iterator, Sequence
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.paths import TablePaths
@@ -29,7 +30,7 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
         hint = _read_hint(io, paths.latest_hint)
         if hint is not None and _is_newest(io, paths, hint):
             return hint
-        newest = max(snapshot_ids(io, paths), default=None)
+        newest = _newest_listed(io, paths, hint)
         if hint is None or newest is None or hint <= newest:
             return newest
     raise FormatError(
@@ -37,6 +38,17 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
         f"newest there is: the file of a snapshot is lost or the hint is damaged; delete the hint "
         "to go on without that snapshot"
     )
+
+
+def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | None:
+    """The newest by a listing; it may be behind, so the names that follow are looked for."""
+    ids = snapshot_ids(io, paths)
+    if hint is not None and io.exists(paths.snapshot(hint)):
+        ids.append(hint)
+    newest = max(ids, default=None)
+    while newest is not None and io.exists(paths.snapshot(newest + 1)):
+        newest += 1
+    return newest
 
 
 def _is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
@@ -139,10 +151,22 @@ def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
     if snapshot_id == 1:
         hints.append(paths.earliest_hint)
     for hint in hints:
-        try:
-            io.overwrite(hint, str(snapshot_id).encode())
-        except (StorageError, FileNotFoundError) as error:
-            _LOG.warning("hint_not_written", extra={"ctx": {"path": hint, "error": str(error)}})
+        _write_hint(io, hint, snapshot_id)
+
+
+def mend_earliest_hint(io: FileIO, paths: TablePaths) -> None:
+    """Point EARLIEST to the oldest snapshot again, after an expiry that died before it did so."""
+    earliest = earliest_snapshot_id(io, paths)
+    if earliest is not None and _read_hint(io, paths.earliest_hint) != earliest:
+        _write_hint(io, paths.earliest_hint, earliest)
+
+
+def _write_hint(io: FileIO, hint: str, snapshot_id: int) -> None:
+    try:
+        io.overwrite(hint, str(snapshot_id).encode())
+        reach(Point.HINT_WRITTEN)
+    except (StorageError, FileNotFoundError) as error:
+        _LOG.warning("hint_not_written", extra={"ctx": {"path": hint, "error": str(error)}})
 
 
 def _read_hint(io: FileIO, path: str) -> int | None:

@@ -83,9 +83,28 @@ def test_offsets_come_back_from_the_table_without_a_mirror(
     lake.ensure(NAME, schema)
     assert _commit(lake, _step(0, 10), 1, 2) == "committed"
     again = opened()
-    assert again.start_offsets() == {"s": {"topic": {0: 10}}}
+    assert _covered(again) == 10
     assert again.epoch == 2
     assert not (tmp_path / ".ingestd").exists()
+
+
+def test_the_newest_batch_is_read_again_unless_the_mirror_says_that_it_was_finished(
+    opened: Opened, schema: TableSchema
+) -> None:
+    """It may have died before it reached a table that it was the first to feed."""
+    lake = opened()
+    lake.ensure(NAME, schema)
+    _commit(lake, _step(0, 10), 1)
+    _commit(lake, _step(10, 20), 2)
+    newest = OffsetRange("s", "topic", 0, 10, 20)
+    again = opened()
+    assert again.start_offsets() == {"s": {"topic": {0: 10}}}
+    assert not again.has_finished(newest)
+    again.finish({"s": {"topic": {0: 20}}})
+    for one in (again, opened()):
+        assert one.start_offsets() == {"s": {"topic": {0: 20}}}
+        assert one.has_finished(newest)
+        assert not one.has_finished(OffsetRange("s", "topic", 0, 20, 21))
 
 
 def test_batches_without_rows_move_a_table_on_through_the_mirror(

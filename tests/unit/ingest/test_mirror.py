@@ -9,11 +9,14 @@ from ingestd.ingest.mirror import (
     Mirror,
     SnapshotMark,
     TableHistory,
+    at_most,
     decode_mirror,
     effective_coverage,
     encode_mirror,
+    finished_offsets,
     holds,
 )
+from ingestd.ingest.progress import Span, TableProgress, TopicProgress
 
 MARK = SnapshotMark(5, 1000, 3)
 UNTIL = {"src": {"t": {0: 30}, "u": {0: 8}}}
@@ -75,6 +78,22 @@ def test_mirror_advances_the_partitions_of_a_table_and_adds_none() -> None:
 
 def test_table_that_nothing_ever_fed_covers_nothing() -> None:
     assert effective_coverage({}, MIRROR, "lake.empty", TableHistory(None, None, None)) == {}
+
+
+def test_what_was_finished_is_known_from_the_mirror_or_from_the_batch_behind_it() -> None:
+    def record(**spans: tuple[int, int]) -> TableProgress:
+        topics = {topic: TopicProgress(None, {0: Span(*span)}) for topic, span in spans.items()}
+        return TableProgress("job", 1, "0", {"s": topics})
+
+    records = [record(a=(10, 20), b=(5, 5)), None, record(a=(30, 40))]
+    assert finished_offsets({}, records) == {"s": {"a": {0: 30}, "b": {0: 5}}}
+    until = {"s": {"a": {0: 40}, "c": {0: 1}}}
+    assert finished_offsets(until, records) == {"s": {"a": {0: 40}, "b": {0: 5}, "c": {0: 1}}}
+
+
+def test_offsets_are_bounded_where_a_bound_is_known() -> None:
+    held = {"s": {"a": {0: 10, 1: 4}, "b": {0: 7}}}
+    assert at_most(held, {"s": {"a": {0: 3, 1: 9}}}) == {"s": {"a": {0: 3, 1: 4}, "b": {0: 7}}}
 
 
 def test_mirror_that_does_not_hold_is_left_out() -> None:

@@ -1,0 +1,80 @@
+"""The whole daemon dies at named steps, in whatever process takes them: driver, worker, upkeep."""
+
+import contextlib
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from ingestd.crash_points import VARIABLE, Point
+from ingestd.dev.broker import DevBroker
+from tests.support.daemon import Daemon, catch_up, run_daemon
+from tests.support.ledger import Ledger
+from tests.support.ledger_judge import judge
+from tests.support.oracle import Oracle
+from tests.support.pipelines import pipeline
+
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
+OTHERS = {
+    Point.INDEX_WRITTEN,
+    Point.INDEX_MANIFEST_WRITTEN,
+    Point.CHANGELOG_WRITTEN,
+    Point.CHANGELOG_LISTED,
+    Point.VECTORS_WRITTEN,
+    Point.MOVES_WRITTEN,
+}
+"""Steps of tables of other kinds than these."""
+FIRST = (Point.SCHEMA_CHOSEN, Point.SCHEMA_PUBLISHED)
+"""Steps that are not passed again once the tables are there."""
+SOME = (
+    Point.SCHEMA_PUBLISHED,
+    Point.DATA_WRITTEN,
+    Point.SNAPSHOT_PUBLISHED,
+    Point.COMPACTION_WRITTEN,
+    Point.MIRROR_WRITTEN,
+)
+ALL = (*FIRST, *(point for point in Point if point not in OTHERS and point not in FIRST))
+POINTS = ALL if "INGESTD_LONG" in os.environ else SOME
+PIECE = 2_000
+OPTIONS = {
+    "bucket": "2",
+    "num-sorted-run.compaction-trigger": "2",
+    "snapshot.num-retained.min": "1",
+    "snapshot.num-retained.max": "3",
+}
+
+
+@pytest.mark.timeout(4000)
+def test_a_daemon_that_dies_at_a_step_goes_on_from_there(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    ledger = Ledger(f"d{uuid.uuid4().hex[:8]}", PIECE * len(POINTS))
+    config = pipeline(
+        tmp_path,
+        broker.bootstrap,
+        ledger.pattern,
+        options=OPTIONS,
+        tables={"entry": {"options": {"bucket": "-1"}}},
+        batch_rows=PIECE // 4,
+        expiry={"interval": "1s"},
+    )
+    for number, point in enumerate(POINTS):
+        ledger.produce(broker, number * PIECE, (number + 1) * PIECE)
+        mark = tmp_path / f"killed-{point}"
+        with run_daemon(config, tmp_path, environment={VARIABLE: f"{point}:1:{mark}"}) as daemon:
+            await_death(daemon, mark)
+    catch_up(config, tmp_path)
+    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+
+
+def await_death(daemon: Daemon, mark: Path) -> None:
+    """Return once some process of the daemon has died at the step, and leave no other behind."""
+    end = time.monotonic() + 240
+    while not mark.exists():
+        assert time.monotonic() < end, daemon.tail(60)
+        time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(daemon.process.pid, signal.SIGKILL)

@@ -1,0 +1,40 @@
+"""The page of promises names tests that exist, and says of each what it said."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reliability.md"
+NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def promises() -> list[list[str]]:
+    """The cells of every row that makes a promise."""
+    rows = (line for line in PAGE.read_text().splitlines() if line.startswith("| "))
+    cells = ([cell.strip() for cell in row.strip("|").split(" | ")] for row in rows)
+    return [row for row in cells if row[0] != "promise"]
+
+
+def test_every_promise_has_a_test_and_what_its_last_run_said() -> None:
+    assert len(promises()) > 15
+    for row in promises():
+        assert len(row) == 3, row
+        assert NAMED.search(row[1]), row
+        assert row[2], row
+
+
+def test_the_tests_that_are_named_exist() -> None:
+    missing = []
+    for file, name in NAMED.findall(PAGE.read_text()):
+        path = ROOT / file
+        tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
+        if name not in {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}:
+            missing.append(f"{file}::{name}")
+    assert missing == []
+
+
+def test_every_file_of_the_chaos_tests_is_named() -> None:
+    named = {file for file, _ in NAMED.findall(PAGE.read_text())}
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests/chaos").glob("test_*.py")}
+    assert files <= named

@@ -1,0 +1,73 @@
+"""Named steps cost nothing, are all in the code, and end a process once."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingestd.crash_points import VARIABLE, Point, from_environment, reach, watch
+
+PACKAGE = Path(__file__).resolve().parents[2] / "ingestd"
+PROGRAM = """
+from ingestd.crash_points import Point, reach
+for number in range(3):
+    print(number, flush=True)
+    reach(Point.BATCH_DONE)
+    reach(Point.BATCH_PLANNED)
+"""
+
+
+@pytest.fixture
+def told() -> Iterator[list[Point]]:
+    found: list[Point] = []
+    watch(found.append)
+    yield found
+    watch(None)
+
+
+def test_every_step_is_somewhere_in_the_code_and_every_one_there_has_a_name() -> None:
+    places: Counter[str] = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reach":
+                (argument,) = node.args
+                names = [one.attr for one in ast.walk(argument) if isinstance(one, ast.Attribute)]
+                points = [name for name in names if name in Point.__members__]
+                assert points, f"{path.name}:{node.lineno} passes no named step"
+                places.update(points)
+    assert set(places) == set(Point.__members__)
+
+
+def test_steps_are_told_to_whoever_watches(told: list[Point]) -> None:
+    reach(Point.BATCH_PLANNED)
+    reach(Point.BATCH_DONE)
+    watch(None)
+    reach(Point.BATCH_DONE)
+    assert told == [Point.BATCH_PLANNED, Point.BATCH_DONE]
+
+
+def test_the_environment_ends_one_process_at_the_wanted_time(tmp_path: Path) -> None:
+    environment = {**os.environ, VARIABLE: f"batch.planned:2:{tmp_path / 'mark'}"}
+    command = [sys.executable, "-c", PROGRAM]
+    first, second = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        for _ in range(2)
+    )
+    assert (first.returncode, first.stdout.split()) == (-signal.SIGKILL, ["0", "1"])
+    assert (second.returncode, second.stdout.split()) == (0, ["0", "1", "2"])
+
+
+def test_without_the_variable_nobody_watches() -> None:
+    assert from_environment({}) is None
+
+
+@pytest.mark.parametrize("text", ["batch.planned", "no.step:1:x", "batch.planned:once:x"])
+def test_a_variable_that_names_no_step_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        from_environment({VARIABLE: text})
