@@ -2,11 +2,13 @@
 
     python -m bench.compaction                    # runs of 200,000 rows
     python -m bench.compaction --rows 1000000
+    python -m bench.compaction --rows 100 --row-bytes 1000000 --format orc
 
 Every run holds half of all keys. Each side compacts a few copies of the table, one after the other
 in one process; the best time counts. Memory is the most that the process has held, of which a JVM
-takes what it is given. Write amplification is bytes written by bytes read. Both must have left the
-same rows in the table. The last line is JSON.
+takes what it is given; rows of `--row-bytes` show whether it is bounded for wide rows, too. Write
+amplification is bytes written by bytes read. Both must have left the same rows in the table. The
+last line is JSON.
 """
 
 import argparse
@@ -24,7 +26,9 @@ from typing import Any
 import pyarrow.compute as pc
 
 from bench.java import PEERS, pins_of
-from bench.read import OPENED, RUNS, make_table
+from bench.read import RUNS, make_table
+from bench.table_readers import OPENED
+from bench.wide_table import make_wide_table
 from ingestd.dev.jars import cache_folder, fetch, java_command
 from ingestd.dev.java_classes import compiled
 from ingestd.paimon.io.file_io import LocalFileIO
@@ -103,6 +107,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=200_000, help="of each of the five runs")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--row-bytes", type=int, help="so wide rows instead of those of bench.read")
+    parser.add_argument("--format", default="parquet", help="of files of wide rows")
     parser.add_argument("--heap", default="2g", help="of the JVM")
     parser.add_argument("--here", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -112,7 +118,10 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory(prefix="ingestd-compaction-") as folder:
         original = Path(folder) / "original"
-        make_table(original, 2 * given.rows, 1, [given.rows] * RUNS)
+        if given.row_bytes:
+            make_wide_table(original, RUNS, given.rows, given.row_bytes, given.format)
+        else:
+            make_table(original, 2 * given.rows, 1, [given.rows] * RUNS)
         for name, program in programs(given.heap).items():
             copies = [Path(folder) / f"{name}-{number}" for number in range(given.rounds)]
             for copy in copies:

@@ -210,5 +210,5 @@ def test_a_pipeline_finds_its_offsets_again(
     messages = write(one.table, one.state, rows)
     assert lake.commit(name, messages, step, overwrite=False).status == "committed"
     again = opened()
-    assert again.start_offsets() == {"s": {"topic": {0: 10}}}
+    assert again.tables[name].coverage == {"s": {"topic": {0: 10}}}
     assert [row["new"] for row in stored_rows(again.tables[name].table)] == [5]

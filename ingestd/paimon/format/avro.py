@@ -4,21 +4,30 @@ Avro is a format of rows: they are made and taken apart here, and are columns ev
 How types and cells correspond lives in `avro_types`.
 """
 
+import contextlib
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any
+from io import BufferedReader, BytesIO
+from typing import IO, Any
 
 import pyarrow as pa
 
 from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.format.avro_types import Codec, arrow_codec, record_codec
+from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.row_groups import RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import avro_blocks
 from ingestd.paimon.spec.arrow import Array, array_of, column_values
+from ingestd.paimon.spec.avro_blocks import BlockWriter, ByteSink
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
-_ROWS_PER_BLOCK = 1024
+_BLOCK_SIZE = BatchSize(1 << 20, 1024)
+_READ_BYTES = 1 << 18
+_SPOOL_BYTES = 8 << 20
+"""Of a file that is written in parts so much waits in memory, what is more on disk."""
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
@@ -32,6 +41,44 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
     """Bytes of the file that `write_file` would write."""
     return len(_encoded(table, options))
+
+
+def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
+    """A file to be written in parts, which lands at once in the end: its header has a checksum."""
+    # A temporary file of its own, which the sink closes.
+    spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
+    return _Sink(sink, first, options, spool)
+
+
+class _Sink:
+    def __init__(
+        self, sink: ByteSink, first: pa.Table, options: CoreOptions, spool: IO[bytes]
+    ) -> None:
+        self._codec = record_codec(list(first.schema))
+        self._schema = avro_blocks.parse_block_schema(self._codec.type)
+        compression = library_compression("avro", options.file_compression)
+        document = json.dumps(self._codec.type, ensure_ascii=False)
+        self._sink, self._spool = sink, spool
+        self._blocks = BlockWriter(document, spool, compression, options.zstd_level)
+
+    def write(self, rows: pa.Table) -> None:
+        """Write more rows as blocks."""
+        for block in _records(rows, self._codec):
+            self._blocks.add(len(block), avro_blocks.encode_records(self._schema, block))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the blocks."""
+        return self._blocks.size
+
+    def close(self) -> None:
+        """Write the file."""
+        with self._spool:
+            self._blocks.write_to(self._sink)
+
+    def abort(self) -> None:
+        """Nothing was written yet."""
+        self._spool.close()
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
@@ -51,44 +98,93 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
         raise FormatError(f"data file {path} is no readable Avro file: {error!r}") from error
 
 
+def read_batches(
+    io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
+) -> Iterator[pa.Table]:
+    """Like `read_file`, in parts of such a size; a block is in memory as rows, too."""
+    source = io.open_input(path)
+    with _decoding(source, path):
+        stream: Any = source
+        opened = avro_blocks.open_blocks(BufferedReader(stream, _READ_BYTES), source.size())
+        record = _Record(opened.schema, columns)
+        for count, payload in opened.blocks:
+            rows = record.columns(record.rows(count, payload))
+            step = size.fitting(rows.nbytes / max(rows.num_rows, 1))
+            for start in range(0, rows.num_rows, step):
+                yield rows.slice(start, step)
+
+
 def _encoded(table: pa.Table, options: CoreOptions) -> bytes:
-    codec = record_codec(list(table.schema))
-    schema = avro_blocks.parse_block_schema(codec.type)
-    blocks = [
-        (len(rows), avro_blocks.encode_records(schema, rows)) for rows in _records(table, codec)
-    ]
-    compression = library_compression("avro", options.file_compression)
-    document = json.dumps(codec.type, ensure_ascii=False)
-    return avro_blocks.encode_blocks(document, blocks, compression, options.zstd_level)
+    sink = BytesIO()
+    with contextlib.closing(_Sink(sink, table, options, BytesIO())) as writer:
+        writer.write(table)
+    return sink.getvalue()
 
 
 def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:
     names = table.column_names
-    for start in range(0, table.num_rows, _ROWS_PER_BLOCK):
-        part = table.slice(start, _ROWS_PER_BLOCK)
+    for part in _blocks(table):
         cells = [column_values(column) for column in part.columns]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
         yield rows if codec.convert is None else list(map(codec.convert, rows))
 
 
+def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows in slices that fit into a block, however much they differ in width."""
+    step = _BLOCK_SIZE.fitting(rows.nbytes / max(rows.num_rows, 1))
+    for start in range(0, rows.num_rows, step):
+        part = rows.slice(start, step)
+        if part.num_rows > 1 and part.nbytes > 2 * _BLOCK_SIZE.memory:
+            yield from _blocks(part)
+        else:
+            yield part
+
+
+class _Record:
+    """How the records of a file become columns."""
+
+    def __init__(self, schema: str, columns: Sequence[str] | None) -> None:
+        document = json.loads(schema)
+        if isinstance(document, list):
+            (document,) = (kind for kind in document if kind != "null")
+        fields = {str(field["name"]): field["type"] for field in document["fields"]}
+        wanted = list(fields) if columns is None else [name for name in columns if name in fields]
+        self._codecs = {name: arrow_codec(fields[name]) for name in wanted}
+        self._schema = avro_blocks.parse_block_schema(document)
+
+    def rows(self, count: int, payload: bytes) -> list[dict[str, Any]]:
+        """The records of a block."""
+        return avro_blocks.decode_records(self._schema, count, payload)
+
+    def columns(self, rows: Sequence[dict[str, Any]]) -> pa.Table:
+        """Records as a table."""
+        arrays = [_column(rows, name, codec) for name, codec in self._codecs.items()]
+        if not arrays:
+            # A table without columns still has its rows.
+            return pa.table({"": pa.nulls(len(rows))}).select([])
+        return pa.table(arrays, names=list(self._codecs))
+
+
 def _decoded(data: bytes, columns: Sequence[str] | None) -> pa.Table:
     file = avro_blocks.decode_blocks(data)
-    document = json.loads(file.schema)
-    if isinstance(document, list):
-        (document,) = (kind for kind in document if kind != "null")
-    fields = {str(field["name"]): field["type"] for field in document["fields"]}
-    wanted = list(fields) if columns is None else [name for name in columns if name in fields]
-    schema = avro_blocks.parse_block_schema(document)
-    rows = [
-        row
-        for count, payload in file.blocks
-        for row in avro_blocks.decode_records(schema, count, payload)
-    ]
-    arrays = [_column(rows, name, arrow_codec(fields[name])) for name in wanted]
-    if not arrays:
-        # A table without columns still has its rows.
-        return pa.table({"": pa.nulls(len(rows))}).select([])
-    return pa.table(arrays, names=wanted)
+    record = _Record(file.schema, columns)
+    return record.columns([row for block in file.blocks for row in record.rows(*block)])
+
+
+@contextlib.contextmanager
+def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
+    """Closes the file at the end, and says what is wrong with it."""
+    try:
+        yield
+    except OSError as error:
+        # What the decoder finds wrong carries no errno; what the disk finds wrong does.
+        if error.errno is not None:
+            raise StorageError(f"cannot read {path}: {error}") from error
+        raise FormatError(f"data file {path} is no readable Avro file: {error!r}") from error
+    except (*avro_blocks.BROKEN, pa.ArrowException) as error:
+        raise FormatError(f"data file {path} is no readable Avro file: {error!r}") from error
+    finally:
+        source.close()
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str, codec: Codec) -> Array:

@@ -10,6 +10,7 @@ from typing import Protocol, cast, runtime_checkable
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.options import CoreOptions
@@ -40,6 +41,19 @@ class FileFormat(Protocol):
         """
         ...
 
+    def read_batches(
+        self, io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
+    ) -> Iterator[pa.Table]:
+        """Like `read_file`, in parts of such a size, in order; memory holds one at a time."""
+        ...
+
+    def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
+        """A file to be written in parts; from its beginning, `first`, its settings are learned.
+
+        UnsupportedError names a wrong option.
+        """
+        ...
+
 
 @runtime_checkable
 class PartReader(Protocol):
@@ -52,36 +66,11 @@ class PartReader(Protocol):
         ...
 
 
-@runtime_checkable
-class StreamFormat(Protocol):
-    """A file format whose files need not be in memory as a whole."""
-
-    def read_batches(
-        self, io: FileIO, path: str, columns: Sequence[str] | None, rows: int
-    ) -> Iterator[pa.Table]:
-        """Like `read_file`, in parts of at most so many rows, in order."""
-        ...
-
-    def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-        """A file to be written in parts; from its beginning, `first`, its settings are learned."""
-        ...
-
-
 def read_batches(
-    io: FileIO, path: str, columns: Sequence[str] | None, rows: int
+    io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """The rows of a data file in parts of at most `rows`.
-
-    Files of formats that cannot be streamed are in memory as a whole. Raises what
-    `FileFormat.read_file` raises.
-    """
-    module = load_format(format_of(path))
-    if isinstance(module, StreamFormat):
-        yield from module.read_batches(io, path, columns, rows)
-        return
-    whole = module.read_file(io, path, columns)
-    for start in range(0, whole.num_rows, rows):
-        yield whole.slice(start, rows)
+    """The rows of a data file part by part. Raises what `FileFormat.read_file` raises."""
+    yield from load_format(format_of(path)).read_batches(io, path, columns, size)
 
 
 def read_wanted(

@@ -4,21 +4,27 @@ Columns are found by name; their ids stand in the attribute `paimon.id`. TIME is
 timestamps are in nanoseconds.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
 from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.orc_layout import OrcLayout
 from ingestd.paimon.format.orc_scales import check_scales
+from ingestd.paimon.format.row_groups import RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _ATTRIBUTE = b"paimon.id"
+_COPIES = 3
+"""A batch is in memory as the library's own columns, too, and so is the next one."""
 _FAST_ZSTD_LEVEL = 1
 """Above it the library is asked for size rather than speed; it knows no levels."""
 _TICKS = {"us": 1000, "ns": 1_000_000}
@@ -42,6 +48,80 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
     return int(sink.tell())
 
 
+def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
+    """A file to be written in parts; `first` tells the columns."""
+    return _Sink(sink, first.schema, options)
+
+
+class _Kept:
+    """What the library has written, until it is passed on.
+
+    It must meet no error: its writers end the process if one is thrown while they are forgotten.
+    """
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        """Keep a copy."""
+        self.parts.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """There is nothing to do."""
+
+    def close(self) -> None:
+        """There is nothing to do."""
+
+    def writable(self) -> bool:
+        """It is written to."""
+        return True
+
+
+class _Sink:
+    """The library keeps a stripe in memory."""
+
+    size = None
+
+    def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: CoreOptions) -> None:
+        fast = options.zstd_level <= _FAST_ZSTD_LEVEL
+        open_writer: Any = orc.ORCWriter
+        open_stream: Any = pa.PythonFile
+        self._stream = sink
+        self._kept = _Kept()
+        self._schema = pa.schema([_stored_field(field) for field in schema])
+        self._writer = open_writer(
+            open_stream(self._kept, mode="w"),
+            file_version="0.12",
+            compression=library_compression("orc", options.file_compression),
+            compression_strategy="speed" if fast else "compression",
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        """Write more rows; UnsupportedError for timestamps that could not be read again."""
+        for name, column in zip(rows.column_names, rows.columns, strict=True):
+            for chunk in column.chunks:
+                _refuse_unsafe(chunk, name)
+        self._writer.write(rows.cast(self._schema))
+        self._pass_on()
+
+    def close(self) -> None:
+        """Write the last stripe and the footer."""
+        self._writer.close()
+        self._pass_on()
+
+    def abort(self) -> None:
+        """What the library has kept comes to nothing."""
+        self._kept.parts.clear()
+
+    def _pass_on(self) -> None:
+        for part in self._kept.parts:
+            self._stream.write(part)
+        self._kept.parts.clear()
+
+
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Rows in file order with those of `columns` (None: all) that the file has.
 
@@ -50,8 +130,43 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     after 2262).
     """
     source = io.open_input(path)
-    try:
+    with _decoding(source, path):
         return _read(source, columns)
+
+
+def read_batches(
+    io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
+) -> Iterator[pa.Table]:
+    """Like `read_file`, in parts of such a size; only a part is in memory at a time."""
+    source = io.open_input(path)
+    with _decoding(source, path):
+        file = orc.ORCFile(source)
+        wanted, read_all = _wanted(file, columns)
+        layout = OrcLayout(source)
+        for stream in layout.scale_streams(None if read_all else wanted):
+            check_scales(stream)
+        # The library's own reader of files has no smaller unit than a stripe.
+        make_fragment: Any = ds.OrcFileFormat().make_fragment
+        scanner = make_fragment(source).scanner(
+            columns=None if read_all else wanted,
+            batch_size=size.fitting(_COPIES * layout.row_bytes(None if read_all else wanted)),
+            batch_readahead=0, fragment_readahead=0, use_threads=False,
+        )  # fmt: skip
+        count = 0
+        for batch in scanner.to_reader():
+            count += batch.num_rows
+            batch.validate(full=True)
+            yield pa.Table.from_batches([batch]).select(wanted)
+            del batch
+        if count != file.nrows:
+            raise pa.ArrowInvalid(f"{count} rows, {file.nrows} are promised")
+
+
+@contextlib.contextmanager
+def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
+    """Closes the file at the end, and says what is wrong with it."""
+    try:
+        yield
     except pa.ArrowException as error:
         if _OUT_OF_RANGE in str(error):
             raise UnsupportedError(
@@ -70,12 +185,17 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
         source.close()
 
 
-def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
-    file = orc.ORCFile(source)
-    present = file.schema.names
+def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str], bool]:
+    """Those of the columns that there are, and whether all of them have to be read."""
+    present: list[str] = file.schema.names
     wanted = present if columns is None else [name for name in columns if name in present]
     # A dot means a column inside a column to the library.
-    read_all = not wanted or any("." in name for name in wanted)
+    return wanted, not wanted or any("." in name for name in wanted)
+
+
+def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
+    file = orc.ORCFile(source)
+    wanted, read_all = _wanted(file, columns)
     for stream in OrcLayout(source).scale_streams(None if read_all else wanted):
         check_scales(stream)
     rows = file.read() if read_all else file.read(columns=wanted)
@@ -86,19 +206,8 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
 
 
 def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        for chunk in column.chunks:
-            _refuse_unsafe(chunk, name)
-    schema = pa.schema([_stored_field(field) for field in table.schema])
-    open_writer: Any = orc.ORCWriter
-    writer = open_writer(
-        sink,
-        file_version="0.12",
-        compression=library_compression("orc", options.file_compression),
-        compression_strategy="speed" if options.zstd_level <= _FAST_ZSTD_LEVEL else "compression",
-    )
-    with writer:
-        writer.write(table.cast(schema))
+    with contextlib.closing(_Sink(sink, table.schema, options)) as writer:
+        writer.write(table)
 
 
 def _refuse_unsafe(column: Array, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Where the scales of an ORC file's decimals lie, as its footers say.
+"""What an ORC file's footers say: where the scales of its decimals lie, how wide its rows are.
 
 The library follows a scale wherever it leads: one step for each digit, so that a few broken bytes
 keep it busy for years. What is found here is looked at first (`orc_scales`).
@@ -19,6 +19,9 @@ _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 _DECIMAL = 14
 _SECONDARY = 5
 """The kind of stream that has the scales of a decimal column."""
+_SUMS = ((4, 3), (8, 1))
+"""Statistics of texts and of bytes, and their field with the (signed) number of all bytes."""
+_CELL_BYTES = 8
 _MOST_DIGITS = 38
 _BIGGEST_BLOCK = 1 << 23
 _LARGE_FOOTER = 1 << 28
@@ -68,8 +71,33 @@ class OrcLayout:
                     yield ScaleStream(encodings[column], scales)
                 start += length
 
+    def row_bytes(self, columns: Collection[str] | None) -> float:
+        """About how wide a row of some columns (None: all) is in memory, on the average.
+
+        Of texts and bytes the footer tells how many there are altogether.
+        """
+        numbers = self._numbers(columns)
+        statistics = _messages(self._footer, 7)
+        total = sum(
+            _number(values, field) >> 1
+            for number in numbers
+            if number < len(statistics)
+            for kind, field in _SUMS
+            for values in _messages(statistics[number], kind)
+        )
+        return _CELL_BYTES * len(numbers) + total / max(_number(self._footer, 6), 1)
+
     def _decimals(self, columns: Collection[str] | None) -> set[int]:
-        """Numbers of the decimals' types; a column's types follow each other."""
+        """Numbers of the decimals' types."""
+        found = self._numbers(columns)
+        decimals = {number for number in found if _number(self._types[number], 1) == _DECIMAL}
+        for number in decimals:
+            if _number(self._types[number], 6) > _MOST_DIGITS:
+                raise ValueError(f"a decimal of scale {_number(self._types[number], 6)}")
+        return decimals
+
+    def _numbers(self, columns: Collection[str] | None) -> set[int]:
+        """Numbers of columns' types and of those in them, which follow each other."""
         root = self._types[0]
         starts = [*_packed(root.get(2, [])), len(self._types)]
         names = [name.decode("utf-8", "replace") for name in _texts(root, 3)]
@@ -77,11 +105,7 @@ class OrcLayout:
         for position, name in enumerate(names):
             if columns is None or name in columns:
                 found |= set(range(starts[position], min(starts[position + 1], len(self._types))))
-        decimals = {number for number in found if _number(self._types[number], 1) == _DECIMAL}
-        for number in decimals:
-            if _number(self._types[number], 6) > _MOST_DIGITS:
-                raise ValueError(f"a decimal of scale {_number(self._types[number], 6)}")
-        return decimals
+        return found
 
     def _bytes(self, start: int, length: int) -> bytes:
         if start < 0 or length < 0 or start + length > self._size:

@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingestd.errors import FormatError, StorageError
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
+from ingestd.paimon.format.parquet_stream import open_streamed
 from ingestd.paimon.format.row_groups import (
     FilePart,
     GroupFilter,
@@ -27,9 +29,9 @@ from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
-_ROW_GROUP_ROWS = 1 << 20
-_STREAM_BYTES = 1 << 17
-"""How much of a column's encoded bytes is in memory while a file is read in batches."""
+_GROUP_SIZE = BatchSize(32 << 20, 1 << 20)
+_PAGE_SIZE = BatchSize(1 << 20, 1024)
+"""The library looks at the size of a page after so many rows."""
 _SAMPLE_ROWS = 4096
 _ROWS_PER_VALUE = 4
 """A dictionary pays when a value repeats this often on the average of a sample."""
@@ -68,31 +70,24 @@ def read_part(
 
 
 def read_batches(
-    io: FileIO, path: str, columns: Sequence[str] | None, rows: int
+    io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Like `read_file`, in parts of at most so many rows; only a part is in memory at a time."""
+    """Like `read_file`, in parts of such a size; only a part is in memory at a time."""
     source = io.open_input(path)
     with _decoding(source, path):
-        file = pq.ParquetFile(
-            source, page_checksum_verification=True, buffer_size=_STREAM_BYTES, pre_buffer=False
-        )
-        present = file.schema_arrow.names
-        names = present if columns is None else [name for name in columns if name in present]
-        if int96_columns(file, names):
-            yield from _group_batches(source, names, file.metadata.num_row_groups, rows)
+        file = open_streamed(source, columns, size)
+        wide = int96_columns(file.reader, file.names)
+        if not wide:
+            yield from file.batches(size)
             return
-        for batch in file.iter_batches(batch_size=rows, columns=names):
-            yield pa.Table.from_batches([batch]).select(names)
-
-
-def _group_batches(
-    source: pa.NativeFile, names: Sequence[str], groups: int, rows: int
-) -> Iterator[pa.Table]:
-    """A row group at a time: timestamps beyond nanoseconds are looked for in whole groups."""
-    for number in range(groups):
-        part = _read_groups(source, names, [number])
-        for start in range(0, part.num_rows, rows):
-            yield part.slice(start, rows)
+        for number in range(file.reader.metadata.num_row_groups):
+            far, start = beyond_nanoseconds(source, wide, [number]), 0
+            for part in file.batches(size, [number]):
+                for name, column in far.items():
+                    cells = column.slice(start, part.num_rows)
+                    part = part.set_column(part.schema.get_field_index(name), name, cells)
+                start += part.num_rows
+                yield part
 
 
 @contextlib.contextmanager
@@ -111,16 +106,6 @@ def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
         raise FormatError(f"data file {path} is damaged: {error!r}") from error
     finally:
         source.close()
-
-
-def _read_groups(source: pa.NativeFile, names: Sequence[str], groups: Sequence[int]) -> pa.Table:
-    """Some row groups, timestamps beyond nanoseconds among them in microseconds."""
-    file = pq.ParquetFile(source, page_checksum_verification=True)
-    rows = file.read_row_groups(list(groups), columns=list(names)).select(names)
-    wide = int96_columns(file, names)
-    for name, column in (beyond_nanoseconds(source, wide, groups) if wide else {}).items():
-        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
-    return rows
 
 
 def _read_part(
@@ -149,26 +134,54 @@ def _read_part(
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
     """A file to be written in parts, each of which becomes row groups; `first` is its beginning."""
-    compression = library_compression("parquet", options.file_compression)
-    open_writer: Any = pq.ParquetWriter
-    writer: RowSink = open_writer(
-        sink,
-        first.schema,
-        compression=compression,
-        compression_level=options.zstd_level if compression == "zstd" else None,
-        use_dictionary=_dictionary_columns(first),
-        use_deprecated_int96_timestamps=_has_nanoseconds(first.schema),
-        store_schema=False,
-        store_decimal_as_integer=True,
-        write_time_adjusted_to_utc=True,
-        write_page_checksum=True,
-    )
-    return writer
+    return _Sink(sink, first, options)
+
+
+class _Sink:
+    """Row groups are bounded in bytes, too: of a wide table a reader holds most of one in pages."""
+
+    def __init__(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> None:
+        compression = library_compression("parquet", options.file_compression)
+        open_writer: Any = pq.ParquetWriter
+        row_bytes = first.nbytes / max(first.num_rows, 1)
+        self._stream = sink
+        self._writer = open_writer(
+            sink,
+            first.schema,
+            compression=compression,
+            compression_level=options.zstd_level if compression == "zstd" else None,
+            use_dictionary=_dictionary_columns(first),
+            use_deprecated_int96_timestamps=_has_nanoseconds(first.schema),
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_time_adjusted_to_utc=True,
+            write_page_checksum=True,
+            write_batch_size=_PAGE_SIZE.fitting(row_bytes),
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        """Write more rows, in row groups of their own."""
+        row_bytes = rows.nbytes / max(rows.num_rows, 1)
+        self._writer.write_table(rows, row_group_size=_GROUP_SIZE.fitting(row_bytes))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the row groups."""
+        return int(self._stream.tell())
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()
+
+    def abort(self) -> None:
+        """The library closes its writers, if only when they are forgotten."""
+        with contextlib.suppress(pa.ArrowException, OSError):
+            self._writer.close()
 
 
 def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
-    with contextlib.closing(open_sink(sink, table, options)) as writer:
-        writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
+    with contextlib.closing(_Sink(sink, table, options)) as writer:
+        writer.write(table)
 
 
 def _dictionary_columns(table: pa.Table) -> list[str]:

@@ -39,14 +39,23 @@ class FilePart:
 
 
 class RowSink(Protocol):
-    """A data file that is being written in parts."""
+    """A data file that is being written in parts; to be closed, or aborted, in the end."""
 
-    def write_table(self, table: pa.Table, row_group_size: int | None = None) -> None:
-        """Write more rows, in groups of at most so many."""
+    def write(self, rows: pa.Table) -> None:
+        """Write more rows."""
+        ...
+
+    @property
+    def size(self) -> int | None:
+        """Bytes that the rows have become so far; None if that is only known in the end."""
         ...
 
     def close(self) -> None:
-        """Write what stands behind the rows; the stream stays open."""
+        """Write what is left; the stream stays open."""
+        ...
+
+    def abort(self) -> None:
+        """Give up a file that nobody will read, while its stream is still open; never raises."""
         ...
 
 

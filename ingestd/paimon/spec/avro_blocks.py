@@ -9,12 +9,13 @@ Specification: Manifest; Data files.
 import bz2
 import hashlib
 import io
+import itertools
 import lzma
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any, Protocol
 
 import fastavro
 import pyarrow as pa
@@ -45,12 +46,28 @@ BROKEN = (
 """What broken bytes make the decoders raise; fastavro has no error of its own."""
 
 
+class ByteSink(Protocol):
+    """What bytes are written to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AvroBlocks:
     """A container file: its schema as JSON text and its blocks (records, their bytes)."""
 
     schema: str
     blocks: tuple[tuple[int, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlocks:
+    """A container file that is being read: `blocks` are decompressed one by one."""
+
+    schema: str
+    blocks: Iterator[tuple[int, bytes]]
 
 
 def encode_blocks(
@@ -60,51 +77,105 @@ def encode_blocks(
 
     `codec` is a name of `ENCODERS`; `level` is that of zstandard.
     """
-    packed = [(count, ENCODERS[codec](payload, level)) for count, payload in blocks]
-    content = b"".join(block for _, block in packed)
-    sync = hashlib.md5(content, usedforsecurity=False).digest()
+    packed = BlockWriter(schema, io.BytesIO(), codec, level)
+    for count, payload in blocks:
+        packed.add(count, payload)
     out = io.BytesIO()
-    meta = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
-    meta[_CHECKSUM] = _checksum(meta, packed)
-    header = {"magic": _MAGIC, "meta": meta, "sync": sync}
-    fastavro.schemaless_writer(out, _HEADER_SCHEMA, header)
-    for count, block in packed:
-        out.write(encode_long(count) + encode_long(len(block)) + block + sync)
+    packed.write_to(out)
     return out.getvalue()
+
+
+class BlockWriter:
+    """Blocks that come one by one; they wait in `spool`, since the header has their checksum."""
+
+    def __init__(self, schema: str, spool: IO[bytes], codec: str, level: int) -> None:
+        self._meta = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
+        self._spool = spool
+        self._pack = ENCODERS[codec]
+        self._level = level
+        self._checksum = _header_checksum(self._meta)
+        self._digest = hashlib.md5(usedforsecurity=False)
+        self._ends: list[int] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes of the blocks so far."""
+        return self._ends[-1] + _SYNC_SIZE * len(self._ends) if self._ends else 0
+
+    def add(self, count: int, payload: bytes) -> None:
+        """One more block of so many records, given as their encoded bytes."""
+        block = self._pack(payload, self._level)
+        self._checksum = _checksum(self._checksum, count, block)
+        self._digest.update(block)
+        self._spool.write(encode_long(count) + encode_long(len(block)) + block)
+        self._ends.append(self._spool.tell())
+
+    def write_to(self, out: ByteSink) -> None:
+        """The whole file."""
+        meta = {**self._meta, _CHECKSUM: b"%08x" % self._checksum}
+        sync, header = self._digest.digest(), io.BytesIO()
+        fastavro.schemaless_writer(
+            header, _HEADER_SCHEMA, {"magic": _MAGIC, "meta": meta, "sync": sync}
+        )
+        out.write(header.getvalue())
+        self._spool.seek(0)
+        for start, end in itertools.pairwise([0, *self._ends]):
+            out.write(self._spool.read(end - start) + sync)
 
 
 def decode_blocks(data: bytes) -> AvroBlocks:
     """The blocks of a container file, decompressed; one of `BROKEN` if it is none."""
-    if data[:4] != _MAGIC:
+    opened = open_blocks(io.BytesIO(data), len(data))
+    return AvroBlocks(opened.schema, tuple(opened.blocks))
+
+
+def open_blocks(stream: IO[bytes], end: int) -> OpenBlocks:
+    """A container file of `end` bytes whose blocks are read as they are asked for.
+
+    One of `BROKEN` if it is none, perhaps only behind the last block.
+    """
+    head = stream.read(len(_MAGIC))
+    if head != _MAGIC:
         raise ValueError("it does not begin with the Avro magic")
-    stream = io.BytesIO(data)
+    stream.seek(0)
     header: Any = fastavro.schemaless_reader(stream, _HEADER_SCHEMA, None)
     codec = header["meta"].get("avro.codec", b"null").decode()
     if codec not in _DECODERS:
         raise ValueError(f"codec '{codec}' is not one of {', '.join(_DECODERS)}")
     schema = header["meta"]["avro.schema"].decode()
-    packed = tuple(_blocks(stream, len(data), header["sync"]))
-    promised = header["meta"].get(_CHECKSUM)
-    if promised is not None and promised != _checksum(header["meta"], packed):
-        raise ValueError("its checksum is wrong")
-    return AvroBlocks(schema, tuple((n, _DECODERS[codec](block)) for n, block in packed))
+    return OpenBlocks(schema, _blocks(stream, end, header, _DECODERS[codec]))
 
 
-def _checksum(meta: Mapping[str, bytes], packed: Sequence[tuple[int, bytes]]) -> bytes:
-    """Of the header and of the blocks as they are stored: few codecs notice other bytes."""
-    found = zlib.crc32(meta["avro.codec"] + b"\n" + meta["avro.schema"])
-    for count, block in packed:
-        found = zlib.crc32(block, zlib.crc32(encode_long(count), found))
-    return b"%08x" % found
+def _header_checksum(meta: Mapping[str, bytes]) -> int:
+    return zlib.crc32(meta["avro.codec"] + b"\n" + meta["avro.schema"])
 
 
-def _blocks(stream: io.BytesIO, end: int, marker: bytes) -> Iterator[tuple[int, bytes]]:
+def _checksum(found: int, count: int, block: bytes) -> int:
+    """With one more block, as it is stored: few codecs notice other bytes."""
+    return zlib.crc32(block, zlib.crc32(encode_long(count), found))
+
+
+def _blocks(
+    stream: IO[bytes],
+    end: int,
+    header: Mapping[str, Any],
+    unpack: Callable[[bytes], bytes],
+) -> Iterator[tuple[int, bytes]]:
+    meta: Mapping[str, bytes] = header["meta"]
+    promised = meta.get(_CHECKSUM)
+    found = 0 if promised is None else _header_checksum(meta)
     while stream.tell() < end:
         count, size = _decode_long(stream), _decode_long(stream)
+        if count < 0 or not 0 <= size <= end:
+            raise ValueError("a block has no such size")
         block, sync = stream.read(size), stream.read(_SYNC_SIZE)
-        if count < 0 or size < 0 or sync != marker:
+        if sync != header["sync"]:
             raise ValueError("a block does not end at its sync marker")
-        yield count, block
+        if promised is not None:
+            found = _checksum(found, count, block)
+        yield count, unpack(block)
+    if promised is not None and promised != b"%08x" % found:
+        raise ValueError("its checksum is wrong")
 
 
 def parse_block_schema(document: Json) -> Json:
@@ -207,6 +278,6 @@ def encode_long(number: int) -> bytes:
     return bytes(out)
 
 
-def _decode_long(stream: io.BytesIO) -> int:
+def _decode_long(stream: IO[bytes]) -> int:
     number: Any = fastavro.schemaless_reader(stream, "long", None)
     return int(number)

@@ -99,6 +99,18 @@ class CoreOptions:
         return self.stats_modes[column]
 
     @property
+    def dynamic_bucket_assigners(self) -> int:
+        """How many assigners give the new keys of a partition their dynamic buckets.
+
+        That is also how many buckets a partition begins with, if it gets enough keys; so there
+        are no more assigners than there may be buckets.
+        """
+        asked = (self.dynamic_bucket_initial_buckets, self.dynamic_bucket_assigner_parallelism)
+        wanted = min((one for one in asked if one), default=1)
+        most = self.dynamic_bucket_max_buckets
+        return min(wanted, most) if most > 0 else wanted
+
+    @property
     def file_extension(self) -> str:
         """What stands behind the first dot of a data file's name."""
         if self.file_suffix_include_compression:

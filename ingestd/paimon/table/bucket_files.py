@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from ingestd.crash_points import Point, reach
 from ingestd.paimon.format.base import format_of, load_format
 from ingestd.paimon.merge.merged_rows import retractions
 from ingestd.paimon.spec.arrow import column_values
@@ -89,6 +90,7 @@ class BucketFiles:
         file_rows = pa.Table.from_arrays(columns, schema=columns_schema(fields))
         path = self._path(name)
         size = load_format(format_of(name)).write_file(table.io, path, file_rows, self.options)
+        reach(Point.DATA_WRITTEN if self.indexed else Point.CHANGELOG_WRITTEN)
         meta = self._meta(rows, name, size)
         if self.indexed:
             meta = with_file_index(table, path, rows, meta)

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, FencedError, IngestdError
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from ingestd.paimon.table.commit_attempt import (
@@ -131,8 +132,10 @@ class _Landing:
                 return False
             attempt = self._prepare()
             self.attempts += 1
+            reach(Point.SNAPSHOT_READY)
             entries = self._delta.entries if self._delta else ()
             if publish(self._table, attempt.snapshot, entries):
+                reach(Point.SNAPSHOT_PUBLISHED)
                 if self._table.snapshot_commit is None:
                     write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
                 self.current = attempt.state
@@ -149,13 +152,14 @@ class _Landing:
         schema_id = latest_schema_id(self._table.io, self._table.paths, known)
         if schema_id != self._table.schema.id:
             check_bucket_option(self._table, self._table.schemas(schema_id))
-        if self._change.kind == CommitKind.COMPACT:
+        if self._change.kind == CommitKind.COMPACT or self._change.rewrites is not None:
             check_deletion_vectors(self._table, self._planned, self.current, self._change)
-        elif self._change.kind != CommitKind.OVERWRITE:
+        if self._change.relies_on_hash_index:
             partitions = self._change.partitions
             check_hash_index(self._table, self._planned, self.current, partitions)
         if self._change.kind == CommitKind.APPEND:
             check_key_places(self._table, self._planned, self.current)
+        reach(Point.CONFLICTS_CHECKED)
         delta = self._delta_on_current()
         return prepare(self._table, self._change, delta, self.current, self._origin, schema_id)
 

@@ -6,6 +6,7 @@ Specification: Snapshot, Manifest. Nothing here is visible to readers yet.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
@@ -13,7 +14,7 @@ from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.commit_changes import SnapshotChange
 from ingestd.paimon.table.commit_message import ManifestCommittable
 from ingestd.paimon.table.conflict import check_files, was_rescaled
-from ingestd.paimon.table.conflict_compact import check_beside
+from ingestd.paimon.table.conflict_compact import check_beside, check_rewrites
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.index_entries import IndexEntries, index_key, split_index_entries
 from ingestd.paimon.table.manifest_merge import merge_manifests
@@ -99,6 +100,7 @@ def checked_entries(
         return change.entries
     if change.kind == CommitKind.OVERWRITE:
         live = live_entries(table, state.manifests, partition_filter=change.replaced)
+        check_rewrites(table, live, change)
         entries = (*(replace(entry, kind=FileKind.DELETE) for entry in live), *change.entries)
         check_files(table, live, entries, same_buckets=False)
         return entries
@@ -114,10 +116,12 @@ def write_delta(
     """Write the delta manifests and, if there are changelog files, theirs."""
     manifests = write_manifests(table, entries)
     name, size = write_manifest_list(table, manifests)
+    reach(Point.DELTA_WRITTEN)
     if not changelog:
         return Delta(entries, manifests, name, size)
     changelog_manifests = write_manifests(table, changelog)
     changelog_name, changelog_size = write_manifest_list(table, changelog_manifests)
+    reach(Point.CHANGELOG_LISTED)
     return Delta(
         entries=entries,
         manifests=manifests,
@@ -141,6 +145,7 @@ def prepare(
     """Write the base manifest list and the index manifest; the snapshot on top of `state`."""
     merged = merge_manifests(table, state.manifests)
     list_name, list_size = write_manifest_list(table, merged.manifests)
+    reach(Point.BASE_WRITTEN)
     written = [*(meta.file_name for meta in merged.written), list_name]
     index_entries, repeated = _index_after(table, change, state)
     index_manifest = state.snapshot.index_manifest if state.snapshot else None
@@ -149,6 +154,7 @@ def prepare(
         if index_entries or repeated:
             index_manifest = write_index_manifest(table, index_entries, repeated)
             written.append(index_manifest)
+            reach(Point.INDEX_MANIFEST_WRITTEN)
             path = table.paths.manifest(index_manifest)
             index_entries = index_entries.written(table.io, path)
     base = _Base(list_name, list_size, index_manifest, schema_id)

@@ -14,7 +14,7 @@ from ingestd.paimon.spec.index_manifest import (
     HASH_INDEX,
     IndexManifestEntry,
 )
-from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.manifest import FileIdentifier, FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.scan import PartitionFilter
@@ -24,7 +24,8 @@ from ingestd.paimon.table.scan import PartitionFilter
 class SnapshotChange:
     """The content of one snapshot to be made; of an OVERWRITE only what it adds.
 
-    `replaced` says which partitions an OVERWRITE empties (None: all), `statistics` which file an
+    `replaced` says which partitions an OVERWRITE empties (None: all), `rewrites` which files must
+    be all that goes then (None: whatever is there), `statistics` which file an
     ANALYZE names, `gone_index` which index files a COMPACT takes away, and `beside` what other
     files above level 0 it relies on, by partition and bucket.
     """
@@ -34,6 +35,7 @@ class SnapshotChange:
     changelog: tuple[ManifestEntry, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
     replaced: PartitionFilter | None = None
+    rewrites: frozenset[FileIdentifier] | None = None
     statistics: str | None = None
     gone_index: frozenset[str] = frozenset()
     beside: Mapping[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
@@ -44,6 +46,13 @@ class SnapshotChange:
         speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
         files = self.entries or self.changelog or self.index or self.gone_index
         return not (files or speaks_for_itself)
+
+    @property
+    def relies_on_hash_index(self) -> bool:
+        """Whether it was made by the hash index of its partitions as it was."""
+        if self.kind == CommitKind.COMPACT:
+            return any(entry.index_type == HASH_INDEX for entry in self.index)
+        return self.kind != CommitKind.OVERWRITE
 
     @property
     def partitions(self) -> frozenset[bytes]:
@@ -82,7 +91,8 @@ def _appends(message: CommitMessage) -> bool:
 
 
 def _compacts(message: CommitMessage) -> bool:
-    return bool(message.compact_before or message.compact_after or message.compact_changelog)
+    files = message.compact_before or message.compact_after or message.compact_changelog
+    return bool(files or message.gone_index_files)
 
 
 def _compact(messages: Sequence[CommitMessage]) -> SnapshotChange:
@@ -117,7 +127,8 @@ def _overwrite(committable: ManifestCommittable) -> SnapshotChange:
     added = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.new_files))
     changelog = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.changelog_files))
     index = tuple(e for m in messages for e in m.new_index_files)
-    return SnapshotChange(CommitKind.OVERWRITE, added, changelog, index, committable.replaced)
+    going = (committable.replaced, committable.rewrites)
+    return SnapshotChange(CommitKind.OVERWRITE, added, changelog, index, *going)
 
 
 def _entries(

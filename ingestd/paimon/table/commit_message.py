@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import FileIdentifier
 from ingestd.paimon.table.scan import PartitionFilter
 
 
@@ -55,8 +56,9 @@ class ManifestCommittable:
 
     `identifier` grows with every commit of a user. `overwrite` empties the partitions that
     `replaced` names (None: the whole table) before the new files, in the same OVERWRITE
-    snapshot. `statistics` names a statistics file; an ANALYZE snapshot with nothing else points
-    to it. `properties` go into the snapshot as they are.
+    snapshot; with `rewrites` only if these are the files that go. `statistics` names a
+    statistics file; an ANALYZE snapshot with nothing else points to it. `properties` go into the
+    snapshot as they are.
     """
 
     identifier: int
@@ -65,4 +67,5 @@ class ManifestCommittable:
     properties: Mapping[str, str] = field(default_factory=dict)
     overwrite: bool = False
     replaced: PartitionFilter | None = None
+    rewrites: frozenset[FileIdentifier] | None = None
     statistics: str | None = None

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
@@ -114,12 +115,15 @@ def compact_table(
     buckets = _live_buckets(table, state, partition_filter)
     plans = list(_plans(table, buckets, now_ms, full=full))
     chosen = plans if most_bytes is None else first_plans(plans, most_bytes)
+    reach(Point.COMPACTION_PLANNED)
     made = _made(chosen)
+    reach(Point.COMPACTION_WRITTEN)
     if not made:
         standing = _standing(table, state, buckets, ())
         return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, standing)
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     snapshot, lost = _commit(table, _unheard_of(state, user), made, user, now_ms)
+    reach(Point.COMPACTION_LANDED)
     landed = [one for one in made if not any(one is other for other in lost)]
     reports = tuple(_report(one, lost=not any(one is other for other in landed)) for one in made)
     status: CompactStatus = "lost" if snapshot is None else "compacted"

@@ -14,7 +14,7 @@ from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexMani
 from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.table.commit_message import CommitMessage
 from ingestd.paimon.table.compact_bucket import CompactBucket
-from ingestd.paimon.table.compact_input import BucketInput, Source
+from ingestd.paimon.table.compact_input import batch_size
 from ingestd.paimon.table.compact_tree import small_file_size
 from ingestd.paimon.table.compact_write import RollingWriter
 from ingestd.paimon.table.data_files import DataFileReader
@@ -37,13 +37,11 @@ class AppendPlan:
         bucket, table = self.bucket, self.bucket.table
         vectors = DeletionVectors.of(table, bucket.index)
         reader = DataFileReader(table, vectors)
-        given = BucketInput(reader, bucket.partition, bucket.bucket, ())
-        rows = given.batch_rows([Source(0, (one,), table.schema.fields) for one in self.inputs])
         writer = RollingWriter(bucket.place(0), self.inputs[0].min_sequence_number)
         try:
             for file in self.inputs:
                 place = (bucket.partition, bucket.bucket)
-                for _, part in reader.batches(*place, file, table.schema.fields, rows):
+                for _, part in reader.batches(*place, file, table.schema.fields, batch_size(1)):
                     writer.add(part)
             files = tuple(writer.close())
             index, gone = _index_without(bucket, vectors, {one.file_name for one in self.inputs})

@@ -5,13 +5,13 @@ ends: whatever is up to there has been read, of every run. So memory holds a bat
 however long the runs are. Specification: Compaction, Read path.
 """
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -25,10 +25,12 @@ POSITION = "_POSITION"
 """A column with the position of each row in its file."""
 
 _MEMORY = 16 << 20
-"""Bytes that the batches of all runs take together, as far as that can be told."""
-_LEAST_ROWS = 64
-_MOST_ROWS = 131_072
-_SAMPLE_ROWS = 512
+"""Bytes that the batches of all runs take together."""
+
+
+def batch_size(count: int) -> BatchSize:
+    """What a batch may take where `count` files are read side by side."""
+    return BatchSize(_MEMORY // max(count, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class BucketInput:
 
         Rows of a source are ordered by key; they have the fields of the source and `LEVEL`.
         """
-        rows = self.batch_rows(sources)
-        cursors = [_Cursor(self, source, rows) for source in sources]
+        size = batch_size(len(sources))
+        cursors = [_Cursor(self, source, size) for source in sources]
         while True:
             for cursor in cursors:
                 cursor.fill()
@@ -72,46 +74,25 @@ class BucketInput:
             if not block:
                 return
             yield block
-
-    def batch_rows(self, sources: Sequence[Source]) -> int:
-        """How many rows of each of the sources may be in memory at a time.
-
-        A file does not tell how large its rows are in memory, so the first rows of each source
-        are looked at.
-        """
-        widest = max((self._row_bytes(source) for source in sources), default=1)
-        return min(max(_MEMORY // (max(len(sources), 1) * widest), _LEAST_ROWS), _MOST_ROWS)
-
-    def _row_bytes(self, source: Source) -> int:
-        if sum(file.row_count for file in source.files) <= _SAMPLE_ROWS:
-            # They are read at once, whatever the answer.
-            return 1
-        place = (self.partition, self.bucket, source.files[0], source.fields, _SAMPLE_ROWS)
-        with contextlib.closing(self.reader.batches(*place)) as batches:
-            _, rows = next(batches, (None, None))
-        if rows is None or not rows.num_rows:
-            return 1
-        return max(rows.nbytes // rows.num_rows, 1)
+            # Not in memory while more is read.
+            del block
 
 
 class _Cursor:
     """How far a source has been read; its rows that were read and not taken yet."""
 
-    def __init__(self, given: BucketInput, source: Source, rows: int) -> None:
+    def __init__(self, given: BucketInput, source: Source, size: BatchSize) -> None:
         self._given = given
+        self.is_last = False
         self._rows: pa.Table | None = None
-        self._batches = self._read(source, rows)
-        self._next = next(self._batches, None)
+        self._batches = self._read(source, size)
 
     def fill(self) -> None:
-        """Have rows, unless there are no more."""
-        if self._rows is None and self._next is not None:
-            self._rows, self._next = self._next, next(self._batches, None)
-
-    @property
-    def is_last(self) -> bool:
-        """Whether there is nothing behind the rows at hand."""
-        return self._next is None
+        """Have rows, unless there are no more; `is_last` if none are known to be behind them."""
+        if self._rows is None:
+            # Also where the last rows were promised to be: only the end says that they are.
+            self._rows = next(self._batches, None)
+            self.is_last |= self._rows is None
 
     @property
     def last_key(self) -> Key:
@@ -144,10 +125,10 @@ class _Cursor:
             for name in self._given.key_names
         )
 
-    def _read(self, source: Source, rows: int) -> Iterator[pa.Table]:
+    def _read(self, source: Source, size: BatchSize) -> Iterator[pa.Table]:
         given = self._given
         for number, file in enumerate(source.files):
-            batches = given.reader.batches(given.partition, given.bucket, file, source.fields, rows)
+            batches = given.reader.batches(given.partition, given.bucket, file, source.fields, size)
             for positions, batch in batches:
                 if not batch.num_rows:
                     continue
@@ -157,4 +138,8 @@ class _Cursor:
                 if given.places:
                     batch = batch.append_column(FILE, pa.array(np.full(count, number, np.int32)))
                     batch = batch.append_column(POSITION, pa.array(positions))
+                ends = number + 1 == len(source.files) and int(positions[-1]) + 1 == file.row_count
+                self.is_last = ends
                 yield batch.combine_chunks()
+                # Not in memory while the next one is read.
+                del batch

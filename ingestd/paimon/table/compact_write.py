@@ -1,7 +1,7 @@
 """Merged rows given piece by piece become data or changelog files of one bucket and level.
 
-Files roll at `target-file-size`. What is in memory is a row group, whatever the size of a file;
-files of formats that cannot be written in parts are held as a whole. Specification: Data files.
+Files roll at `target-file-size`. What is in memory is a row group or stripe, whatever the size of a
+file. Specification: Data files.
 """
 
 import sys
@@ -9,8 +9,8 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from ingestd.paimon.format.base import StreamFormat, load_format
-from ingestd.paimon.format.row_groups import RowSink
+from ingestd.crash_points import Point, reach
+from ingestd.paimon.format.base import load_format
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import KEY_PREFIX
 from ingestd.paimon.table.compact_figures import FileFigures, FilePlace
@@ -87,21 +87,28 @@ class RollingWriter:
         if self._row_bytes is None and rows.nbytes <= self._target:
             return rows.num_rows
         if self._row_bytes is None:
-            options = self._place.options
-            sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
-            size = load_format(options.file_format).encoded_size(sample, options)
-            self._row_bytes = max(size / sample.num_rows, 1e-3)
+            self._row_bytes = self._sampled(rows)
         whole = max(int(self._target / self._row_bytes), 1)
         left = self._target - (0 if self._open is None else self._open.size)
         return max(int(left / self._row_bytes), whole // _LEAST_SHARE, 1)
+
+    def _sampled(self, rows: pa.Table) -> float:
+        """Bytes that one of the rows takes in a file."""
+        options = self._place.options
+        sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
+        size = load_format(options.file_format).encoded_size(sample, options)
+        return max(size / sample.num_rows, 1e-3)
 
     def _write(self, rows: pa.Table) -> None:
         if self._open is None:
             self._open = _OpenFile(self._place, next(self._names), self._next_sequence, rows)
         self._open.write(rows, self._row_bytes)
         self._next_sequence += rows.num_rows
-        if self._open.is_streamed:
+        if self._open.is_exact:
             self._row_bytes = max(self._open.size / self._open.rows, 1e-3)
+        elif self._row_bytes is None and self._open.size >= self._target * _FULL:
+            self._row_bytes = self._sampled(rows)
+            self._open.size = int(self._row_bytes * self._open.rows)
         if self._open.size >= self._target * _FULL:
             self._finish()
 
@@ -116,50 +123,46 @@ class RollingWriter:
 class _OpenFile:
     """One file that is being written, and what the manifest will say of it."""
 
-    _sink: RowSink | None
-
     def __init__(self, place: FilePlace, name: str, first_sequence: int, first: pa.Table) -> None:
         self.rows = 0
         self.size = 0
         self._place = place
         self._name = name
         self._figures = FileFigures(place, first_sequence)
-        self._whole: list[pa.Table] = []
-        self._sink = None
         self._stack = ExitStack()
         options, io = place.options, place.table.io
-        module = load_format(options.file_format)
-        if isinstance(module, StreamFormat):
-            self._stream = self._stack.enter_context(io.open_output(place.path(name)))
-            self._sink = module.open_sink(self._stream, _file_rows(place.table, first), options)
+        self._stream = self._stack.enter_context(io.open_output(place.path(name)))
+        try:
+            head, module = _file_rows(place.table, first), load_format(options.file_format)
+            self._sink = module.open_sink(self._stream, head, options)
+        except BaseException:
+            self._forget()
+            raise
 
     @property
-    def is_streamed(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether `size` is that of the file so far, not an estimate."""
-        return self._sink is not None
+        return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:
-        """Take more rows; `row_bytes` is what a row of such files took before."""
+        """Take more rows, each of about `row_bytes` in a file (None: nobody knows)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
-        if self._sink is None:
-            self._whole.append(rows)
-            self.size += rows.nbytes if row_bytes is None else int(row_bytes * rows.num_rows)
-            return
-        self._sink.write_table(_file_rows(self._place.table, rows), rows.num_rows)
-        self.size = int(self._stream.tell())
+        self._sink.write(_file_rows(self._place.table, rows))
+        exact = self._sink.size
+        if exact is None:
+            exact = self.size + (
+                rows.nbytes if row_bytes is None else int(row_bytes * rows.num_rows)
+            )
+        self.size = exact
 
     def close(self) -> DataFileMeta:
         place = self._place
         path = place.path(self._name)
-        if self._sink is None:
-            options, rows = place.options, _file_rows(place.table, pa.concat_tables(self._whole))
-            module = load_format(options.file_format)
-            self.size = module.write_file(place.table.io, path, rows, options)
-        else:
-            self._sink.close()
-            self.size = int(self._stream.tell())
+        self._sink.close()
+        self.size = int(self._stream.tell())
         self._stack.close()
+        reach(Point.CHANGELOG_WRITTEN if place.changelog else Point.DATA_WRITTEN)
         meta = self._figures.meta(self._name, self.size)
         if place.changelog or self._figures.indexed is None:
             return meta
@@ -167,6 +170,10 @@ class _OpenFile:
 
     def abort(self) -> None:
         """The stream is told of an error, so that nothing remains of its file."""
+        self._sink.abort()
+        self._forget()
+
+    def _forget(self) -> None:
         self._stack.__exit__(*sys.exc_info())
         self._place.table.io.delete_quietly(self._place.path(self._name))
 

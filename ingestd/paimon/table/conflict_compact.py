@@ -37,13 +37,29 @@ def check_beside(
             )
 
 
+def check_rewrites(
+    table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
+) -> None:
+    """Refuse an overwrite that was made of the rows it replaces if there are others by now."""
+    if change.rewrites is None:
+        return
+    found = {entry.identifier for entry in live}
+    if found != change.rewrites:
+        raise CommitConflictError(
+            f"table {table.name}: another commit has changed {len(found ^ change.rewrites)} files "
+            "of what was rewritten; nothing was changed by this commit: stop writing to it, and "
+            "call again"
+        )
+
+
 def check_deletion_vectors(
     table: FileStoreTable, planned: TableState, current: TableState, change: SnapshotChange
 ) -> None:
-    """Refuse a compaction if deletion vectors of its buckets have changed meanwhile."""
+    """Refuse what replaces files if deletion vectors of its buckets have changed meanwhile."""
     if planned.index_entries is current.index_entries:
         return
     places = {(entry.partition, entry.bucket) for entry in change.entries}
+    places |= {(partition, bucket) for partition, bucket, *_ in change.rewrites or ()}
     before, after = _vector_files(planned, places), _vector_files(current, places)
     if before != after:
         raise CommitConflictError(

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.format.base import read_batches, read_wanted
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.row_groups import FilePart, GroupFilter
 from ingestd.paimon.spec.arrow import Array, Column, column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
@@ -115,8 +116,9 @@ class DataFileReader:
         names = self._stored_names(file, fields)
         path = live_path(table, partition, bucket, file)
         # A file without any of the columns still has to tell its number of rows.
+        least = [VALUE_KIND] if table.schema.primary_keys else None
         wanted = group_filter(table, table.schemas(file.schema_id), self.wanted)
-        part = _part(table, path, names or None, wanted)
+        part = _part(table, path, names or least, wanted)
         _check_count(path, part.row_count, file)
         check_columns(path, part.rows, file, names)
         if part.rows.num_rows == file.row_count:
@@ -135,9 +137,9 @@ class DataFileReader:
         bucket: int,
         file: DataFileMeta,
         fields: Sequence[DataField],
-        rows: int,
+        size: BatchSize,
     ) -> Generator[tuple[Positions, pa.Table]]:
-        """Like `read`, in parts made of at most `rows` of the file's rows, with their positions.
+        """Like `read`, in parts of such a size, with the positions of their rows in the file.
 
         A part may be empty. Parts of the file are not left out, whatever is wanted.
         """
@@ -146,7 +148,7 @@ class DataFileReader:
         kept = self._kept(partition, bucket, file)
         start = 0
         try:
-            for part in read_batches(self.table.io, path, names or None, rows):
+            for part in read_batches(self.table.io, path, names or None, size):
                 at = np.arange(start, start + part.num_rows)
                 start += part.num_rows
                 if kept is not None and start <= file.row_count:
@@ -155,6 +157,8 @@ class DataFileReader:
                 with _evolving(path, same=file.schema_id == self.table.schema.id):
                     declared = self._as_declared(part, partition, file, fields)
                 yield at, declared
+                # Not in memory while the next one is read.
+                del part, declared
         except FileNotFoundError as error:
             raise _missing(path) from error
         _check_count(path, start, file)

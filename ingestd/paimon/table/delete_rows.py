@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import CommitUnknownError, IngestdError, UnsupportedError
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -30,7 +31,7 @@ from ingestd.paimon.table.table_state import load_state
 Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
 """Marks the rows of a part that are to go; it gets the columns that were asked for."""
 
-_BATCH_ROWS = 8_192
+_BATCH_SIZE = BatchSize(8 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _count(
     reader: DataFileReader, entry: ManifestEntry, doomed: Doomed, columns: Sequence[str]
 ) -> int:
     fields = reader.table.schema.select(columns)
-    parts = reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_ROWS)
+    parts = reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_SIZE)
     return sum(int(np.count_nonzero(doomed(part))) for _, part in parts)
 
 
@@ -116,7 +117,7 @@ def _rewritten(
         bucket = CompactBucket(table, *place, entry.total_buckets, (entry.file,))
         writer = RollingWriter(bucket.place(0), entry.file.min_sequence_number)
         try:
-            for _, part in reader.batches(*place, entry.file, table.schema.fields, _BATCH_ROWS):
+            for _, part in reader.batches(*place, entry.file, table.schema.fields, _BATCH_SIZE):
                 writer.add(part.filter(pa.array(~doomed(part))))
             return replace(gone, compact_after=tuple(writer.close()))
         except BaseException:

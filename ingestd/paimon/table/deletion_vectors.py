@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.deletion_vector import Positions, decode_dv_index, encode_dv_index
@@ -121,4 +122,5 @@ def write_deletion_vectors(
         dv_ranges=ranges,
     )
     table.io.write_new(dv_index_path(table, entry), data)
+    reach(Point.VECTORS_WRITTEN)
     return entry

@@ -61,10 +61,11 @@ def evolve(
     """
     sources = file_columns(file_fields, fields)
     schema = columns_schema(tuple(fields))
+    present = set(rows.column_names)
     columns = []
     for field, arrow_field in zip(fields, schema, strict=True):
         source = sources.get(field.name)
-        if source is None or source.name not in rows.column_names:
+        if source is None or source.name not in present:
             columns.append(pa.nulls(rows.num_rows, arrow_field.type))
         else:
             column = rows.column(source.name)

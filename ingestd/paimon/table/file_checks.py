@@ -21,13 +21,14 @@ from ingestd.paimon.spec.schema import TableSchema
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
     """FormatError if the file lacks columns that its schema has and that were asked for, or has
     row kinds that there are not."""
-    missing = [name for name in names if name not in rows.column_names]
+    present = set(rows.column_names)
+    missing = [name for name in names if name not in present]
     if missing and file.write_cols is None:
         raise FormatError(
             f"data file {path} has no column {', '.join(missing)}, which its schema "
             f"{file.schema_id} has"
         )
-    if VALUE_KIND in rows.column_names:
+    if VALUE_KIND in present:
         _check_kinds(path, rows.column(VALUE_KIND))
 
 
@@ -44,8 +45,9 @@ def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSche
     counts = file.value_stats.null_counts
     if len(counts) != len(names):
         return
+    present = set(rows.column_names)
     for name, promised in zip(names, counts, strict=True):
-        if promised is None or name not in rows.column_names:
+        if promised is None or name not in present:
             continue
         column = rows.column(name)
         if not pa.types.is_nested(column.type) and column.null_count != promised:

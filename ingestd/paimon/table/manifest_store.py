@@ -6,6 +6,7 @@ Specification: Manifest. All of these files are immutable and named by a UUID.
 import uuid
 from collections.abc import Iterator, Sequence
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.index_manifest import (
@@ -143,6 +144,7 @@ def _write_manifest(
 ) -> ManifestFileMeta:
     name = f"manifest-{uuid.uuid4()}-0"
     table.io.write_new(table.paths.manifest(name), data)
+    reach(Point.MANIFEST_WRITTEN)
     deleted = sum(1 for entry in entries if entry.kind == FileKind.DELETE)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]

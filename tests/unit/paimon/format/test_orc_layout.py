@@ -53,3 +53,13 @@ def test_only_columns_that_are_asked_for_are_looked_at() -> None:
 def test_what_is_no_footer_is_refused(cut: int) -> None:
     with pytest.raises((ValueError, IndexError, KeyError, OSError)):
         list(_layout(_file()[:-cut]).scale_streams(None))
+
+
+def test_rows_are_as_wide_as_their_cells_and_texts() -> None:
+    sink, write_table = pa.BufferOutputStream(), cast("Any", orc.write_table)
+    texts = pa.array([b"x" * 1000, b"x" * 3000, None, None], pa.binary())
+    write_table(pa.table({"n": range(4), "b": texts, "t": ["abc"] * 4}), sink)
+    layout = _layout(sink.getvalue().to_pybytes())
+    assert layout.row_bytes(None) == 3 * 8 + 1000 + 3
+    assert layout.row_bytes(["n"]) == 8
+    assert layout.row_bytes(["t"]) == 8 + 3

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.parquet import (
     encoded_size,
     open_sink,
@@ -145,7 +146,7 @@ def test_files_are_written_in_parts_and_read_in_batches() -> None:
     with io.open_output(PATH) as stream:
         sink = open_sink(stream, rows.slice(0, 1), table.options)
         for start in range(rows.num_rows):
-            sink.write_table(rows.slice(start, 1))
+            sink.write(rows.slice(start, 1))
         sink.close()
     file = pq.ParquetFile(bytes_io.BytesIO(io.read_bytes(PATH)))
     assert file.metadata.num_row_groups == rows.num_rows
@@ -153,7 +154,7 @@ def test_files_are_written_in_parts_and_read_in_batches() -> None:
     # Timestamps in INT96 are of one unit in a row group only, and NaN is no equal of itself.
     wide = [field.name for field in whole.schema if str(field.type).startswith("timestamp")]
     for size in (1, 2, 100):
-        batches = list(read_batches(io, PATH, None, size))
+        batches = list(read_batches(io, PATH, None, BatchSize(1 << 20, size)))
         assert all(batch.column_names == whole.column_names for batch in batches)
         found = pa.concat_tables([batch.drop(wide) for batch in batches])
         assert found.drop(["float"]).equals(whole.drop([*wide, "float"]))

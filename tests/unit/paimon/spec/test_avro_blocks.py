@@ -15,6 +15,7 @@ from ingestd.paimon.spec.avro_blocks import (
     decode_records,
     encode_blocks,
     encode_records,
+    open_blocks,
     parse_block_schema,
 )
 
@@ -87,3 +88,21 @@ def test_a_block_with_other_records_than_announced_is_broken() -> None:
     for count in (99, 101, -1):
         with pytest.raises(BROKEN):
             decode_records(SCHEMA, count, encode_records(SCHEMA, ROWS))
+
+
+def test_blocks_are_read_as_they_are_asked_for() -> None:
+    blocks = [(1, encode_records(SCHEMA, [row])) for row in ROWS]
+    data = encode_blocks(TEXT, blocks)
+    stream = io.BytesIO(data)
+    opened = open_blocks(stream, len(data))
+    assert opened.schema == TEXT
+    assert next(opened.blocks) == blocks[0]
+    assert stream.tell() < len(data) // 10
+    assert list(opened.blocks) == blocks[1:]
+
+
+def test_a_block_of_an_impossible_size_is_not_asked_of_the_stream() -> None:
+    data = encode_blocks(TEXT, [])
+    for head in (b"\x02" + b"\xfe" * 8 + b"\x7f", b"\x01\x02", b"\x02\x01"):
+        with pytest.raises(BROKEN):
+            decode_blocks(data + head + bytes(40))

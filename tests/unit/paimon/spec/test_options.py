@@ -65,6 +65,31 @@ def test_given_options_are_read() -> None:
     assert (options.partition_legacy_name, options.data_file_prefix) == (False, "d-")
 
 
+@pytest.mark.parametrize(
+    ("initial", "parallelism", "most", "assigners"),
+    [
+        ("", "", "", 1),
+        ("3", "", "", 3),
+        ("", "4", "", 4),
+        ("1", "4", "", 1),
+        ("8", "4", "-1", 4),
+        ("0", "0", "", 1),
+        ("8", "4", "2", 2),
+        ("", "4", "5", 4),
+    ],
+)
+def test_a_partition_begins_with_as_many_dynamic_buckets_as_it_has_assigners(
+    initial: str, parallelism: str, most: str, assigners: int
+) -> None:
+    given = {
+        "initial-buckets": initial,
+        "assigner-parallelism": parallelism,
+        "max-buckets": most,
+    }
+    options = {f"dynamic-bucket.{name}": value for name, value in given.items() if value}
+    assert core_options(table(options)).dynamic_bucket_assigners == assigners
+
+
 def test_stats_mode_of_a_column_goes_before_that_of_the_table() -> None:
     options = core_options(
         table({"metadata.stats-mode": "counts", "fields.v.stats-mode": "TRUNCATE(3)"})

@@ -3,8 +3,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
-from ingestd.paimon.table.compact_input import FILE, POSITION, BucketInput, Source
+from ingestd.paimon.table import compact_input
+from ingestd.paimon.table.compact_input import (
+    FILE,
+    POSITION,
+    BucketInput,
+    Source,
+    batch_size,
+)
 from ingestd.paimon.table.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.scan import live_files
@@ -42,7 +50,7 @@ def test_a_key_is_in_one_block_only_whatever_the_batches_are(
         for _ in range(4)
     ]
     table = table_of(tmp_path, runs)
-    monkeypatch.setattr(BucketInput, "batch_rows", lambda *_: size)
+    monkeypatch.setattr(compact_input, "batch_size", lambda _: BatchSize(1 << 20, size))
     reached: tuple[bytes, float] | None = None
     rows = 0
     for block in given(table).blocks(sources_of(table)):
@@ -62,7 +70,7 @@ def test_rows_tell_their_place_if_that_is_asked_for(
 ) -> None:
     table = table_of(tmp_path, [[("a", float(n)) for n in range(5)]])
     (source,) = sources_of(table)
-    monkeypatch.setattr(BucketInput, "batch_rows", lambda *_: 2)
+    monkeypatch.setattr(compact_input, "batch_size", lambda _: BatchSize(1 << 20, 2))
     blocks = list(given(table, places=True).blocks([source]))
     assert [part.column(POSITION).to_pylist() for ((_, part),) in blocks] == [[0, 1], [2, 3], [4]]
     assert {value for ((_, part),) in blocks for value in part.column(FILE).to_pylist()} == {0}
@@ -74,12 +82,13 @@ def test_sources_without_rows_have_no_blocks(tmp_path: Path) -> None:
     assert list(given(table).blocks([])) == []
 
 
-def test_the_wider_rows_are_and_the_more_runs_the_smaller_are_the_batches(tmp_path: Path) -> None:
+def test_the_wider_rows_are_and_the_more_runs_the_fewer_rows_are_in_a_block(tmp_path: Path) -> None:
     narrow = table_of(tmp_path / "n", [[("a", float(n)) for n in range(600)]])
-    wide = table_of(tmp_path / "w", [[("a" * 5000, float(n)) for n in range(600)]])
-    few, same = sources_of(narrow), sources_of(wide)
-    assert given(narrow).batch_rows(few) == 131_072
-    assert given(wide).batch_rows(same) < (16 << 20) // 5000
-    assert given(wide).batch_rows(same * 5) <= given(wide).batch_rows(same) // 5 + 1
-    assert given(wide).batch_rows(same * 5000) == 64
-    assert given(wide).batch_rows([]) == 131_072
+    wide = table_of(tmp_path / "w", [[("a" * 50_000, float(n)) for n in range(600)]])
+    (few,), (one,) = sources_of(narrow), sources_of(wide)
+    more = [part.num_rows for ((_, part),) in given(narrow).blocks([few])]
+    sizes = [part.num_rows for ((_, part),) in given(wide).blocks([one])]
+    assert max(sizes) <= (16 << 20) // 50_000 < max(more)
+    assert sum(sizes) == sum(more) == 600
+    assert batch_size(5).memory == batch_size(1).memory // 5
+    assert batch_size(10**9).fitting(100) == 1

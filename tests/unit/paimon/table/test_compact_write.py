@@ -1,4 +1,5 @@
 import dataclasses
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,18 @@ def test_rows_of_append_tables_go_on_with_their_numbers(tmp_path: Path) -> None:
     (found,) = writer.close()
     assert (found.min_sequence_number, found.max_sequence_number) == (40, 41)
     assert (found.min_key, found.delete_row_count) == (EMPTY_ROW, 0)
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_file_that_is_given_up_half_written_is_gone(file_format: str, tmp_path: Path) -> None:
+    table = table_of(tmp_path, file_format=file_format)
+    writer = RollingWriter(FilePlace(table, (), 0, 1))
+    rows = [{"k": k, "v": f"{k:05}" * 300} for k in range(8000)]
+    for start in range(3):
+        writer.add(rows_table(table.schema, rows, start * 8000))
+    assert writer.files == []
+    with pytest.raises(ZeroDivisionError):
+        _fail(writer)
+    del writer
+    gc.collect()
+    assert list((tmp_path / "db.db" / "t" / "bucket-0").iterdir()) == []

@@ -8,8 +8,10 @@ from ingestd.errors import CommitConflictError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.commit_message import CommitMessage
+from ingestd.paimon.table.commit import commit
+from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.scan import live_files
 from ingestd.paimon.table.table_state import TableState, load_state
 from tests.support.metadata_tables import (
     append,
@@ -110,3 +112,50 @@ def test_changes_that_a_compaction_tells_are_in_its_snapshot() -> None:
     append(table, "c", 1, compaction(compact_changelog=(told,)))
     found = newest(table)
     assert (found.commit_kind, found.changelog_record_count) == (CommitKind.COMPACT, 7)
+
+
+def rewrite(table: FileStoreTable) -> ManifestCommittable:
+    """An overwrite of everything by one file, made of the files that are there."""
+    files = live_files(table, load_state(table).snapshot)
+    made = (replace(message(), new_files=(data_file("made", level=5),)),)
+    rewrites = frozenset(entry.identifier for entry in files)
+    return ManifestCommittable(7, made, overwrite=True, rewrites=rewrites)
+
+
+def test_an_overwrite_made_of_what_it_replaces_refuses_other_files() -> None:
+    table = table_with_two_levels()
+    state, change = load_state(table), rewrite(table)
+    append(table, "w", 2, message("more"))
+    with pytest.raises(CommitConflictError, match="changed 1 files of what was rewritten"):
+        commit(table, "r", change, state=state, now_ms=1)
+    assert live_names(table) == ["more", "newer", "upper"]
+    commit(table, "r", replace(change, rewrites=None), state=state, now_ms=1)
+    assert live_names(table) == ["made"]
+
+
+def test_an_overwrite_made_of_what_it_replaces_refuses_other_deletion_vectors() -> None:
+    table = table_with_two_levels()
+    append(table, "c", 1, compaction(new_index_files=(vectors("dv-1"),)))
+    state, change = load_state(table), rewrite(table)
+    others = replace(
+        message(), new_files=(), new_index_files=(vectors("dv-2"),), gone_index_files=("dv-1",)
+    )
+    append(table, "c", 2, others)
+    with pytest.raises(CommitConflictError, match="changed deletion vectors"):
+        commit(table, "r", change, state=state, now_ms=1)
+
+
+def test_a_hash_index_made_anew_relies_on_the_one_it_was_made_of() -> None:
+    table = table_with_two_levels()
+    append(table, "w", 2, message("x", index=[hash_file("hash")]))
+    state = load_state(table)
+    anew = CommitMessage(
+        message().partition, 0, -1, new_index_files=(hash_file("anew"),), gone_index_files=("hash",)
+    )
+    append(table, "w", 3, message("y", index=[hash_file("other", bucket=1)]))
+    with pytest.raises(CommitConflictError, match="changed the hash index"):
+        append(table, "r", 1, anew, state=state)
+    append(table, "r", 1, anew)
+    assert newest(table).commit_kind == CommitKind.COMPACT
+    names = {entry.file_name for entry in load_state(table).index_entries.values()}
+    assert names == {"anew", "other"}

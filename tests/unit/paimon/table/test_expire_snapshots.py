@@ -251,3 +251,25 @@ def test_an_expiry_that_another_one_overtakes_goes_on_from_there(
     assert (faster[0].end, late.ids) == (6, ())
     assert left(table) == [6, 7, 8]
     assert nothing_is_orphaned(table)
+
+
+def test_what_is_committed_between_two_looks_goes_too_or_stays_whole() -> None:
+    table = table_of(3)
+
+    def commits() -> None:
+        put(table, [{"id": 7, "v": "y"}])
+        truncate_table(table, now_ms=NOW_MS)
+
+    listing = Fault("list_names", "/snapshot", when="after", action=commits)
+    expired(replace(table, io=FaultyFileIO(table.io, [listing])))
+    assert left(table) == [5]
+    assert nothing_is_orphaned(table)
+
+
+def test_a_hint_that_a_dead_expiry_left_behind_is_mended() -> None:
+    table = table_of(3)
+    expired(table)
+    table.io.overwrite(table.paths.earliest_hint, b"1")
+    assert [finding.code for finding in verify(table)] == ["hint"]
+    assert expired(table).ids == ()
+    assert left(table) == [3]

@@ -14,6 +14,7 @@ from ingestd.paimon.table.snapshot_manager import (
     snapshots_from_latest,
 )
 from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.lying_io import LyingFileIO
 from tests.support.metadata_tables import append, message, metadata_table, with_io
 
 
@@ -40,6 +41,17 @@ def test_a_hint_ahead_of_all_snapshots_tells_of_a_lost_one() -> None:
         latest_snapshot_id(table.io, table.paths)
     table.io.delete_quietly(table.paths.latest_hint)
     assert latest_snapshot_id(table.io, table.paths) == 2
+
+
+@pytest.mark.parametrize("hint", [b"4", b"2", None])
+def test_a_listing_that_is_behind_hides_no_snapshot(hint: bytes | None) -> None:
+    table = table_with_snapshots(4)
+    table.io.delete_quietly(table.paths.latest_hint)
+    if hint is not None:
+        table.io.overwrite(table.paths.latest_hint, hint)
+    behind = LyingFileIO(table.io, dict.fromkeys(range(1, 40), "stale"))
+    behind.past[table.paths.snapshot_dir] = [["LATEST", "snapshot-1", "snapshot-2"]] * 9
+    assert latest_snapshot_id(behind, table.paths) == 4
 
 
 def test_a_snapshot_file_holds_the_snapshot_of_its_name() -> None:

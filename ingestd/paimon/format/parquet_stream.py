@@ -1,0 +1,88 @@
+"""Parquet files read part by part, each of about as many bytes as are given for it.
+
+How wide rows are in memory is learned from the footer, and from the parts themselves: values that
+a dictionary keeps short in the file are not short in memory. Specification: Data files, Parquet.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingestd.paimon.format.batch_size import BatchSize
+
+_MOST_STREAM_BYTES = 1 << 17
+_LEAST_STREAM_BYTES = 1 << 14
+"""How much of a column's encoded bytes is read at once."""
+_FIRST_ROWS = 4096
+_FIRST_OF_DICTIONARIES = 64
+"""Values that a dictionary keeps short in the file may be of any length."""
+_GROWTH = 8
+"""A part has at most so many times the rows of the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedFile:
+    """An open file, and those of the wanted columns that it has."""
+
+    reader: pq.ParquetFile
+    names: tuple[str, ...]
+
+    def batches(self, size: BatchSize, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Rows of some row groups (None: all) in parts of such a size."""
+        chosen = range(self.reader.metadata.num_row_groups) if groups is None else groups
+        promised = max(map(self._row_bytes, chosen), default=1.0)
+        first = _FIRST_OF_DICTIONARIES if self._has_dictionaries() else _FIRST_ROWS
+        count = min(size.fitting(promised), first)
+        batches = self.reader.iter_batches(
+            batch_size=count, row_groups=None if groups is None else list(groups),
+            columns=list(self.names),
+        )  # fmt: skip
+        for batch in batches:
+            found = batch.nbytes / max(batch.num_rows, 1)
+            count = min(size.fitting(max(promised, found)), max(batch.num_rows, 1) * _GROWTH)
+            # Takes effect with the next batch.
+            self.reader.reader.set_batch_size(count)
+            yield pa.Table.from_batches([batch]).select(self.names)
+            del batch
+
+    def _has_dictionaries(self) -> bool:
+        metadata = self.reader.metadata
+        if not metadata.num_row_groups:
+            return False
+        return any(
+            chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY"
+            for chunk in self._chunks(0)
+        )
+
+    def _row_bytes(self, number: int) -> float:
+        """The mean of a row group, as its pages are before they are compressed."""
+        total = sum(chunk.total_uncompressed_size for chunk in self._chunks(number))
+        return total / max(self.reader.metadata.row_group(number).num_rows, 1)
+
+    def _chunks(self, number: int) -> Iterator[pq.ColumnChunkMetaData]:
+        group, wanted = self.reader.metadata.row_group(number), set(self.names)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            path = chunk.path_in_schema
+            if path in wanted or path.partition(".")[0] in wanted:
+                yield chunk
+
+
+def open_streamed(
+    source: pa.NativeFile, columns: Sequence[str] | None, size: BatchSize
+) -> StreamedFile:
+    """A file of which only the pages at hand are in memory."""
+    metadata = pq.read_metadata(source)
+    source.seek(0)
+    share = size.memory // max(metadata.num_columns, 1)
+    reader = pq.ParquetFile(
+        source, metadata=metadata, page_checksum_verification=True, pre_buffer=False,
+        buffer_size=min(max(share, _LEAST_STREAM_BYTES), _MOST_STREAM_BYTES),
+    )  # fmt: skip
+    names = reader.schema_arrow.names
+    if columns is not None:
+        present = set(names)
+        names = [name for name in columns if name in present]
+    return StreamedFile(reader, tuple(names))

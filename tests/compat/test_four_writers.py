@@ -1,0 +1,146 @@
+"""Ingest, our compaction, a Java writer and a Java compactor at work on one table at once."""
+
+import multiprocessing
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.paimon.spec.snapshot import CommitKind
+from ingestd.paimon.table.compact import compact_table
+from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.verify import verify
+from tests.support.native_tables import NOW_MS, native_table, open_native, put
+from tests.support.oracle import Oracle, OracleError
+
+pytestmark = pytest.mark.compat
+
+COMMITS = 8
+OWN, JAVA, SHARED = range(5), range(5, 10), range(10, 15)
+COLUMNS = [("k", "INT"), ("n", "BIGINT")]
+COMMON = {
+    "bucket": "2", "num-sorted-run.compaction-trigger": "3", "commit.max-retries": "1000",
+    "manifest.merge-min-count": "5", "snapshot.num-retained.min": "1000",
+}  # fmt: skip
+TABLES: dict[str, dict[str, str]] = {
+    "sums": {
+        "merge-engine": "aggregation", "fields.n.aggregate-function": "sum",
+        "changelog-producer": "lookup",
+    },
+    "deletion vectors": {"deletion-vectors.enabled": "true"},
+}  # fmt: skip
+WAIT = 240
+
+
+def _rows(options: dict[str, str], own: range, number: int) -> list[dict[str, Any]]:
+    """One more for each key, where keys are summed up; else what there is to be then."""
+    sums = "merge-engine" in options
+    return [{"k": key, "n": 1 if sums else number} for key in (*own, *SHARED)]
+
+
+def _ingest(warehouse: str, options: dict[str, str]) -> None:
+    table = open_native(warehouse)
+    for number in range(1, COMMITS + 1):
+        rows = _rows(options, OWN, number)
+        assert put(table, rows, identifier=number, user="ingest").status == "committed"
+
+
+def _compact(warehouse: str, done: Event) -> None:
+    table, number = open_native(warehouse), 0
+    while not done.wait(0.02):
+        number += 1
+        compact_table(table, now_ms=NOW_MS, full=number % 3 == 0)
+
+
+def _java_writes(oracle: Oracle, folder: Path, options: dict[str, str]) -> None:
+    for number in range(1, COMMITS + 1):
+        rows = _rows(options, JAVA, number)
+        flags = ("--user", "java", "--identifier", number)
+        oracle.append(folder, "db", "t", rows, folder, *flags)
+
+
+def _java_compacts(oracle: Oracle, folder: Path, done: Event, found: Counter[str]) -> None:
+    """Whoever finds its files replaced meanwhile gives up, and comes again."""
+    while not done.wait(0.02):
+        try:
+            oracle.compact(folder, "db", "t")
+            found["compacted"] += 1
+        except OracleError as error:
+            if "conflict" not in str(error).lower() and "FileNotFound" not in str(error):
+                raise
+            found["gave up"] += 1
+
+
+@pytest.fixture(scope="module")
+def compactor() -> Iterator[Oracle]:
+    """A JVM beside that of all tests, so that both work at once."""
+    with Oracle() as oracle:
+        yield oracle
+
+
+def _all_at_work(folder: Path, options: dict[str, str], oracle: Oracle, other: Oracle) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    done, found, failures = spawn.Event(), Counter[str](), list[Exception]()
+    ingest = spawn.Process(target=_ingest, args=(str(folder), options))
+    compaction = spawn.Process(target=_compact, args=(str(folder), done))
+
+    def java_compactor() -> None:
+        try:
+            _java_compacts(other, folder, done, found)
+        except OracleError as error:
+            failures.append(error)
+
+    beside = threading.Thread(target=java_compactor)
+    for one in (ingest, compaction, beside):
+        one.start()
+    try:
+        _java_writes(oracle, folder, options)
+        ingest.join(WAIT)
+    finally:
+        done.set()
+        compaction.join(WAIT)
+        beside.join(WAIT)
+    assert failures == []
+    assert (ingest.exitcode, compaction.exitcode) == (0, 0)
+    assert found["compacted"]
+
+
+def _check(table: FileStoreTable, options: dict[str, str], rows: list[dict[str, Any]]) -> None:
+    cells = {row["k"]: row["n"] for row in rows}
+    assert len(rows) == len(cells) == 15
+    assert {cells[key] for key in (*OWN, *JAVA)} == {COMMITS}
+    if "merge-engine" in options:
+        assert {cells[key] for key in SHARED} == {2 * COMMITS}
+    else:
+        assert {cells[key] for key in SHARED} <= set(range(1, COMMITS + 1))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", TABLES)
+def test_nothing_is_lost_and_nothing_there_twice(
+    name: str, tmp_path: Path, oracle: Oracle, compactor: Oracle
+) -> None:
+    options = TABLES[name]
+    table = native_table(tmp_path, COLUMNS, keys=["k"], options={**COMMON, **options})
+    _all_at_work(tmp_path, options, oracle, compactor)
+    assert {one.code for one in verify(table)} <= {"sequence-overlap"}
+    compact_table(table, now_ms=NOW_MS, full=True)
+    snapshots = [
+        read_snapshot(table.io, table.paths, one) for one in snapshot_ids(table.io, table.paths)
+    ]
+    appended = [one for one in snapshots if one.commit_kind == CommitKind.APPEND]
+    assert Counter(one.commit_user for one in appended) == {"ingest": COMMITS, "java": COMMITS}
+    compacted = {one.commit_user for one in snapshots if one.commit_kind == CommitKind.COMPACT}
+    assert len(compacted) > 1
+    rows = sorted(oracle.read(tmp_path, "db", "t"), key=lambda row: row["k"])
+    assert sorted(read_table(table).to_pylist(), key=lambda row: row["k"]) == rows
+    _check(table, options, rows)
+    assert verify(table) == []
+    found = oracle.fsck(tmp_path, "db", "t", "--all")
+    assert [one for one in found if not one["code"].startswith("sequence")] == []

@@ -1,0 +1,58 @@
+import io as bytes_io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.parquet_stream import open_streamed
+
+WIDE = 10_000
+SIZE = BatchSize(20 * WIDE)
+
+
+def stored(rows: pa.Table, **settings: Any) -> pa.NativeFile:
+    sink = bytes_io.BytesIO()
+    pq.write_table(rows, sink, **settings)
+    return pa.BufferReader(sink.getvalue())
+
+
+def batches(source: pa.NativeFile, columns: list[str] | None, size: BatchSize) -> list[pa.Table]:
+    return list(open_streamed(source, columns, size).batches(size))
+
+
+def test_parts_are_as_large_as_may_be_and_hold_all_rows() -> None:
+    rows = pa.table({"k": range(100_000), "t": [f"{n:05}" for n in range(100_000)]})
+    parts = batches(stored(rows, use_dictionary=False), None, SIZE)
+    assert pa.concat_tables(parts).equals(rows)
+    assert max(part.nbytes for part in parts) <= SIZE.memory
+    assert len(parts) < 4 * rows.nbytes / SIZE.memory
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_wide_values_make_parts_of_few_rows(dictionary: bool) -> None:
+    # A dictionary makes a short file of them.
+    rows = pa.table({"k": range(1000), "t": ["a" * WIDE, "b" * WIDE] * 500})
+    parts = batches(stored(rows, use_dictionary=dictionary), None, SIZE)
+    assert pa.concat_tables(parts).equals(rows)
+    assert max(part.num_rows for part in parts) <= 64
+    assert max(part.num_rows for part in parts[1:]) <= 20
+
+
+def test_columns_that_are_not_read_do_not_count() -> None:
+    rows = pa.table({"k": range(1000), "t": [str(n) * (WIDE // 3) for n in range(1000)]})
+    parts = batches(stored(rows, use_dictionary=False), ["k", "absent"], SIZE)
+    assert [part.num_rows for part in parts] == [1000]
+    assert parts[0].column_names == ["k"]
+
+
+def test_row_groups_can_be_chosen() -> None:
+    rows = pa.table({"k": range(100)})
+    file = open_streamed(stored(rows, row_group_size=10), None, SIZE)
+    parts = list(file.batches(SIZE, [3, 4]))
+    assert [key for part in parts for key in part.column("k").to_pylist()] == list(range(30, 50))
+
+
+def test_a_file_without_rows_has_no_parts() -> None:
+    assert batches(stored(pa.table({"t": pa.array([], pa.string())})), None, SIZE) == []
