@@ -11,6 +11,7 @@ PYTEST := $(BIN)/python -m pytest -q --randomly-seed=1
 CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
 NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)
+FUZZ_SECONDS := 60
 GUARDED := ingest/main floors upsert cold/small latency tiny
 
 .PHONY: help
@@ -63,12 +64,16 @@ unit: setup ## fast tests: no network, no Spark
 	$(PYTEST) tests/house tests/unit tests/docs tests/bench
 
 .PHONY: property
-property: setup ## properties, with hypothesis
-	$(PYTEST) tests/property
+property: setup ## properties, with hypothesis, and odd messages for every decoder
+	$(PYTEST) tests/property tests/fuzz
 
 .PHONY: property-long
 property-long: setup ## every damage of every file, and 2,000 lives of tables (hours)
 	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py
+
+.PHONY: fuzz
+fuzz: setup ## a coverage-guided fuzzer over every decoder, FUZZ_SECONDS for each
+	@.ci/fuzz $(abspath $(BIN)/python) $(FUZZ_SECONDS)
 
 .PHONY: compat
 compat: setup ## Java Paimon and pypaimon judge our tables, and we read theirs
@@ -92,8 +97,12 @@ page: setup ## the daemon's page in a real browser, if there is one
 	$(PYTEST) tests/page
 
 .PHONY: chaos
-chaos: setup ## processes are killed
-	$(PYTEST) tests/chaos
+chaos: setup ## processes are killed; a live database for a moment
+	$(PYTEST) tests/chaos tests/live
+
+.PHONY: live
+live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a seed of its own
+	INGESTD_LONG=1 $(PYTEST) -s tests/live
 
 .PHONY: test
 test: check unit property chart page compat integration chaos ## everything, quickest first

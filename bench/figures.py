@@ -1,11 +1,13 @@
 """The figures of one run of one writer over one topic, defined alike for all of them.
 
-`per_s` counts from the first record out of Kafka to the last commit, `per_s_total` from the start
-of the program to its end. `us_cpu` is CPU of the whole process tree for a record, `us_cpu_running`
-the same without what had been used when the first record came.
+`per_s` counts from the first record out of Kafka to the last commit of rows, or of a changelog that
+is made later; a compaction after that shows readers nothing new. `per_s_total` is from the start of
+the program to its end, with all that is compacted. `us_cpu` is CPU of the whole tree of processes
+for a record, `us_cpu_running` the same without what had been used when the first record came.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,13 +51,14 @@ class Figures:
 
 def figures(process: MeteredProcess, moments: Moments, events: int, warehouse: Path) -> Figures:
     """The figures of a process that has ended; `events` is what it took in this run."""
-    stream = moments.last_commit - moments.first_record
+    snapshots = [one for one in snapshot_files(warehouse) if one.stat().st_mtime > process.started]
+    news = [one.stat().st_mtime for one in snapshots if brings_news(snapshot(one))]
+    stream = min([moments.last_commit, *news[-1:]]) - moments.first_record
     if stream <= 0 or events <= 0:
         raise BenchError(f"nothing was streamed: {events} events in {stream:.3f} s")
     total, cpu = process.ended - process.started, process.cpu_seconds
     start_cpu = process.meter.cpu_at(moments.first_record)
     files = [path for path in warehouse.rglob("*") if path.is_file()]
-    snapshots = [one for one in snapshot_files(warehouse) if one.stat().st_mtime > process.started]
     return Figures(
         events=events,
         stream_s=stream,
@@ -80,6 +83,11 @@ def snapshot_files(warehouse: Path) -> list[Path]:
     """The snapshot files of the only table, in order."""
     found = warehouse.glob("*.db/orders/snapshot/snapshot-*")
     return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
+
+
+def brings_news(document: Mapping[str, Any]) -> bool:
+    """Whether a snapshot shows something new to readers of rows or changes: no mere compaction."""
+    return document["commitKind"] != "COMPACT" or bool(document.get("changelogRecordCount"))
 
 
 def snapshot(path: Path) -> dict[str, Any]:

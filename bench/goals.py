@@ -237,6 +237,19 @@ def _time_goals() -> Iterator[Goal]:
     yield Goal("fixed", "CPU of a batch of 10 records", "", 150.0, False, values, "ms", timed=True)
 
 
+def _table_goals() -> Iterator[Goal]:
+    for measure, title, peer, target in (
+        ("read", "reading a table of 5 overlapping runs", "java", 1.0),
+        ("read", "reading a table of 5 overlapping runs", "pypaimon", 3.0),
+        ("compaction", "compaction of 5 overlapping runs, rows/s", "java", 1.0),
+    ):
+        name = {"java": "Java Paimon"}.get(peer, peer)
+        values = _own(measure, "times_faster", peer)
+        yield Goal(f"{measure}/{peer}", title, name, target, True, values)
+    values = _own("compaction", "compactors", "ingestd", "peak_mb")
+    yield Goal("compaction/memory", "memory of a compaction", "", 512.0, False, values, "MB")
+
+
 def _growth_goals() -> Iterator[Goal]:
     for dimension in ("events", "keys", "tables", "partitions"):
         title = f"cost by {dimension}: growth of CPU by growth of size"
@@ -247,4 +260,4 @@ def _growth_goals() -> Iterator[Goal]:
     yield Goal("growth/files", title, "an empty table", 1.5, False, _full_table)
 
 
-GOALS = (*_rate_goals(), *_cost_goals(), *_time_goals(), *_growth_goals())
+GOALS = (*_rate_goals(), *_cost_goals(), *_time_goals(), *_table_goals(), *_growth_goals())

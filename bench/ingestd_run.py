@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 import ingestd
-from bench.figures import Figures, Moments, figures, snapshot_files
+from bench.figures import Figures, Moments, figures, snapshot, snapshot_files
 from bench.load import COLUMN_TYPES
 from bench.peer_runs import Task
 from bench.process import BenchError, MeteredProcess
@@ -80,9 +80,9 @@ def run_ingestd(task: Task) -> tuple[Figures, dict[str, Any]]:
     batches = finished_batches(process)
     if not batches:
         raise BenchError(f"no batch was run:\n{process.tail()}")
-    commits = [path.stat().st_mtime for path in snapshot_files(task.warehouse)]
-    commits = [moment for moment in commits if moment > process.started]
-    moments = Moments(begin(batches[0]), commits[-1])
+    files = [one for one in snapshot_files(task.warehouse) if one.stat().st_mtime > process.started]
+    commits = [one.stat().st_mtime for one in files if snapshot(one)["commitKind"] != "COMPACT"]
+    moments = Moments(begin(batches[0]), files[-1].stat().st_mtime)
     events = sum(batch["records"] for batch in batches)
     result = figures(process, moments, events, task.warehouse)
     return result, {"batches": len(batches), **_warm(batches, commits), **_phases(batches)}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bench import cluster, growth
+from bench import cluster, growth, own_programs
 from bench.figures import Figures, snapshot, snapshot_files
 from bench.floors import all_cores, floors
 from bench.ingestd_run import run_ingestd
@@ -31,13 +31,18 @@ SMALL = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large a session is: records of a load, changes on top of it, batches of the latencies."""
+    """How large a session is: records of a load, changes on top of it, batches of the latencies.
+
+    `read_rows` are the keys of the table that is read, `compacted_rows` those of each of five runs.
+    """
 
     events: int = 1_000_000
     large: int = 5_000_000
     changes: int = 200_000
     latency_batches: int = 120
     tiny_batches: int = 60
+    read_rows: int = 5_000_000
+    compacted_rows: int = 1_000_000
     growth: str = "full"
 
 
@@ -133,6 +138,18 @@ def small_batches(records: int) -> Run:
     return run
 
 
+def reading(session: Session, _: str, __: str) -> list[Record]:
+    """A table of overlapping runs, read by all readers."""
+    with _scratch(session) as folder:
+        return [own_programs.reading(session.sizes.read_rows, folder, session.timeout)]
+
+
+def compacting(session: Session, _: str, __: str) -> list[Record]:
+    """Overlapping runs, compacted by ingestd and by Java."""
+    with _scratch(session) as folder:
+        return [own_programs.compacting(session.sizes.compacted_rows, folder, session.timeout)]
+
+
 def cost_growth(session: Session, _: str, __: str) -> list[Record]:
     """What a batch costs as tables and loads grow."""
     return [{"points": [asdict(one) for one in growth.measure(session.sizes.growth)]}]
@@ -172,6 +189,8 @@ def _measures() -> list[Measure]:
         Measure("latency", "main", ours, 3, small_batches(SMALL)),
         Measure("tiny", "main", ours, 3, small_batches(10)),
         Measure("ingest", "large", ("ingestd", "flink", "java"), 2, ingest(DYNAMIC)),
+        Measure("read", "main", ours, 1, reading),
+        Measure("compaction", "main", ours, 1, compacting),
         Measure("growth", "main", ours, 1, cost_growth),
         Measure("cores", "main", ours, 1, more_cores),
     ]

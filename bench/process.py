@@ -1,4 +1,8 @@
-"""Programs that are measured: each in a session of its own, under a meter, never left behind."""
+"""Programs that are measured: each in a session of its own, under a meter, never left behind.
+
+A session of its own hears nothing of Ctrl-C at the terminal, nor of a signal to the benchmark:
+`end_all_on_signals` passes both on to everything that was started.
+"""
 
 import contextlib
 import json
@@ -9,10 +13,10 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
-from bench.usage import TreeMeter
+from bench.usage import TreeMeter, descendants
 
 LOG_LINES = 30
 END_SECONDS = 30.0
@@ -20,6 +24,27 @@ END_SECONDS = 30.0
 
 class BenchError(Exception):
     """A measurement did not come about; the message says why."""
+
+
+def end_all_on_signals() -> None:
+    """Let SIGINT and SIGTERM kill what this process has started, and end it by SystemExit.
+
+    Whatever waits for a program meets its end then and cleans up; a second signal waits for nobody.
+    """
+    ending = False
+
+    def end(number: int, _: FrameType | None) -> None:
+        nonlocal ending
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if ending:
+            os._exit(128 + number)
+        ending = True
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 class MeteredProcess:

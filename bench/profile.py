@@ -21,7 +21,7 @@ from bench.event_log import SETTINGS, driver_traffic
 from bench.ingestd_run import configuration, ended, finished_batches, start
 from bench.load import Load
 from bench.peer_runs import Task
-from bench.process import BenchError
+from bench.process import BenchError, end_all_on_signals
 from bench.profile_page import markdown, store
 from bench.profile_threads import ThreadMeter
 from bench.profile_worker import BLOBS, FOLDER
@@ -188,6 +188,7 @@ def main() -> int:
     arguments.add_argument("--json", action="store_true", help="print the JSON document instead")
     arguments.add_argument("--publish", action="store_true", help="keep it, and renew the page")
     chosen = arguments.parse_args()
+    end_all_on_signals()
     found = measure(chosen.events, chosen.batch)
     print(json.dumps(found, indent=1) if chosen.json else markdown(found))
     if chosen.publish:

@@ -39,7 +39,8 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step("ingestd.kafka.fetch:_Reading._consume", "fetch: client"),
+    Step("ingestd.kafka.native_reader:NativeReader.read", "fetch: client"),
+    Step("ingestd.kafka.python_reader:PythonReader.read", "fetch: client"),
     Step("ingestd.kafka.columns:Columns.add", "fetch: columns"),
     Step("ingestd.kafka.columns:Columns.take", "fetch: columns"),
     Step("ingestd.ingest.decode_stage:drop_oversized", "decode: bounds, counts"),

@@ -21,6 +21,7 @@ from bench.goals import outcomes
 from bench.journal import Journal, Record, Slot
 from bench.machine import description, load_average, yardstick_ms
 from bench.measures import MEASURES, Measure, Session, Sizes
+from bench.process import end_all_on_signals
 from bench.report import failures, from_journal, store, write
 from bench.topics import Topics
 from ingestd.dev.broker import DevBroker
@@ -32,6 +33,8 @@ QUICK = Sizes(
     changes=20_000,
     latency_batches=20,
     tiny_batches=20,
+    read_rows=100_000,
+    compacted_rows=20_000,
     growth="quick",
 )
 PATIENCE_SECONDS = 900.0
@@ -176,6 +179,7 @@ def _sizes(chosen: argparse.Namespace) -> Sizes:
 
 def main() -> int:
     """Run what is left to run and print the table; status 1 when something failed."""
+    end_all_on_signals()
     chosen = _arguments()
     sizes = _sizes(chosen)
     if chosen.fresh:

@@ -26,6 +26,7 @@ from confluent_kafka import Producer
 
 from bench.ingestd_run import COMMAND, byte_compile
 from bench.load import Load, events
+from bench.process import end_all_on_signals
 from ingestd.dev.broker import DevBroker
 
 LOAD = Load(events=1_000, keys=400)
@@ -284,10 +285,10 @@ def main() -> None:
     arguments.add_argument("--idle", type=float, default=20.0)
     arguments.add_argument("--spark", action="append", default=[], metavar="KEY=VALUE")
     chosen = arguments.parse_args()
+    end_all_on_signals()
     spark = dict(one.split("=", 1) for one in chosen.spark)
     starts = measure_start(chosen.runs, spark) if chosen.runs else []
-    fixed: list[Fixed] = []
-    idle = None
+    fixed, idle = list[Fixed](), None
     if chosen.batches:
         fixed, idle = measure_fixed((1, 1_000), chosen.batches, chosen.idle, spark)
     print("\n".join(report(starts, fixed, idle)))

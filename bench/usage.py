@@ -116,6 +116,22 @@ class TreeMeter:
         return resident
 
 
+def descendants(root: int) -> list[int]:
+    """Processes that descend from one, or are in a session that such a process leads."""
+    found: set[int] = set()
+    fields = {int(path.name): _stat(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+    origins = {pid: (int(one[1]), int(one[3])) for pid, one in fields.items() if one}
+    while True:
+        more = {
+            pid
+            for pid, (parent, session) in origins.items()
+            if pid not in found and (parent == root or {parent, session} & found)
+        }
+        if not more:
+            return sorted(found)
+        found |= more
+
+
 def _stat(pid: int) -> list[str] | None:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -70,6 +70,11 @@ SKIPPED_ROWS = Counter(
     "excluded by routing.",
     ["table", "reason"],
 )
+DROPPED_RECORDS = Counter(
+    "ingestd_dropped_records",
+    "Records that could not be used and were not kept, because `errors` says so for their stage.",
+    ["stage", "reason"],
+)
 DEAD_LETTERS = Counter(
     "ingestd_dead_letters",
     "Records that could not be used, kept as dead letters; one for each gap in a log, too.",
@@ -187,6 +192,11 @@ def record_rows(table: str, kind: str, rows: int) -> None:
 def record_skipped(table: str, reason: str, rows: int) -> None:
     """Rows were left out."""
     SKIPPED_ROWS.labels(table, reason).inc(rows)
+
+
+def record_dropped(stage: str, reason: str, records: int) -> None:
+    """Records were rejected and not kept."""
+    DROPPED_RECORDS.labels(stage, reason).inc(records)
 
 
 def record_dead_letters(stage: str, reason: str, records: int) -> None:

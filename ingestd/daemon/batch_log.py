@@ -48,6 +48,8 @@ class BatchLog:
         self._begun = self._ticks()
         bind_thread(batch_id=batch_id)
         self._status.batch_started(batch_id, ranges)
+        if self._upkeep is not None:
+            self._upkeep.batch_started()
         _LOG.debug("batch_started", extra={"ctx": {"offsets": sum(one.rows for one in ranges)}})
 
     def phase(self, name: str, seconds: float) -> None:
@@ -68,7 +70,7 @@ class BatchLog:
         metrics.record_batch(summary.batch_id, seconds, now)
         self._status.batch_finished(summary)
         if self._upkeep is not None:
-            self._upkeep.committed(summary.commits)
+            self._upkeep.committed(summary.commits, cut=summary.cut)
         self._succeeded()
         _log_rejected(summary)
         _log_batch(summary, seconds)
@@ -95,10 +97,16 @@ def _count(counts: Counts) -> None:
         metrics.record_rows(table, RowKind(kind).symbol, rows)
     for (table, reason), rows in counts.skipped.items():
         metrics.record_skipped(table, reason, rows)
-    for (stage, reason), records in counts.rejected.items():
-        metrics.record_dead_letters(stage, reason, records)
     for table, files in counts.files.items():
         metrics.record_files(table, files, counts.file_bytes.get(table, 0))
+    _count_rejected(counts)
+
+
+def _count_rejected(counts: Counts) -> None:
+    for (stage, reason), records in counts.dropped.items():
+        metrics.record_dropped(stage, reason, records)
+    for (stage, reason), records in (counts.rejected - counts.dropped).items():
+        metrics.record_dead_letters(stage, reason, records)
 
 
 def _count_commit(commit: TableCommit, now: float) -> None:

@@ -1,9 +1,10 @@
 """Compaction and expiry beside the stream: what is due goes to niced processes, ingest goes on.
 
 Each process has a thread here that asks it, one job at a time; one that dies is started again,
-later each time. Ingest waits between batches only: with the mode `inline` for the compactions that
-its commits have triggered, up to a budget, and in any mode, for a bounded time, while a bucket has
-more sorted runs than the stop trigger of its table.
+later each time. While the stream is behind, compactions wait, but for those that are pressing; in
+the mode `inline` none does, since ingest waits for them. Ingest waits between batches only: with
+the mode `inline` for the compactions that its commits have triggered, up to a budget, and in any
+mode, for a bounded time, while a bucket has more sorted runs than the stop trigger of its table.
 """
 
 import logging
@@ -17,9 +18,10 @@ from ingestd.daemon.upkeep_child import UpkeepChild
 from ingestd.daemon.upkeep_process import Opening
 from ingestd.daemon.upkeep_record import UpkeepRecord
 from ingestd.errors import RetryableError
+from ingestd.ingest.backlog import Backlog
 from ingestd.ingest.batch_summary import TableCommit
 from ingestd.ingest.table_work import Ended
-from ingestd.ingest.upkeep_choice import Job, UpkeepChoice, UpkeepPace
+from ingestd.ingest.upkeep_choice import Due, Job, UpkeepChoice, UpkeepPace
 from ingestd.ingest.upkeep_work import Compacted, Done, NotDone
 from ingestd.paimon.catalog.base import TableNotFoundError
 from ingestd.paimon.spec.schema import TableSchema
@@ -78,6 +80,8 @@ class Upkeep:
         self._settings = settings
         self._ticks = ticks
         self._choice = UpkeepChoice(settings.pace)
+        self._backlog = Backlog()
+        self._finishing = False
         self._record = UpkeepRecord(settings.mode)
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -109,13 +113,21 @@ class Upkeep:
     def opened(self, tables: Mapping[str, TableSchema]) -> None:
         """These tables are there; those that are known already go on as they are."""
         with self._changed:
+            now = self._ticks()
+            self._backlog.opened(now)
             for name, schema in tables.items():
-                self._choice.opened(name, schema, self._ticks())
+                self._choice.opened(name, schema, now)
             self._changed.notify_all()
 
-    def committed(self, commits: Iterable[TableCommit]) -> None:
-        """A batch has committed."""
+    def batch_started(self) -> None:
+        """A batch has begun."""
         with self._changed:
+            self._backlog.began()
+
+    def committed(self, commits: Iterable[TableCommit], *, cut: bool = False) -> None:
+        """A batch has committed; `cut` if more may be waiting."""
+        with self._changed:
+            self._backlog.ended(cut, self._ticks())
             for one in commits:
                 if one.growth is not None:
                     self._choice.committed(one.table, one.growth, self._ticks())
@@ -132,6 +144,8 @@ class Upkeep:
     def finish(self, stopping: threading.Event) -> None:
         """Return when nothing is left to do that a trigger has asked for, or on `stopping`."""
         with self._changed:
+            self._finishing = True
+            self._changed.notify_all()
             self._wait_while(self._is_triggered, self._ticks() + _TO_THE_END, stopping)
 
     def document(self) -> dict[str, Any]:
@@ -189,11 +203,18 @@ class Upkeep:
     def _next(self) -> Job | None:
         with self._changed:
             while not self._stopping.is_set():
-                job = self._choice.take(self._ticks())
+                now = self._ticks()
+                job = self._choice.take(now, self._due(now))
                 if job is not None:
                     return job
                 self._changed.wait(_TICK_SECONDS)
         return None
+
+    def _due(self, now: float) -> Due:
+        """Which compactions are begun: all that ingest, or the end, waits for."""
+        if self._finishing or self._settings.mode == "inline":
+            return "all"
+        return "pressing" if self._backlog.is_behind(now) else "rested"
 
     def _settle(self, done: Done) -> None:
         """Note what came of a job, and let those who wait for it know."""

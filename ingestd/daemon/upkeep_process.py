@@ -1,9 +1,9 @@
 """The process that compacts and expires, beside the daemon: asked over a socket, one job at a time.
 
-It has its own memory and its own interpreter, so ingest waits for neither, and it is niced, so
-ingest goes first. Killed at any moment it leaves orphan files and no damage. It ends when the
-daemon says so, after the job under way, and at once when the daemon has gone; SIGTERM gives the
-job up, which takes back the files that it knows of.
+It has its own memory and its own interpreter, so ingest waits for neither, and it is niced and has
+a single thread of Arrow's, so ingest goes first. Killed at any moment it leaves orphan
+files and no damage. It ends when the daemon says so or at SIGTERM, which give the job under way up
+and take back the files that it knows of, and at once when the daemon has gone.
 """
 
 import os
@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from types import FrameType
+
+import pyarrow as pa
 
 from ingestd.ingest.upkeep_choice import Job
 from ingestd.ingest.upkeep_work import do_job
@@ -46,16 +48,19 @@ class Opening:
 
 
 def main() -> None:
-    """Serve the socket whose number is the only argument."""
+    """Serve the socket that is the standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the daemon says when to end
     signal.signal(signal.SIGTERM, _give_up)
     name_process(NAME)
-    with Connection(int(sys.argv[1])) as door:
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    with Connection(sys.stdin.fileno()) as door:
         serve(door)
 
 
 def serve(door: Connection) -> None:
-    """Do jobs until None comes instead of one."""
+    """Say which process this is, then do jobs until None comes instead of one."""
+    door.send(os.getpid())
     opening: Opening = door.recv()
     options = opening.catalog_options
     add_secrets(value for name, value in options.items() if is_secret_name(name))
@@ -75,7 +80,7 @@ def _listen(door: Connection, asked: Asked) -> None:
             job: Job | None = door.recv()
             asked.put(job)
             if job is None:
-                return
+                os.kill(os.getpid(), signal.SIGTERM)
     except (EOFError, OSError):
         os._exit(_GONE)
 

@@ -130,11 +130,16 @@ def rejected_unrouted(router: Router, chunk: RecordChunk, batch: ChangeBatch) ->
 
 def rejected_truncate(chunk: RecordChunk, offset: int) -> Rejected:
     """A truncate that does not say where in the source's log it stands."""
-    failure = Failure(
-        np.zeros(0, np.bool_),
-        "decode",
-        "truncate-without-position",
+    message = (
         "a truncate without a position in the source's log; older and newer rows of other topic "
-        "partitions cannot be told apart",
+        "partitions cannot be told apart"
     )
+    return rejected_record(chunk, offset, ("decode", "truncate-without-position"), message)
+
+
+def rejected_record(
+    chunk: RecordChunk, offset: int, cause: tuple[str, str], message: str
+) -> Rejected:
+    """The record at an offset of a chunk, rejected at a stage for a reason (`cause`)."""
+    failure = Failure(np.zeros(0, np.bool_), *cause, message)
     return _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)

@@ -36,7 +36,7 @@ class BatchSummary:
 
     `until` holds the next offset to read of every topic partition; `counts` the sums over all
     tasks; `rejected` some of the rejected records, for the log; `seconds` by phase, "total"
-    among them.
+    among them. `cut`: it took as much as its limits allow, so more may be waiting.
     """
 
     batch_id: int
@@ -45,6 +45,7 @@ class BatchSummary:
     counts: Counts
     rejected: tuple[RejectedSample, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    cut: bool = False
 
 
 class BatchListener(Protocol):

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.errors import SchemaConflictError
+from ingestd.ingest.error_policy import ErrorPolicy
 from ingestd.ingest.evolution_policy import EvolutionPolicy
 from ingestd.ingest.routing_rules import RouteRule
 from ingestd.ingest.shape_settings import ShapeSettings
@@ -95,7 +96,7 @@ class TableSettings:
     @property
     def computed_key(self) -> tuple[str, ...]:
         """Columns of the configured primary key that are computed from others."""
-        made = {one.name for one in self.shape.computed if one.source is not None}
+        made = {one.name for one in self.shape.computed if one.sources}
         return tuple(name for name in self.primary_keys or () if name in made)
 
     def over(self, defaults: "TableSettings") -> "TableSettings":
@@ -175,7 +176,8 @@ class BatchContext:
     identifier of the table of rejected records, which must be among `tables`.
     `max_run_bytes` bounds the rows of one table that a write task works on at a time,
     `index_cache_bytes` the hash indexes that a worker keeps for later tasks. Rejected records go to
-    `dead_letter_topic` instead of the table if there is one; `lost` are ranges just before the
+    `dead_letter_topic` instead of the table if there is one, or are treated otherwise by the
+    `error_policy`; `lost` are ranges just before the
     batch that the logs no longer had.
     """
 
@@ -196,6 +198,7 @@ class BatchContext:
     index_cache_bytes: int = 64 << 20
     dead_letter_topic: str | None = None
     lost: tuple[OffsetRange, ...] = ()
+    error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
 
     @property
     def commit_user(self) -> str:

@@ -7,6 +7,7 @@ used leave the same way, as rows of the dead letter table.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,6 @@ from ingestd.ingest.batch_rows import (
     drop_oversized,
     effective_positions,
     judge_records,
-    rejected_truncate,
     rejected_unrouted,
     select_rows,
 )
@@ -30,23 +30,26 @@ from ingestd.ingest.blobs import (
     encode_void,
     split_by_slot,
 )
+from ingestd.ingest.column_ledger import as_of_today, read_ledger
 from ingestd.ingest.conform import Failure, conform
 from ingestd.ingest.context import BatchContext, Feed, TableContext
 from ingestd.ingest.counts import TopicPartition
 from ingestd.ingest.dead_letter import DeadLetter, dead_letter_rows, gap_letter
-from ingestd.ingest.discovery import Discovery, KeptChunk, TableTruncate
+from ingestd.ingest.discovery import Discovery, KeptChunk
 from ingestd.ingest.findings import Findings
 from ingestd.ingest.kept_chunks import Shelf, keep, leading, place_of, take
 from ingestd.ingest.known_columns import DeclaredColumns, TableColumns
 from ingestd.ingest.placement import place
 from ingestd.ingest.router import Router
 from ingestd.ingest.row_shape import Shapes
-from ingestd.kafka.fetch import fetch as fetch_records
+from ingestd.ingest.table_events import TableEvents
+from ingestd.kafka.fetch import fetch_all as fetch_records
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
+_Types = Mapping[str, DataType]
 Pairs = Iterator[tuple[int, Blob]]
 
 
@@ -70,22 +73,13 @@ def decode_ranges(
     Raises OffsetLostError and SourceError from fetching; PolicyStopError, SchemaConflictError and
     UnsupportedError where the configuration or a table does not allow what comes.
     """
-
-    def from_kafka(source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
-        return fetch_records(
-            source,
-            wanted,
-            max_records=context.max_chunk_records,
-            max_bytes=context.max_chunk_bytes,
-            headers=context.sources[wanted.source].format_settings.framing.needs_headers,
-            on_lost=task.lost.append,
-        )
-
     task = _DecodeTask(context, task_index, shelf)
+    left: list[OffsetRange] = []
     for wanted in ranges:
         rest = yield from task.go_on(wanted, kept)
-        if rest.rows:
-            yield from task.decode(rest, fetch or from_kafka)
+        left += [rest] if rest.rows else []
+    for _, of_source in groupby(left, lambda one: one.source):
+        yield from task.decode(tuple(of_source), fetch)
     yield from task.finish()
 
 
@@ -115,14 +109,31 @@ class _DecodeTask:
             wanted = replace(wanted, start=one.until)
         return wanted
 
-    def decode(self, wanted: OffsetRange, fetch: Fetch) -> Pairs:
-        """Blobs of the records of a range."""
-        settings, at = self._context.sources[wanted.source], wanted.start
+    def _records(self, wanted: Sequence[OffsetRange], fetch: Fetch | None) -> Iterator[RecordChunk]:
+        context = self._context
+        settings = context.sources[wanted[0].source]
+        if fetch is not None:
+            return (chunk for one in wanted for chunk in fetch(settings.kafka, one))
+        return fetch_records(
+            settings.kafka,
+            wanted,
+            max_records=context.max_chunk_records,
+            max_bytes=context.max_chunk_bytes,
+            headers=settings.format_settings.framing.needs_headers,
+            on_lost=self.lost.append,
+        )
+
+    def decode(self, wanted: Sequence[OffsetRange], fetch: Fetch | None) -> Pairs:
+        """Blobs of the records of ranges of one source, each of another topic partition."""
+        source = wanted[0].source
+        settings = self._context.sources[source]
         asked = replace(settings.format_settings, images=self._images)
-        data_format = shared_data_format(settings.data_format, wanted.source, asked)
-        for chunk in fetch(settings.kafka, wanted):
-            yield from self._decode_chunk(wanted.source, data_format, chunk, at)
-            at = int(chunk.offsets[-1]) + 1
+        data_format = shared_data_format(settings.data_format, source, asked)
+        starts = {(one.topic, one.partition): one.start for one in reversed(wanted)}
+        for chunk in self._records(wanted, fetch):
+            place = (chunk.topic, chunk.partition)
+            yield from self._decode_chunk(source, data_format, chunk, starts[place])
+            starts[place] = int(chunk.offsets[-1]) + 1
 
     def _decode_chunk(
         self, source: str, data_format: DataFormat, chunk: RecordChunk, start: int
@@ -134,7 +145,8 @@ class _DecodeTask:
         decoded = data_format.decode(usable, known, declared)
         self._findings.counts.control += decoded.control
         letters = [DeadLetter(one) for one in (*oversized, *decoded.rejected)]
-        letters += self._note_truncates(source, chunk, decoded)
+        events = TableEvents(self._context, self._router, self._findings, source)
+        letters += events.note(chunk, decoded)
         for batch in decoded.batches:
             yield from self._decode_batch(source, chunk, batch, letters)
         yield from self._bury(source, chunk, letters)
@@ -164,6 +176,7 @@ class _DecodeTask:
             self._context.refuse_as_target(table, feed)
             batch = self._shapes.as_wanted(chunk.topic, batch, target.table)
             batch = self._only_new(source, chunk, target, batch)
+            batch = as_of_today(batch, read_ledger(target.table.schema.options, table))
         if not len(batch.offset):
             return
         self._findings.note_source(table, feed, chunk.topic)
@@ -213,8 +226,7 @@ class _DecodeTask:
         """The batch in the table's columns; None if the table must grow first."""
         batch, unmade = shaped
         settings = self._context.settings_of(target.identifier)
-        types, policy = settings.column_types, settings.evolution
-        conformed = conform(batch, target.table.schema, types, policy)
+        conformed = conform(batch, target.table.schema, settings.column_types, settings.evolution)
         if conformed.rows is None:
             self._discover(target.identifier, feed, chunk, batch, conformed.beyond)
             return None
@@ -237,56 +249,21 @@ class _DecodeTask:
             yield slot, encode_rows(origin, part)
 
     def _discover(
-        self,
-        table: str,
-        feed: Feed,
-        chunk: RecordChunk,
-        batch: ChangeBatch,
-        columns: Mapping[str, DataType],
+        self, table: str, feed: Feed, chunk: RecordChunk, batch: ChangeBatch, columns: _Types
     ) -> None:
         place = (chunk.topic, chunk.partition, int(batch.offset[0]))
         fresh = table not in self._context.tables
         found = Discovery(table, feed, dict(columns), batch.primary_keys, *place, fresh=fresh)
         self._findings.discoveries.add(found)
 
-    def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
-        """Have the batch run again with a table that exists, but was not thought to be needed."""
-        place = (chunk.topic, chunk.partition, offset)
-        self._findings.discoveries.add(Discovery(table, feed, {}, (), *place, fresh=True))
-
-    def _note_truncates(
-        self, source: str, chunk: RecordChunk, decoded: Decoded
-    ) -> list[DeadLetter]:
-        """Note truncates that a table has yet to see; those that cannot be used are rejected."""
-        rejected: list[DeadLetter] = []
-        for truncate in decoded.truncates:
-            table = self._router.route(chunk.topic, truncate.source)
-            target = self._context.tables.get(table) if table else None
-            if table in self._context.others:
-                self._ask_for(table, Feed(source, *truncate.source), chunk, truncate.offset)
-            if target is None:
-                continue
-            if truncate.offset < target.covered_until(source, chunk.topic, chunk.partition):
-                continue
-            if truncate.position is None or truncate.position < 0:
-                one = rejected_truncate(chunk, truncate.offset)
-                rejected.append(DeadLetter(one, target.identifier))
-                continue
-            feed = Feed(source, *truncate.source)
-            self._findings.note_source(target.identifier, feed, chunk.topic)
-            if target.truncate_before is None or truncate.position > target.truncate_before:
-                found = TableTruncate(target.identifier, feed, truncate.position)
-                self._findings.note_truncate(found)
-        return rejected
-
     def _bury(self, source: str, chunk: RecordChunk, letters: list[DeadLetter]) -> Pairs:
         """Rejected records as rows of the dead letter table, but for those it holds already."""
         target = self._context.tables[self._context.dead_letters]
         covered = target.covered_until(source, chunk.topic, chunk.partition)
         new = [letter for letter in letters if letter.rejected.offset >= covered]
+        new = self._findings.note_rejected(source, new, self._context.error_policy)
         if not new:
             return
-        self._findings.note_rejected(source, new)
         self._findings.note_topic(target.identifier, source, chunk.topic)
         rows = dead_letter_rows(self._context.pipeline, source, new, chunk)
         yield from self._hand_on(source, chunk, target, rows)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ingestd.cdc.base import SourceTable
+from ingestd.ingest.column_ledger import ProvenChange
 from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import TopicPartition
 from ingestd.ingest.type_merge import merge_types
@@ -18,7 +19,8 @@ class Discovery:
     """Columns that a source table has and its target table lacks, or has with a narrower type.
 
     For a table that does not exist (`fresh`): all columns seen, and `primary_keys` from the
-    message key. `topic`, `partition` and `offset` say where it was seen first.
+    message key. `topic`, `partition` and `offset` say where it was seen first. `proven` are renamed
+    and dropped columns that the table is to follow.
     """
 
     table: str
@@ -29,6 +31,12 @@ class Discovery:
     partition: int
     offset: int
     fresh: bool = False
+    proven: tuple[ProvenChange, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is only about columns of a table that there is not."""
+        return self.fresh and bool(self.proven) and not self.columns
 
     @property
     def order(self) -> tuple[str, int, int]:
@@ -79,7 +87,7 @@ class DiscoveryLog:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was found."""
-        return not self._found and not self._unmerged
+        return not self._unmerged and all(one.is_idle for one in self._found.values())
 
     def add(self, found: Discovery) -> None:
         """Take one finding; types that do not merge are kept apart, for the driver to refuse."""
@@ -93,7 +101,8 @@ class DiscoveryLog:
             self._unmerged.append(found)
             return
         keys = known.primary_keys or found.primary_keys
-        self._found[key] = replace(known, columns=merged, primary_keys=keys)
+        proven = tuple(sorted({*known.proven, *found.proven}))
+        self._found[key] = replace(known, columns=merged, primary_keys=keys, proven=proven)
 
     def findings(self) -> tuple[Discovery, ...]:
         """Everything found, in order of where it was seen first."""

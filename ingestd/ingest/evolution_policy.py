@@ -12,6 +12,8 @@ from ingestd.paimon.spec.type_casts import can_cast
 
 EvolutionMode = Literal["evolve", "add-columns", "none"]
 RefusedChange = Literal["fail", "dead-letter", "ignore", "string", "new-column"]
+OnRename = Literal["add", "rename"]
+OnDrop = Literal["keep", "drop"]
 _TEXT = DataType("STRING")
 
 
@@ -23,20 +25,32 @@ class EvolutionPolicy:
     stops (the default), or records whose values do not fit become dead letters. Beside that,
     "ignore" leaves out new columns, "string" makes text of a column of which no type holds old and
     new values, and "new-column" puts the new ones into a column of their own. `aliases` (new name
-    to old name) are columns that were renamed, `drop` columns that are gone; both by declaration
-    only.
+    to old name) are columns that were renamed, `drop` columns that are gone; both by declaration.
+    `on_rename` and `on_drop` say whether the table follows what statements of the source prove.
     """
 
     mode: EvolutionMode | None = None
     on_refused: RefusedChange | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
+    on_rename: OnRename | None = None
+    on_drop: OnDrop | None = None
 
     def over(self, defaults: "EvolutionPolicy") -> "EvolutionPolicy":
         """This policy, with the defaults where it is silent."""
         return replace(
-            self, mode=self.mode or defaults.mode, on_refused=self.on_refused or defaults.on_refused
+            self,
+            mode=self.mode or defaults.mode,
+            on_refused=self.on_refused or defaults.on_refused,
+            on_rename=self.on_rename or defaults.on_rename,
+            on_drop=self.on_drop or defaults.on_drop,
         )
+
+    def follows(self, old: str, new: str | None) -> bool:
+        """Whether the table follows its source where a column got a new name, or none: went."""
+        if old in self.drop or old in self.aliases.values():
+            return False
+        return self.on_drop == "drop" if new is None else self.on_rename == "rename"
 
     @property
     def fails(self) -> bool:

@@ -11,6 +11,7 @@ from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
 from ingestd.ingest.dead_letter import DeadLetter
 from ingestd.ingest.discovery import DiscoveryLog, KeptChunk, TableTruncate
+from ingestd.ingest.error_policy import ErrorPolicy
 from ingestd.kafka.ranges import OffsetRange
 
 MAX_SAMPLES = 20
@@ -71,12 +72,18 @@ class Findings:
         """Note a truncate that the table has not seen yet."""
         self._truncates.append(truncate)
 
-    def note_rejected(self, source: str, letters: list[DeadLetter]) -> None:
-        """Count rejected records, and keep the coordinates of the first ones."""
+    def note_rejected(
+        self, source: str, letters: list[DeadLetter], policy: ErrorPolicy
+    ) -> list[DeadLetter]:
+        """Count rejected records, and keep the coordinates of the first ones; those to keep.
+
+        PolicyStopError if the policy is to stop for one of them.
+        """
         for letter in letters:
             self.counts.rejected[letter.rejected.stage, letter.rejected.reason] += 1
         room = MAX_SAMPLES - len(self._samples)
         self._samples += [RejectedSample.of(source, one.rejected) for one in letters[:room]]
+        return [one for one in letters if policy.keeps(one.rejected, self.counts)]
 
     def note_lost(self, lost: OffsetRange) -> None:
         """Count offsets that the log no longer had."""

@@ -48,7 +48,11 @@ def keep(
 
     `start` is the offset from which on nothing was read before the chunk.
     """
-    plain = len(decoded.batches) == 1 and not decoded.rejected and not decoded.truncates
+    plain = (
+        len(decoded.batches) == 1
+        and not decoded.rejected
+        and not (decoded.truncates or decoded.schema_changes)
+    )
     if shelf is None or not plain or len(chunk.offsets) < LEAST_RECORDS:
         return None
     batch = decoded.batches[0]

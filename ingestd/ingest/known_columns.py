@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 
 from ingestd.cdc.base import SourceTable
+from ingestd.ingest.column_ledger import read_ledger, with_old_names
 from ingestd.ingest.context import BatchContext
 from ingestd.ingest.router import Router
 from ingestd.ingest.row_shape import row_shape
@@ -66,12 +67,13 @@ class TableColumns(_ByRoute):
         if target is None:
             return None
         schema = target.table.schema
-        return {
+        types = {
             column.name: column.type.not_null()
             if column.name in schema.primary_keys
             else column.type.as_nullable()
             for column in schema.fields
         }
+        return with_old_names(types, read_ledger(schema.options, table))
 
 
 class DeclaredColumns(_ByRoute):

@@ -82,7 +82,7 @@ def table_context(name: str, one: LakeTable, truncate: int | None) -> TableConte
         table=one.table,
         index_entries=one.state.index_entries,
         sequence_base=one.state.max_sequence_number + 1,
-        assigners=one.table.options.dynamic_bucket_assigner_parallelism or 1,
+        assigners=one.table.options.dynamic_bucket_assigners,
         covered=one.coverage,
         truncate_before=progress.truncated if progress else None,
         feeds=progress.feeds if progress else frozenset(),

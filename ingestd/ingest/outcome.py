@@ -51,7 +51,7 @@ class RoundResult:
     @property
     def runs_again(self) -> bool:
         """Whether the batch must run again after the driver has acted on the findings."""
-        return bool(self.discoveries or self.truncates)
+        return bool(self.truncates) or not all(one.is_idle for one in self.discoveries)
 
 
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> RoundResult:

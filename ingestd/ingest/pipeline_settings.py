@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings, commit_user
 from ingestd.ingest.dead_letter import DEAD_LETTER_TABLE
+from ingestd.ingest.error_policy import ErrorPolicy
 from ingestd.ingest.rejection import RejectionLimits
 
 
@@ -50,6 +51,7 @@ class PipelineSettings:
     trigger_seconds: float = 1.0
     dead_letter_table: str = DEAD_LETTER_TABLE
     dead_letter_topic: str | None = None
+    error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     rejection_limits: RejectionLimits = field(default_factory=RejectionLimits)
     limits: BatchLimits = field(default_factory=BatchLimits)
     spark: Mapping[str, str] = field(default_factory=dict)

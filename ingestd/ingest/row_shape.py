@@ -18,21 +18,18 @@ from ingestd.errors import SchemaConflictError
 from ingestd.ingest.before_images import as_wanted, tells_changes
 from ingestd.ingest.column_aliases import renamed
 from ingestd.ingest.computed_columns import (
-    Computed,
     ComputedColumn,
-    constant,
-    evaluate,
-    fixed_type,
+    compute,
     in_order,
 )
 from ingestd.ingest.conform import Failure
 from ingestd.ingest.context import BatchContext, TableContext, TableSettings
+from ingestd.ingest.expressions.cells import Frame
 from ingestd.ingest.metadata_columns import METADATA_TYPES, metadata_column
 from ingestd.ingest.moved_keys import deletes_of_moved
 from ingestd.ingest.router import Route, Router
 from ingestd.ingest.row_groups import Values
 from ingestd.ingest.shape_settings import ShapeSettings
-from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.table.file_store_table import FileStoreTable
 
@@ -161,6 +158,10 @@ def reshape(
     return work.result(), tuple(work.failures)
 
 
+def _whole(values: Values) -> Values:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
 class _Work:
     """The columns of one batch while they are changed."""
 
@@ -202,9 +203,10 @@ class _Work:
             self._add(name, values, METADATA_TYPES[column])
 
     def compute(self, column: ComputedColumn, now_ms: int) -> None:
-        if column.source in self._unavailable:
-            self._unavailable[column.name] = self._unavailable[column.source]
-        made = self._computed(column, now_ms)
+        left_out = [self._unavailable[one] for one in column.sources if one in self._unavailable]
+        if left_out:
+            self._unavailable[column.name] = np.logical_or.reduce(left_out)
+        made = compute(column, self._types, self._frame(column, now_ms))
         if made is None:
             return
         self._add(column.name, made.values, made.type)
@@ -213,21 +215,13 @@ class _Work:
             # What a retraction says of other columns than the key is of no use to anybody.
             failed = failed & ~self._retracts
         if bool(failed.any()):
-            message = f"{column}: a value of column '{column.source}' is not what it takes"
+            names = ", ".join(f"'{name}'" for name in column.sources)
+            message = f"{column}: a value of column {names} is not what it takes"
             self.failures.append(Failure(failed, "cast", "computed", message))
 
-    def _computed(self, column: ComputedColumn, now_ms: int) -> Computed | None:
-        if column.source is None:
-            return constant(column, self._rows, now_ms)
-        if column.source in self._types:
-            values = self._values[column.source]
-            chunked = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-            return evaluate(column, chunked, self._types[column.source])
-        data_type = fixed_type(column)
-        if data_type is None:
-            return None
-        arrow_type: Values = to_arrow_type(data_type)
-        return Computed(pa.nulls(self._rows, arrow_type), data_type, np.zeros(self._rows, np.bool_))
+    def _frame(self, column: ComputedColumn, now_ms: int) -> Frame:
+        there = {name: self._values[name] for name in column.sources if name in self._values}
+        return Frame({name: _whole(values) for name, values in there.items()}, self._rows, now_ms)
 
     def _add(self, name: str, values: Values, data_type: DataType) -> None:
         if name in self._types:

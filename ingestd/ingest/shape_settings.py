@@ -3,7 +3,7 @@
 Plain values from the configuration; what they do to rows is in `row_shape`.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ingestd.errors import ConfigError
@@ -60,37 +60,42 @@ class ShapeSettings:
 
     def needed(self) -> Iterator[str]:
         """Columns that computed ones are made from."""
-        return (one.source for one in self.computed if one.source is not None)
+        return (name for one in self.computed for name in one.sources)
 
     def gives_way(self, name: str) -> bool:
         """Whether a column of the source is left out for an added one of its name."""
         return not self.selects(name) and name in self.added()
 
     def sources_of(self, name: str) -> Iterator[str]:
-        """The column that a computed one is made from in the end, or else itself."""
+        """The columns that a computed one is made from in the end, or else itself."""
         by_name = {one.name: one for one in self.computed}
-        seen: set[str] = set()
-        while name in by_name and name not in seen:
-            seen.add(name)
-            source = by_name[name].source
-            if source is None:
-                return
-            name = source
-        yield name
+        waiting, seen = [name], set[str]()
+        while waiting:
+            one = waiting.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one in by_name:
+                waiting += by_name[one].sources
+            else:
+                yield one
 
-    def added_type(self, name: str) -> DataType | None:
-        """The type of an added column; None if it is not known, or not one of them."""
+    def added_type(self, name: str, types: Mapping[str, DataType]) -> DataType | None:
+        """The type of an added column by the types that are declared.
+
+        None if it is not known, or not one of them. ConfigError if there cannot be one.
+        """
         for column, what in self.metadata_columns():
             if column == name:
                 return METADATA_TYPES[what]
-        return next((fixed_type(one) for one in self.computed if one.name == name), None)
+        return next((fixed_type(one, types) for one in self.computed if one.name == name), None)
 
 
 def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> None:
     """ConfigError for columns that cannot be added together, or a selection without a meaning."""
     in_order(shape.computed)
     for one in shape.computed:
-        if one.name in primary_keys and one.call.function == "now":
+        if one.name in primary_keys and one.is_another_each_time:
             raise ConfigError(f"{one}: a primary key that is another one each time finds no row")
     metadata = {name for name, _ in shape.metadata_columns()}
     for one in shape.computed:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.option_values import bool_option, int_option
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.compact_standing import Place, TableStanding
 
@@ -18,6 +19,8 @@ _RETRY_SECONDS = 1.0
 _MOST_RETRY_SECONDS = 300.0
 _MOST_IDLE_SECONDS = 3600.0
 _MOST_COMMITS = 256
+_PATIENCE_SECONDS = 60.0
+_REST_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,14 @@ def rules_of(schema: TableSchema) -> WorkRules:
     new_files = 1 if any(one is not None for one in early) else None
     if options.forces_level_0:
         new_files = options.gentle_runs or 1
+    waits = bucket_mode(schema) is BucketMode.POSTPONE
+    if waits:
+        new_files = 1  # what waits for its bucket cannot be read, and is no run that reads merge
     full = commits > 0 or lookup_rules(schema).full_changelog
     return WorkRules(
         runs=options.trigger,
         new_files=new_files,
-        stop_runs=options.stop_trigger,
+        stop_runs=None if waits else options.stop_trigger,
         commits_per_full=max(commits, 1) if full else None,
         write_only=write_only,
     )
@@ -80,7 +86,7 @@ class TableWork:
     """One table; times are seconds of a steady clock.
 
     `due_since` is None while the triggers ask for nothing; `seen` says whether a compaction has
-    looked at the table since the driver started, which it may from `look_at` on in any case.
+    looked at the table since the driver started, which it should from `look_at` on in any case.
     `runs` is the highest number of sorted runs in a bucket, `level_0` counts files; both are None
     before that.
     """
@@ -98,8 +104,11 @@ class TableWork:
     _known: dict[Place, int] = field(default_factory=dict)
     _new: Counter[Place] = field(default_factory=Counter)
     _commits: deque[tuple[int, Mapping[Place, int]]] = field(default_factory=deque)
+    _untold: int = 1
+    _crowd: int = 0
     _since_full: int = 0
     _failures: int = 0
+    _rested_at: float = 0.0
     _idle: int = 0
 
     @property
@@ -112,6 +121,22 @@ class TableWork:
         """Whether it is to be compacted; after failures it waits."""
         asked = self.due_since is not None or (not self.seen and self.look_at <= now)
         return asked and self.not_before <= now
+
+    def is_pressing(self, now: float) -> bool:
+        """Whether what is due should not even wait for a stream that is behind.
+
+        It may until a bucket is as full as writers may make it, and for no longer than a minute.
+        """
+        stop = self.rules.stop_runs
+        since = self.look_at if self.due_since is None else self.due_since
+        return (stop is not None and self._crowd >= stop) or now - since >= _PATIENCE_SECONDS
+
+    def rests(self, now: float) -> bool:
+        """Whether it was compacted a moment ago, and nobody waits to see what is new.
+
+        Small commits follow each other fast: one compaction does for all buckets that they fill.
+        """
+        return self.rules.new_files is None and now < self._rested_at
 
     @property
     def wants_full(self) -> bool:
@@ -129,27 +154,33 @@ class TableWork:
             self.rules, self.schema = rules_of(growth.schema), growth.schema
         if self.rules.write_only:
             return
+        if growth.snapshot_id == 1:
+            self._is_new()
         self._remember(growth)
         self._since_full += 1
+        self._crowd = max(self._crowd, max(map(self._runs, growth.files), default=0))
         if self.level_0 is not None:
             self.level_0 += sum(growth.files.values())
-            self.runs = max(self.runs or 0, max(map(self._runs, growth.files), default=0))
+            self.runs = self._crowd
         if self.due_since is None and self._asks(growth.files):
             self.due_since = now
 
     def compacted(self, standing: TableStanding, how: Ended, now: float) -> None:
         """A compaction has ended."""
         self.seen, self.running, self._failures = True, False, 0
+        self._rested_at = now + _REST_SECONDS
+        self._untold = 1  # a bucket with a single run is not told
         self._known = dict(standing.runs)
         seen = standing.snapshot_id or 0
         while self._commits and self._commits[0][0] <= seen:
             self._new.subtract(self._commits.popleft()[1])
         self._new = +self._new
+        self._crowd = max((*self._known.values(), *map(self._runs, self._new)), default=0)
         if how.full and not how.left:
             self._since_full = len(self._commits)
         if self.schema.primary_keys:
             self.level_0 = standing.level_0 + sum(self._new.values())
-            self.runs = max((*self._known.values(), *map(self._runs, self._new)), default=0)
+            self.runs = self._crowd
         crowded = how.changed and (self.runs or 0) > self.rules.runs
         self.due_since = now if how.left or crowded or self._asks(self._new) else None
 
@@ -168,6 +199,12 @@ class TableWork:
         self.expires_at = now + max(interval, min(wait, _MOST_IDLE_SECONDS))
         self._idle += 1
 
+    def _is_new(self) -> None:
+        """Nothing was there before the first commit: there is nothing to look for."""
+        self.seen, self._untold = True, 0
+        if self.schema.primary_keys:
+            self.runs = self.level_0 = 0
+
     def _remember(self, growth: TableGrowth) -> None:
         """Add up; of more commits than are worth telling apart the oldest become one."""
         self._new.update(growth.files)
@@ -180,7 +217,7 @@ class TableWork:
             self._commits.appendleft((snapshot_id, together))
 
     def _runs(self, place: Place) -> int:
-        return self._known.get(place, 1) + self._new[place]
+        return self._known.get(place, self._untold) + self._new[place]
 
     def _asks(self, places: Mapping[Place, int]) -> bool:
         """Whether what is new in these buckets reaches a trigger."""

@@ -2,7 +2,8 @@
 
 What is over the stop trigger comes first, then what has waited longest. A table that no compaction
 has looked at since the start gets a look when nothing else is due: what earlier runs have left is
-found so. Expiry waits for compactions, but not for longer than its interval.
+found so. Expiry waits for compactions, but not for longer than its interval; compactions wait while
+the stream is behind, but for those that are pressing.
 """
 
 import logging
@@ -18,6 +19,7 @@ from ingestd.paimon.table.compact_standing import TableStanding
 _LOG = logging.getLogger(__name__)
 
 Kind = Literal["compact", "full", "expire"]
+Due = Literal["all", "rested", "pressing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPace:
-    """What is done at all, and how often; seconds.
-
-    `looks_after` is how long after it was opened a table gets its first look.
-    """
+    """What is done at all, and how often; seconds."""
 
     compacts: bool = True
     expires: bool = True
     expiry_interval: float = 60.0
-    looks_after: float = 5.0
 
 
 class UpkeepChoice:
@@ -59,7 +57,7 @@ class UpkeepChoice:
             self._work.pop(name, None)
             return
         pace = self._pace
-        work = TableWork(rules, schema, now + pace.looks_after, now + pace.expiry_interval)
+        work = TableWork(rules, schema, now, now + pace.expiry_interval)
         self._work.setdefault(name, work)
 
     def committed(self, name: str, growth: TableGrowth, now: float) -> None:
@@ -77,10 +75,14 @@ class UpkeepChoice:
                 del self._work[name]
         self._note(name)
 
-    def take(self, now: float) -> Job | None:
-        """The next job, which is then under way; None: nothing can be done now."""
+    def take(self, now: float, choice: Due = "rested") -> Job | None:
+        """The next job, which is then under way; None: nothing can be done now.
+
+        Of the compactions that are due `all` of them, those of tables that have `rested` since the
+        last one, or only those that are `pressing`, which are among the others.
+        """
         job = self._next_expiry(now - self._pace.expiry_interval)
-        job = job or self._next_compaction(now) or self._next_expiry(now)
+        job = job or self._next_compaction(now, choice) or self._next_expiry(now)
         if job is not None:
             self._work[job.table].running = True
         return job
@@ -136,13 +138,13 @@ class UpkeepChoice:
         else:
             self._over.discard(name)
 
-    def _next_compaction(self, now: float) -> Job | None:
+    def _next_compaction(self, now: float, choice: Due) -> Job | None:
         if not self._pace.compacts:
             return None
         ready = [
             (not work.is_over_stop, work.due_since is None, work.due_since or 0.0, name)
             for name, work in self._work.items()
-            if _may_run(work) and work.is_due(now)
+            if _may_run(work) and work.is_due(now) and _is_chosen(work, now, choice)
         ]
         if not ready:
             return None
@@ -159,6 +161,12 @@ class UpkeepChoice:
             if _may_run(work) and work.expires_at <= now
         ]
         return Job("expire", min(ready)[-1]) if ready else None
+
+
+def _is_chosen(work: TableWork, now: float, choice: Due) -> bool:
+    if choice == "all" or work.is_pressing(now):
+        return True
+    return choice == "rested" and not work.rests(now)
 
 
 def _may_run(work: TableWork) -> bool:

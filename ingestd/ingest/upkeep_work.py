@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from ingestd.errors import IngestdError
 from ingestd.ingest.upkeep_choice import Job
 from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.compact import CompactResult, CompactStatus, compact_table
 from ingestd.paimon.table.compact_standing import TableStanding
 from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.postpone_move import move_waiting
+from ingestd.paimon.table.table_state import load_state
 from ingestd.paimon.table.upkeep import run_upkeep
 
 JOB_BYTES = 1 << 30
@@ -68,13 +71,18 @@ Done = Compacted | Expired | NotDone
 def do_job(
     catalog: Catalog, job: Job, commit_user: str, clock: Callable[[], float] = time.time
 ) -> Done:
-    """Do a job on the table as it is now; `clock` gives seconds since 1970."""
+    """Do a job on the table as it is now; `clock` gives seconds since 1970.
+
+    Rows that wait for their bucket get one before a compaction.
+    """
     now_ms = int(clock() * 1000)
     try:
         table = catalog.get_table(Identifier.parse(job.table))
         if job.kind == "expire":
             return _expire(job, table, now_ms)
         full = job.kind == "full"
+        if bucket_mode(table.schema) is BucketMode.POSTPONE:
+            move_waiting(table, commit_user, state=load_state(table), now_ms=now_ms)
         result = compact_table(
             table, now_ms=now_ms, full=full, commit_user=commit_user, most_bytes=JOB_BYTES
         )

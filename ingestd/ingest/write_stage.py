@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.crash_points import Point, reach
 from ingestd.ingest.arrival import RANK, Run, runs
 from ingestd.ingest.blobs import (
     BUCKET,
@@ -63,6 +64,7 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     CACHE.limit(context.index_cache_bytes)
     KEPT.limit(context.index_cache_bytes)
     received = receive(blobs)
+    reach(Point.SLOT_RECEIVED)
     counts = Counts()
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     if not received.void:
@@ -74,6 +76,7 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
             written = writer.write(parts, context.max_run_bytes)
             if written:
                 messages[identifier] = written
+    reach(Point.SLOT_WRITTEN)
     return WriteOutcome(messages, received.reports, counts)
 
 

@@ -49,6 +49,20 @@ def keep(jvm: Jvm) -> None:
         _kept.append(jvm)
 
 
+def forked_python() -> tuple[str, Mapping[str, str]] | None:
+    """A command to start instead of Python, and its environment: it has imported everything.
+
+    It takes `-m MODULE` of this package and lives as long as the process that comes of it. None
+    without a session in a JVM of ours, or where the user names the Python of the workers.
+    """
+    with _lock:
+        found = [(jvm.python, jvm.variables) for jvm in _kept]
+    for command, variables in found:
+        if command is not None:
+            return command, variables
+    return None
+
+
 def archive_wanted() -> Path | None:
     """The archive of classes that the session's JVM would have used; None without such a JVM."""
     with _lock:

@@ -105,6 +105,11 @@ class Jvm:
         """The command that its Python workers are started with; None for this Python."""
         return None if self._nursery is None else self._nursery.variables["PYSPARK_PYTHON"]
 
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment in which that command finds the nursery; empty without one."""
+        return {} if self._nursery is None else self._nursery.variables
+
     def fork_nursery(self) -> None:
         """Make the nursery of this process, which must have no threads yet."""
         if self._nursery is not None:

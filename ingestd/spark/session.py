@@ -4,7 +4,7 @@ import logging
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +31,13 @@ _HEAVY = (
     "org.apache.spark.sql.execution.SparkOptimizer",
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
 )
+_EVERY_BATCH: Mapping[str, Sequence[str]] = {
+    "PythonRDD": ("readRDDFromFile", "collectAndServe"),
+    "PythonUtils": ("getBroadcastThreshold",),
+    "SimplePythonFunction": (),
+    "org.apache.spark.sql.classic.SparkSession": (),
+    "org.apache.spark.sql.classic.SparkSession$": ("MODULE$",),
+}
 _starting = threading.Lock()
 
 
@@ -50,6 +57,7 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
             builder = builder.config(name, value)
         session = builder.getOrCreate()
     _skip_packaged_sources(session)
+    _remember_classes(session)
     return session
 
 
@@ -138,6 +146,22 @@ def _skip_packaged_sources(session: SparkSession) -> None:
             getattr(manager, "dataSourceBuilders_$eq")(none)
     except (Py4JError, TypeError) as error:
         _LOG.debug("packaged_sources_not_skipped", extra={"ctx": {"error": str(error)}})
+
+
+def _remember_classes(session: SparkSession) -> None:
+    """Look up once what PySpark would ask the JVM for, by name, in the course of every batch.
+
+    What Python finds as an attribute it does not ask for.
+    """
+    view: Any = session._jvm
+    try:
+        for name, members in _EVERY_BATCH.items():
+            found = getattr(view, name)
+            for member in members:
+                vars(found)[member] = getattr(found, member)
+            vars(view)[name] = found
+    except (Py4JError, TypeError) as error:
+        _LOG.debug("classes_not_remembered", extra={"ctx": {"error": str(error)}})
 
 
 def _quiet_errors() -> int | None:

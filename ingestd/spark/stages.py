@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext
@@ -118,12 +119,15 @@ def run_stages(
     return outcomes
 
 
+@cache
 def _folder_parent(spark: SparkContext) -> str | None:
-    """Where tasks can leave files for each other: on this machine, if it runs all of them."""
-    conf = spark.getConf()
-    if conf.get("spark.master", "").split("[")[0] != "local":
+    """Where tasks can leave files for each other: on this machine, if it runs all of them.
+
+    To read a context's settings costs a question to the JVM for each of them.
+    """
+    if str(spark.master).split("[")[0] != "local":
         return None
-    configured = conf.get("spark.local.dir", tempfile.gettempdir())
+    configured = spark.getConf().get("spark.local.dir", tempfile.gettempdir())
     return os.environ.get("SPARK_LOCAL_DIRS", configured).split(",")[0]  # as Spark chooses
 
 

@@ -55,6 +55,18 @@ def test_growth_compares_cost_with_size() -> None:
     assert found["growth/files"].values == pytest.approx((1.2,))
 
 
+def test_reading_and_compaction_are_rows_of_the_table() -> None:
+    place = {"subject": "ingestd", "scale": "main", "round": 0}
+    read = {"measure": "read", "times_faster": {"java": 1.2, "pypaimon": 2.5}, **place}
+    sides = {"ingestd": {"peak_mb": 300.0}}
+    compacted = {"measure": "compaction", "times_faster": {"java": 0.9}, "compactors": sides}
+    found = by_key([read, {**compacted, **place}])
+    assert found["read/java"].verdict == "met"
+    assert found["read/pypaimon"].verdict == "**missed**"
+    assert found["compaction/java"].verdict == "**missed**"
+    assert found["compaction/memory"].verdict == "met"
+
+
 def test_every_goal_has_a_key_of_its_own() -> None:
     assert len({goal.key for goal in GOALS}) == len(GOALS)
 

@@ -1,8 +1,5 @@
 """Captured streams as chunks, the way the fetch stage would hand them on."""
 
-import base64
-import json
-import lzma
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,29 +9,25 @@ import numpy as np
 from ingestd.cdc.base import RecordChunk
 from tests.support import corpus
 
-MARIADB = Path(__file__).resolve().parents[1] / "golden" / "cdc" / "mariadb"
-
 Record = tuple[int, int, bytes | None, bytes | None]
 """Offset, timestamp, key and value."""
 
 
 def shop(mode: corpus.Mode, size: int) -> list[RecordChunk]:
     """The PostgreSQL capture in chunks of consecutive records of one topic partition."""
-    logs: dict[tuple[str, int], list[Record]] = defaultdict(list)
-    for one in corpus.captured(mode):
-        logs[one.topic, one.partition].append((one.offset, one.timestamp_ms, one.key, one.value))
-    return [*_chunks(logs, size)]
+    return captured(mode, size, corpus.SHOP)
 
 
 def mariadb(size: int = 10**6) -> list[RecordChunk]:
     """The MariaDB capture, likewise."""
+    return captured("json-schema", size, corpus.MART)
+
+
+def captured(mode: corpus.Mode, size: int, home: Path) -> list[RecordChunk]:
+    """A capture in chunks of consecutive records of one topic partition."""
     logs: dict[tuple[str, int], list[Record]] = defaultdict(list)
-    with lzma.open(MARIADB / "json-schema.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            raw = json.loads(line)
-            key, value = _bytes(raw["key_b64"]), _bytes(raw["value_b64"])
-            record = (raw["offset"], raw["timestamp"], key, value)
-            logs[raw["topic"], raw["partition"]].append(record)
+    for one in corpus.captured(mode, home):
+        logs[one.topic, one.partition].append((one.offset, one.timestamp_ms, one.key, one.value))
     return [*_chunks(logs, size)]
 
 
@@ -51,7 +44,3 @@ def _chunks(logs: dict[tuple[str, int], list[Record]], size: int) -> Iterator[Re
                 [*values],
                 None,
             )
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)

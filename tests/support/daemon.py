@@ -107,10 +107,16 @@ class Daemon:
 
 
 def run_daemon(
-    config: Mapping[str, Any], folder: Path, *, until_latest: bool = False, name: str = "ingestd"
+    config: Mapping[str, Any],
+    folder: Path,
+    *,
+    until_latest: bool = False,
+    name: str = "ingestd",
+    environment: Mapping[str, str] | None = None,
 ) -> Daemon:
     """Write the configuration into ``folder`` and start the daemon on a free HTTP port.
 
+    ``environment`` is added to this process's own.
     Its output goes to ``NAME.log`` in the same folder, one file for all runs of that name.
     """
     port = free_port()
@@ -127,6 +133,7 @@ def run_daemon(
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=folder,
+            env={**os.environ, **(environment or {})},
         )
     return Daemon(process, log, port)
 

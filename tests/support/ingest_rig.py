@@ -3,22 +3,14 @@
 Records carry a list of changes as JSON; `JsonChanges` is the data format that reads them.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ingestd.cdc.base import (
-    ChangeBatch,
-    Decoded,
-    KnownColumns,
     RecordChunk,
-    Rejected,
-    SourceTable,
-    Truncate,
 )
 from ingestd.ingest.blobs import as_bytes
 from ingestd.ingest.context import (
@@ -38,8 +30,6 @@ from ingestd.ingest.write_stage import write_slot
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.arrow import from_arrow_type, to_arrow_type
-from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.table.commit import commit
@@ -48,105 +38,18 @@ from ingestd.paimon.table.file_store_table import FileStoreTable
 from ingestd.paimon.table.read import read_table
 from ingestd.paimon.table.schema_manager import publish_schema
 from ingestd.paimon.table.table_state import TableState, load_state
+from tests.support.json_changes import DELETE as DELETE
+from tests.support.json_changes import INSERT as INSERT
+from tests.support.json_changes import UNAVAILABLE as UNAVAILABLE
+from tests.support.json_changes import UPDATE_AFTER as UPDATE_AFTER
+from tests.support.json_changes import UPDATE_BEFORE as UPDATE_BEFORE
+from tests.support.json_changes import Change as Change
+from tests.support.json_changes import JsonChanges as JsonChanges
+from tests.support.json_changes import record as record
+from tests.support.json_changes import statement as statement
 
 DATABASE = "lake"
 DEAD_LETTERS = f"{DATABASE}.ingestd_dead_letters"
-INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
-UNAVAILABLE = "(left out)"
-
-
-@dataclass(frozen=True)
-class Change:
-    """One row of one source table; a record may hold several."""
-
-    row: Mapping[str, Any]
-    kind: int = INSERT
-    table: str = "orders"
-    schema: str = "shop"
-    keys: tuple[str, ...] = ("id",)
-    position: int = -1
-    snapshot: bool = False
-    truncate: bool = False
-
-
-def record(*changes: Change) -> bytes:
-    """The value of a record that holds these changes."""
-    return json.dumps([change.__dict__ for change in changes]).encode()
-
-
-@dataclass
-class JsonChanges:
-    """Data format of the records above; `types` fixes Paimon types of columns by name."""
-
-    name: str = "json-changes"
-    types: Mapping[str, DataType] = field(default_factory=dict)
-
-    def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Batches of the changes of a chunk, one for each source table."""
-        found: dict[SourceTable, list[tuple[int, dict[str, Any]]]] = {}
-        rejected, truncates, control = [], [], 0
-        for i, value in enumerate(chunk.values):
-            offset = int(chunk.offsets[i])
-            if value is None:
-                control += 1
-                continue
-            try:
-                changes = json.loads(value)
-            except ValueError as error:
-                stamp = int(chunk.timestamps[i])
-                rejected.append(
-                    Rejected(
-                        chunk.topic, chunk.partition, offset, stamp, "decode", "not-json",
-                        str(error), chunk.keys[i], value,
-                    )
-                )  # fmt: skip
-                continue
-            for change in changes:
-                source = SourceTable("db", change["schema"], change["table"])
-                if change["truncate"]:
-                    at = change["position"]
-                    position = at if at >= 0 else None
-                    truncates.append(Truncate(source, chunk.partition, offset, position))
-                else:
-                    found.setdefault(source, []).append((offset, change))
-        batches = [
-            self.batch(source, rows, declared.get(source, {})) for source, rows in found.items()
-        ]
-        return Decoded(batches, rejected, truncates, control)
-
-    def batch(
-        self,
-        source: SourceTable,
-        rows: Sequence[tuple[int, Mapping[str, Any]]],
-        declared: Mapping[str, DataType],
-    ) -> ChangeBatch:
-        """One change batch of (offset, change) pairs."""
-        names = list(dict.fromkeys(name for _, change in rows for name in change["row"]))
-        cells = {name: [change["row"].get(name) for _, change in rows] for name in names}
-        left_out = {
-            name: np.array([cell == UNAVAILABLE for cell in column])
-            for name, column in cells.items()
-            if UNAVAILABLE in column
-        }
-        arrays, types = {}, {}
-        for name, column in cells.items():
-            plain = [None if cell == UNAVAILABLE else cell for cell in column]
-            fixed = declared.get(name) or self.types.get(name)
-            array = pa.array(plain, to_arrow_type(fixed) if fixed else None)
-            if not pa.types.is_null(array.type):
-                arrays[name] = array
-                types[name] = fixed or from_arrow_type(array.type)
-        return ChangeBatch(
-            source=source,
-            columns=pa.table(arrays),
-            types=types,
-            primary_keys=tuple(rows[0][1]["keys"]),
-            row_kind=np.array([change["kind"] for _, change in rows], np.int8),
-            offset=np.array([offset for offset, _ in rows], np.int64),
-            position=np.array([change["position"] for _, change in rows], np.int64),
-            snapshot_row=np.array([change["snapshot"] for _, change in rows], np.bool_),
-            unavailable=left_out,
-        )
 
 
 @dataclass
@@ -157,6 +60,7 @@ class Rig:
     defaults: TableSettings = field(default_factory=TableSettings)
     settings: Mapping[str, TableSettings] = field(default_factory=dict)
     slots: int = 1
+    data_format: str = "json-changes"
     overrides: Mapping[str, Any] = field(default_factory=dict)
     io: MemoryFileIO = field(default_factory=MemoryFileIO)
     tables: dict[str, FileStoreTable] = field(default_factory=dict)
@@ -193,7 +97,7 @@ class Rig:
             database=DATABASE,
             tables=tables,
             routing=self.routing,
-            sources={"src": SourceSettings(KafkaSource("src", ("orders",)), "json-changes")},
+            sources={"src": SourceSettings(KafkaSource("src", ("orders",)), self.data_format)},
             dead_letters=DEAD_LETTERS,
             slots=self.slots,
             defaults=self.defaults,
@@ -209,7 +113,7 @@ class Rig:
             table,
             index_entries=state.index_entries,
             sequence_base=state.max_sequence_number + 1,
-            assigners=table.options.dynamic_bucket_assigner_parallelism or 1,
+            assigners=table.options.dynamic_bucket_assigners,
             snapshot_id=state.snapshot.id if state.snapshot else None,
         )
 

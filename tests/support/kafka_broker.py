@@ -1,10 +1,10 @@
 """One real broker for a test run, and putting records into it."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ingestd.dev.broker import DevBroker
@@ -93,3 +93,38 @@ def source_of(broker: DevBroker, *topics: str, name: str = "src", **fields: obje
     """A source that reads these topics of the broker; fields as `KafkaSource` has them."""
     properties = {"bootstrap.servers": broker.bootstrap, "log_level": "0"}
     return KafkaSource(name, topics, properties=properties, **fields)  # type: ignore[arg-type]
+
+
+def backlog(broker: DevBroker, group: str, topics: Collection[str]) -> int:
+    """Records of the topics that a group has not told the broker to have read."""
+    known = admin(broker).list_topics(timeout=WAIT_SECONDS).topics
+    places = [TopicPartition(name, number) for name in topics for number in known[name].partitions]
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0})
+    try:
+        told = reader.committed(places, WAIT_SECONDS)
+        ends = [reader.get_watermark_offsets(place, WAIT_SECONDS)[1] for place in places]
+    finally:
+        reader.close()
+    return sum(end - max(one.offset, 0) for end, one in zip(ends, told, strict=True))
+
+
+def records(broker: DevBroker, topic: str) -> list[tuple[bytes | None, bytes]]:
+    """Key and value of all records that a topic has now, tombstones left out."""
+    partitions = admin(broker).list_topics(topic, WAIT_SECONDS).topics[topic].partitions
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "log_level": 0})
+    found: list[tuple[bytes | None, bytes]] = []
+    try:
+        for number in partitions:
+            place = TopicPartition(topic, number, 0)
+            end = reader.get_watermark_offsets(place, WAIT_SECONDS)[1]
+            reader.assign([place])
+            at = 0
+            while at < end:
+                for message in reader.consume(1000, 1):
+                    at = (message.offset() or 0) + 1
+                    value = message.value()
+                    if value is not None:
+                        found.append((message.key(), value))
+    finally:
+        reader.close()
+    return found

@@ -21,7 +21,8 @@ def summary() -> BatchSummary:
         bytes=Counter({TopicPartition("s", "bl", 0): 30, TopicPartition("s", "bl", 1): 40}),
         control=1,
         lost=Counter({TopicPartition("s", "bl", 0): 6, TopicPartition("s", "bl", 1): 2}),
-        rejected=Counter({("decode", "bad-json"): 2}),
+        rejected=Counter({("decode", "bad-json"): 3}),
+        dropped=Counter({("decode", "bad-json"): 1}),
         rows=Counter({("db.bl", 0): 3, ("db.bl", 3): 1}),
         skipped=Counter({("db.bl", "covered"): 5}),
         files=Counter({"db.bl": 2}),
@@ -55,6 +56,7 @@ def test_a_batch_is_counted_once_it_has_landed(listener: BatchLog) -> None:
         ("ingestd_records_total", {"table": "db.bl", "kind": "+I"}, 3),
         ("ingestd_records_total", {"table": "db.bl", "kind": "-D"}, 1),
         ("ingestd_dead_letters_total", {"stage": "decode", "reason": "bad-json"}, 2),
+        ("ingestd_dropped_records_total", {"stage": "decode", "reason": "bad-json"}, 1),
         ("ingestd_skipped_rows_total", {"table": "db.bl", "reason": "covered"}, 5),
         ("ingestd_commits_total", {"table": "db.bl", "result": "committed"}, 1),
         ("ingestd_commits_total", {"table": "db.old", "result": "replayed"}, 1),
@@ -101,7 +103,7 @@ def test_one_line_a_batch_and_one_for_each_rejected_record(
     assert (rejected["topic"], rejected["partition"], rejected["offset"]) == ("bl", 1, 42)
     assert rejected["reason"] == "bad-json"
     line = events["batch_finished"]
-    assert (line["records"], line["rows"], line["rejected"]) == (7, 4, 2)
+    assert (line["records"], line["rows"], line["rejected"]) == (7, 4, 3)
     assert line["snapshots"] == {"db.bl": 9, "db.old": 3}
 
 

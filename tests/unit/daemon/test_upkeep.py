@@ -88,7 +88,7 @@ def running(child: Child, settings: UpkeepSettings | None = None) -> Upkeep:
 def test_a_table_is_compacted_once_its_trigger_is_reached(child: Child) -> None:
     upkeep, one = running(child), schema()
     upkeep.committed([commit("db.a", 1, one, files=3)])
-    upkeep.committed([commit("db.a", 2, one, files=1)])
+    upkeep.committed([commit("db.a", 2, one, files=2)])
     eventually(lambda: child.jobs == [Job("compact", "db.a")])
     eventually(lambda: bool(upkeep.document()["compactions"]))
     upkeep.stop()
@@ -199,6 +199,53 @@ def test_until_the_latest_what_is_due_is_done_before_the_end(child: Child) -> No
     upkeep.committed([commit("db.a", 1, schema(), files=5)])
     upkeep.committed([commit("db.b", 1, schema(), files=1)])
     upkeep.finish(NEVER)
+    assert child.jobs == [Job("compact", "db.a")]
+    upkeep.stop()
+
+
+def test_a_stream_that_is_always_behind_is_compacted_and_never_stuck(child: Child) -> None:
+    upkeep, one = running(child, UpkeepSettings(expires=False, max_throttle=1e6)), schema()
+    upkeep.opened({})
+    fullest = 0
+    for snapshot in range(1, 41):
+        upkeep.batch_started()
+        child.answers = [
+            Compacted(Job("compact", "db.a"), "compacted", 99, 0.1, TableStanding(snapshot))
+        ]
+        upkeep.committed([commit("db.a", snapshot, one)], cut=True)
+        fullest = max(fullest, upkeep.document()["tables"]["db.a"]["sorted_runs"])
+        upkeep.between_batches(NEVER)
+        assert upkeep.document()["over_stop_trigger"] == []
+    upkeep.stop()
+    assert fullest >= 8
+    assert 2 <= len(child.jobs) <= 40 // 7
+
+
+def test_what_a_stream_that_is_behind_has_put_off_is_done_once_it_is_not(child: Child) -> None:
+    upkeep, one = running(child), schema()
+    for snapshot in range(1, 8):
+        upkeep.batch_started()
+        upkeep.committed([commit("db.a", snapshot, one)], cut=True)
+    upkeep.between_batches(NEVER)
+    assert child.jobs == []
+    upkeep.batch_started()
+    upkeep.committed([], cut=False)
+    eventually(lambda: child.jobs == [Job("compact", "db.a")])
+    upkeep.stop()
+
+
+def test_what_was_put_off_is_done_before_the_end(child: Child) -> None:
+    upkeep, one = running(child), schema()
+    upkeep.committed([commit("db.a", 1, one, files=5)], cut=True)
+    upkeep.finish(NEVER)
+    assert child.jobs == [Job("compact", "db.a")]
+    upkeep.stop()
+
+
+def test_inline_nothing_is_put_off(child: Child) -> None:
+    upkeep = running(child, UpkeepSettings(mode="inline", expires=False, inline_budget=1e6))
+    upkeep.committed([commit("db.a", 1, schema(), files=5)], cut=True)
+    upkeep.between_batches(NEVER)
     assert child.jobs == [Job("compact", "db.a")]
     upkeep.stop()
 

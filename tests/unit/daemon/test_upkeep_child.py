@@ -28,7 +28,7 @@ NEVER = threading.Event()
 JOB = Job("compact", "db.t")
 
 
-def table(folder: Path, commits: int, rows: int = 10, **options: str) -> FileStoreTable:
+def table(folder: Path, commits: int, *, rows: int = 10, **options: str) -> FileStoreTable:
     one = native_table(folder, COLUMNS, keys=["k"], options={"bucket": "1"} | options)
     for n in range(commits):
         put(one, [{"k": k, "v": f"{n}" * 20} for k in range(n, n + rows)])
@@ -53,7 +53,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 def test_it_compacts_and_expires_under_a_name_of_its_own(
     tmp_path: Path, child: UpkeepChild
 ) -> None:
-    one = table(tmp_path, 12, **{"snapshot.num-retained.max": "10"})
+    one = table(tmp_path, 12, rows=10, **{"snapshot.num-retained.max": "10"})
     compacted = child.do(JOB, NEVER, 1)
     assert isinstance(compacted, Compacted)
     assert (compacted.status, compacted.snapshot_id, compacted.files_before) == (
@@ -135,7 +135,7 @@ def _data_files(folder: Path) -> set[str]:
 
 def _newest(one: FileStoreTable) -> int | None:
     newest = latest_snapshot(one.io, one.paths)
-    return newest and newest.id
+    return None if newest is None else newest.id
 
 
 def test_it_ends_when_the_daemon_is_killed(tmp_path: Path) -> None:
@@ -164,3 +164,36 @@ def _is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_where_python_processes_are_forks_it_is_one_too_and_ends_as_it_should(
+    tmp_path: Path,
+) -> None:
+    program = f"""
+import os, threading
+from pathlib import Path
+from types import SimpleNamespace
+from ingestd.spark.nursery_start import open_nursery
+nursery = open_nursery()
+import ingestd.daemon.upkeep_process
+nursery.fork()
+from ingestd.daemon.upkeep_child import UpkeepChild
+from ingestd.daemon.upkeep_process import Opening
+from ingestd.ingest.upkeep_choice import Job
+from ingestd.spark.early_start import keep
+variables = nursery.variables
+keep(SimpleNamespace(python=variables["PYSPARK_PYTHON"], variables=variables))
+child = UpkeepChild(Opening("shop", "filesystem", {str(tmp_path)!r}, {{}}))
+done = child.do(Job("compact", "db.t"), threading.Event(), 1)
+stat = Path(f"/proc/{{child.pid}}/stat").read_text()
+print(type(done).__name__, child.pid, int(stat.rpartition(")")[2].split()[1]) == os.getpid())
+child.close()
+nursery.close()
+"""
+    table(tmp_path, 6)
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=120
+    )
+    what, pid, is_ours = done.stdout.splitlines()[-1].split()
+    assert (what, is_ours) == ("Compacted", "False")
+    eventually(lambda: not _is_running(int(pid)))

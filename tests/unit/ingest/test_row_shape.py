@@ -1,5 +1,6 @@
 """Columns are renamed, added, computed and left out before rows meet their table."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -108,6 +109,41 @@ def test_value_that_a_function_does_not_take_costs_its_record_alone() -> None:
     (letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
     assert (letter["offset"], letter["stage"], letter["reason"]) == (1, "cast", "computed")
     assert "computed column 'year' = year(at)" in letter["message"]
+
+
+def test_sql_makes_columns_of_several_others_with_a_type_of_their_own() -> None:
+    shape = computed(
+        gross="cast(net as decimal(10, 2)) * 1.19",
+        label="= concat(lower(name), ' ', n)",
+        share="case when n > 0 then 100 div n else 0 end",
+        day="date_format(cast(at as timestamp), 'yyyy-MM-dd')",
+    )
+    keys = {"primary_keys": ("day", "id"), "partition_keys": ("day",)}
+    rig = rig_with(shape, options={"bucket": "1"}, **keys)
+    at = "2025-06-15 10:00:00"
+    rig.produce(
+        record(Change({"id": 1, "net": "10.50", "name": "Ä", "n": 3, "at": at})),
+        record(Change({"id": 2, "net": "x", "name": "B", "n": 0, "at": at})),
+        record(Change({"id": 3, "net": None, "name": None, "n": 0, "at": at})),
+    )
+    rig.run()
+    names = ("id", "gross", "label", "share", "day")
+    assert rig.rows("orders", *names) == [
+        {"id": 1, "gross": Decimal("12.4950"), "label": "ä 3", "share": 33, "day": "2025-06-15"},
+        {"id": 3, "gross": None, "label": None, "share": 0, "day": "2025-06-15"},
+    ]
+    schema = rig.tables["lake.orders"].schema
+    assert str(schema.field("gross").type) == "DECIMAL(14, 4)"
+    assert schema.partition_keys == ("day",)
+    (letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
+    assert (letter["offset"], letter["stage"], letter["reason"]) == (1, "cast", "computed")
+
+
+def test_sql_over_types_that_it_does_not_take_is_refused_with_them() -> None:
+    rig = rig_with(computed(x="n + name"))
+    rig.produce(record(Change({"id": 1, "n": 1, "name": "a"})))
+    with pytest.raises(SchemaConflictError, match=r"'x' = n \+ name: at character 1.*name STRING"):
+        rig.run()
 
 
 def test_computed_column_of_a_value_left_out_keeps_its_older_value() -> None:

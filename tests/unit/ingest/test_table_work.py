@@ -34,10 +34,10 @@ def compacted(one: TableWork, standing: TableStanding, *, full: bool = False) ->
 
 def test_a_bucket_is_due_when_it_has_as_many_runs_as_the_trigger() -> None:
     one = work(schema(num_sorted_run__compaction_trigger="4"))
-    append(one, 1, a=1, b=1)
     append(one, 2, a=1, b=1)
+    append(one, 3, a=1, b=1)
     assert not one.is_due(0.0)
-    append(one, 3, now=1.0, a=1)
+    append(one, 4, now=1.0, a=1)
     assert one.is_due(1.0)
     assert one.due_since == 1.0
 
@@ -140,12 +140,51 @@ def test_append_tables_are_due_when_there_are_enough_new_files() -> None:
 
 def test_more_runs_than_the_stop_trigger_are_told_once_they_are_known() -> None:
     one = work(schema(num_sorted_run__stop_trigger="6"))
-    append(one, 1, a=100)
+    append(one, 2, a=100)
     assert not one.is_over_stop
-    compacted(one, TableStanding(1, 0, {A: 6}))
+    compacted(one, TableStanding(2, 0, {A: 6}))
     assert not one.is_over_stop
-    append(one, 2, a=1)
+    append(one, 3, a=1)
     assert one.is_over_stop
+
+
+def test_what_is_due_is_pressing_at_the_stop_trigger_known_or_not() -> None:
+    one = work(schema(num_sorted_run__stop_trigger="6"))
+    append(one, 2, a=4)
+    assert one.is_due(9.0)
+    assert not one.is_pressing(9.0)
+    append(one, 3, a=1)
+    assert one.is_pressing(9.0)
+    compacted(one, TableStanding(3, 0, {A: 2}))
+    assert not one.is_pressing(9.0)
+
+
+@pytest.mark.parametrize("keys", [True, False])
+def test_what_has_been_due_for_a_minute_is_pressing(keys: bool) -> None:
+    options = {"bucket": "-1", "num_sorted_run__stop_trigger": "1000"}
+    one = work(schema(keys=keys, **options))
+    append(one, 2, now=10.0, a=20)
+    assert not one.is_pressing(69.0)
+    assert one.is_pressing(70.0)
+
+
+def test_a_first_look_is_pressing_after_a_minute_too() -> None:
+    one = work(schema())
+    assert not one.is_pressing(64.0)
+    assert one.is_pressing(65.0)
+
+
+def test_of_a_table_that_begins_with_the_driver_everything_is_known() -> None:
+    one = work(schema())
+    append(one, 1, a=2, b=1)
+    assert (one.level_0, one.runs, one.seen) == (3, 2, True)
+    append(one, 2, a=2)
+    assert not one.is_due(100.0)
+    append(one, 3, a=1)
+    assert one.is_due(100.0)
+    rows = work(schema(keys=False, bucket="-1"))
+    append(rows, 1, a=2)
+    assert (rows.level_0, rows.runs, rows.seen) == (None, None, True)
 
 
 def test_a_table_is_looked_at_once_after_the_start() -> None:

@@ -13,7 +13,7 @@ PLACE = (b"", 0)
 
 
 def schema(**options: str) -> TableSchema:
-    given = {name.replace("_", "-"): one for name, one in options.items()}
+    given = {name.replace("__", ".").replace("_", "-"): one for name, one in options.items()}
     return new_schema([("k", parse_type("INT"))], ["k"], [], {"bucket": "1", **given}, 0)
 
 
@@ -26,7 +26,7 @@ def append(choice: UpkeepChoice, name: str, snapshot: int, files: int, now: floa
 
 @pytest.fixture
 def choice() -> UpkeepChoice:
-    return UpkeepChoice(UpkeepPace(expiry_interval=60.0, looks_after=5.0))
+    return UpkeepChoice(UpkeepPace(expiry_interval=60.0))
 
 
 def test_what_has_waited_longest_comes_first_and_only_once(choice: UpkeepChoice) -> None:
@@ -52,10 +52,47 @@ def test_what_is_above_the_stop_trigger_comes_before_all_others(choice: UpkeepCh
 
 def test_first_looks_wait_for_work_that_is_due(choice: UpkeepChoice) -> None:
     choice.opened("db.old", PLAIN, 0.0)
-    assert choice.take(1.0) is None
     append(choice, "db.new", 1, 5, now=6.0)
     assert choice.take(6.0) == Job("compact", "db.new")
     assert choice.take(6.0) == Job("compact", "db.old")
+
+
+def test_behind_a_stream_that_is_behind_only_what_presses_is_compacted(
+    choice: UpkeepChoice,
+) -> None:
+    choice.opened("db.old", PLAIN, 0.0)
+    append(choice, "db.due", 1, 5, now=0.0)
+    assert choice.take(1.0, "pressing") is None
+    append(choice, "db.full", 1, 8, now=1.0)
+    assert choice.take(1.0, "pressing") == Job("compact", "db.full")
+    assert choice.take(1.0, "pressing") is None
+    assert choice.take(60.0, "pressing") == Job("compact", "db.due")
+    assert choice.take(60.0, "pressing") == Job("compact", "db.old")
+
+
+def test_a_table_rests_between_compactions_unless_somebody_waits(choice: UpkeepChoice) -> None:
+    append(choice, "db.a", 1, 5)
+    assert choice.take(0.0) == Job("compact", "db.a")
+    choice.compacted("db.a", TableStanding(1), Ended(changed=True), 10.0)
+    append(choice, "db.a", 2, 5, now=10.0)
+    assert choice.take(11.9) is None
+    assert choice.triggered(11.9) == ["db.a"]
+    assert choice.take(11.9, "all") == Job("compact", "db.a")
+    choice.compacted("db.a", TableStanding(2), Ended(changed=True), 20.0)
+    append(choice, "db.a", 3, 5, now=20.0)
+    assert choice.take(22.0) == Job("compact", "db.a")
+    choice.compacted("db.a", TableStanding(3), Ended(changed=True), 30.0)
+    append(choice, "db.a", 4, 8, now=30.0)
+    assert choice.take(30.0) == Job("compact", "db.a")
+
+
+def test_a_table_whose_news_wait_for_compactions_does_not_rest(choice: UpkeepChoice) -> None:
+    vectors = schema(deletion_vectors__enabled="true")
+    choice.committed("db.a", TableGrowth(vectors, 1, {PLACE: 1}), 0.0)
+    assert choice.take(0.0) == Job("compact", "db.a")
+    choice.compacted("db.a", TableStanding(1), Ended(changed=True), 1.0)
+    choice.committed("db.a", TableGrowth(vectors, 2, {PLACE: 1}), 1.0)
+    assert choice.take(1.0) == Job("compact", "db.a")
 
 
 def test_a_table_that_is_opened_again_goes_on_as_it_was(choice: UpkeepChoice) -> None:

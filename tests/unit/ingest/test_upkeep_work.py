@@ -6,7 +6,8 @@ from ingestd.ingest.upkeep_choice import Job
 from ingestd.ingest.upkeep_work import Compacted, Expired, NotDone, do_job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
-from tests.support.native_tables import NOW_MS, native_table, put
+from ingestd.paimon.table.read import read_table
+from tests.support.native_tables import NOW_MS, native_table, open_native, put
 
 USER = "ingestd-p.compact"
 
@@ -46,6 +47,20 @@ def test_a_full_compaction_needs_no_trigger(tmp_path: Path, catalog: FilesystemC
     assert isinstance(full, Compacted)
     assert (nothing.status, full.status) == ("nothing", "compacted")
     assert (nothing.standing.level_0, full.standing.level_0) == (2, 0)
+
+
+def test_rows_that_wait_get_a_bucket_before_the_compaction(
+    tmp_path: Path, catalog: FilesystemCatalog
+) -> None:
+    fill(tmp_path, 6, bucket="-2")
+    assert read_table(open_native(tmp_path)).num_rows == 0
+    done = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    assert isinstance(done, Compacted)
+    assert done.standing.snapshot_id == 7
+    assert read_table(open_native(tmp_path)).num_rows == 6
+    again = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    assert isinstance(again, Compacted)
+    assert again.standing.snapshot_id == 7
 
 
 def test_what_may_go_expires(tmp_path: Path, catalog: FilesystemCatalog) -> None:

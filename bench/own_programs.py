@@ -1,0 +1,41 @@
+"""Comparisons that are programs of their own, as rows of the whole table: reading, compaction.
+
+Each compares ingestd with its peers in one go, checks that all of them found or left the same rows,
+and ends with a line of JSON.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.process import MeteredProcess
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def reading(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
+    """`bench.read` of so many keys: how many times faster ingestd is than each peer."""
+    told = _last_line("bench.read", ["--rows", str(rows)], scratch, timeout)
+    ratios = {
+        peer: one["wall"] for table in told["tables"] for peer, one in table["ratios"].items()
+    }
+    return {"times_faster": ratios, **told}
+
+
+def compacting(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
+    """`bench.compaction` of five runs of so many rows: rows a second, memory, amplification."""
+    told = _last_line("bench.compaction", ["--rows", str(rows)], scratch, timeout)
+    ours, java = told["compactors"]["ingestd"], told["compactors"]["java"]
+    return {"times_faster": {"java": ours["rows_per_second"] / java["rows_per_second"]}, **told}
+
+
+def _last_line(
+    module: str, arguments: list[str], scratch: Path, timeout: float
+) -> Mapping[str, Any]:
+    command = [sys.executable, "-m", module, *arguments]
+    temporary = {"TMPDIR": str(scratch)}
+    log = scratch / f"{module}.log"
+    with MeteredProcess(command, log, folder=ROOT, environment=temporary) as process:
+        process.finish(timeout)
+    return process.documents()[-1]

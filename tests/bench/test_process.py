@@ -1,0 +1,62 @@
+"""Programs under measurement end with the benchmark, however that ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print("child", child.pid, flush=True)
+time.sleep(600)
+"""
+BENCHMARK = """
+import sys, time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from bench.process import MeteredProcess, end_all_on_signals
+
+log = Path(sys.argv[1])
+
+def measure():
+    with MeteredProcess([sys.executable, "-c", sys.argv[2]], log) as process:
+        while "child" not in process.tail():
+            time.sleep(0.01)
+        print(process.pid, process.tail().split()[1], flush=True)
+        process.finish(600)
+
+end_all_on_signals()
+with ThreadPoolExecutor(1) as thread:
+    error = thread.submit(measure).exception()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_benchmark_that_is_stopped_leaves_no_program_behind(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", BENCHMARK, str(tmp_path / "log"), PROGRAM]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as benchmark:
+        assert benchmark.stdout is not None
+        measured = [int(pid) for pid in benchmark.stdout.readline().split()]
+        assert len(measured) == 2
+        assert all(map(_is_alive, measured))
+        benchmark.send_signal(number)
+        assert benchmark.wait(30) == 128 + number
+    end = time.monotonic() + 30
+    while any(map(_is_alive, measured)):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
