@@ -33,12 +33,12 @@ from ingestd.dev.jars import cache_folder, fetch, java_command
 from ingestd.dev.java_classes import compiled
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import iter_buckets
-from ingestd.paimon.table.scan import live_entries
-from ingestd.paimon.table.schema_manager import latest_schema
-from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_entries
+from ingestd.paimon.table.metadata.schema_manager import latest_schema
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.read.table_read import iter_buckets
 
 
 def compact_here(warehouses: Sequence[str]) -> None:

@@ -26,11 +26,11 @@ from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.hash_index import Hashes
-from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.buckets.hash_index import Hashes
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 KEYS = ("p", "k")
 INT, BIGINT, STRING = DataType("INT"), DataType("BIGINT"), DataType("STRING")

@@ -33,9 +33,9 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.hash_index import CACHE, HASH_INDEX, PartitionIndex
+from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
+from ingestd.paimon.table.buckets.hash_index import CACHE, HASH_INDEX, PartitionIndex
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 BUCKET_KEYS = 1_950_000
 """Keys of a bucket: nearly what it takes, so that the first ones have room for a few batches."""

@@ -45,7 +45,7 @@ STEPS = (
     Step("ingestd.kafka.columns:Columns.take", "fetch: columns"),
     Step("ingestd.ingest.decode_stage:drop_oversized", "decode: bounds, counts"),
     Step("ingestd.ingest.findings:Findings.note_chunk", "decode: bounds, counts"),
-    Step("ingestd.cdc.debezium_json:DebeziumJson.decode", "decode"),
+    Step("ingestd.cdc.formats.debezium_json:DebeziumJson.decode", "decode"),
     Step("ingestd.ingest.decode_stage:_DecodeTask._only_new", "decode: bounds, counts"),
     Step("ingestd.ingest.decode_stage:conform", "conform to the table"),
     Step("ingestd.ingest.decode_stage:place", "hash keys, find slots"),
@@ -55,12 +55,14 @@ STEPS = (
     Step("ingestd.ingest.write_stage:_TableWriter._prepared", "order, number"),
     Step("ingestd.ingest.write_stage:group_rows", "assign buckets"),
     Step("ingestd.ingest.write_stage:assigners_of", "assign buckets"),
-    Step("ingestd.paimon.table.bucket_assigner:DynamicBucketAssigner.__init__", "assign buckets"),
-    Step("ingestd.paimon.table.bucket_assigner:DynamicBucketAssigner.assign", "assign buckets"),
-    Step("ingestd.paimon.table.bucket_assigner:DynamicBucketAssigner.prepare_commit", "hash index"),
-    Step("ingestd.paimon.table.write:_prepare", "sort, merge"),
-    Step("ingestd.paimon.table.bucket_files:BucketFiles._meta", "statistics"),
-    Step("ingestd.paimon.table.bucket_files:BucketFiles._with_keys", "statistics"),
+    Step("ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.__init__", "assign buckets"),
+    Step("ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.assign", "assign buckets"),
+    Step(
+        "ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.prepare_commit", "hash index"
+    ),
+    Step("ingestd.paimon.table.write.table_write:_prepare", "sort, merge"),
+    Step("ingestd.paimon.table.write.bucket_files:BucketFiles._meta", "statistics"),
+    Step("ingestd.paimon.table.write.bucket_files:BucketFiles._with_keys", "statistics"),
     Step("ingestd.paimon.format.parquet:write_file", "encode files"),
 )
 GENERATORS = (

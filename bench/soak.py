@@ -23,14 +23,14 @@ from typing import TypeVar
 
 from bench.one_process import DATABASE, OneProcess
 from ingestd.paimon.catalog.base import Identifier
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.scan import live_entries
-from ingestd.paimon.table.snapshot_manager import latest_snapshot_id, snapshot_ids
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.upkeep import run_upkeep
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_entries
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, snapshot_ids
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.retention.upkeep import run_upkeep
+from ingestd.paimon.table.verify.table_verify import verify
 
 TENTHS = 10
 LIMIT = 1.3

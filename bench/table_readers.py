@@ -24,9 +24,9 @@ from ingestd.dev.jars import cache_folder, fetch, java_command
 from ingestd.dev.java_classes import compiled
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import iter_buckets
-from ingestd.paimon.table.schema_manager import latest_schema
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import latest_schema
+from ingestd.paimon.table.read.table_read import iter_buckets
 
 OPENED = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
 WARM_UP: Mapping[str, int] = {"ingestd": 1, "java": 3, "pypaimon": 0}

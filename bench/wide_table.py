@@ -10,12 +10,12 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.schema_manager import publish_schema
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.write import data_file_names, write_bucket
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import publish_schema
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 _WORD = 1000
 

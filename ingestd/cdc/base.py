@@ -143,9 +143,9 @@ class Decoded:
 class FormatSettings:
     """What the configuration of a source says of its messages.
 
-    `type_mapping` are names of `ingestd.cdc.type_mapping`. `schemas` is where data formats with
-    registered schemas look them up, `framing` how their messages name them. `images` asks for
-    the rows before changes as well.
+    `type_mapping` are names of `ingestd.cdc.columns.type_mapping`. `schemas` is where data
+    formats with registered schemas look them up, `framing` how their messages name them. `images`
+    asks for the rows before changes as well.
     """
 
     type_mapping: frozenset[str] = frozenset()
@@ -170,19 +170,19 @@ class DataFormat(Protocol):
 
 _THREAD = threading.local()
 DATA_FORMATS: Mapping[str, str] = {
-    "avro": "ingestd.cdc.avro",
-    "debezium-avro": "ingestd.cdc.debezium_avro",
-    "aliyun-json": "ingestd.cdc.aliyun_json",
-    "aws-dms-json": "ingestd.cdc.aws_dms_json",
-    "canal-json": "ingestd.cdc.canal_json",
-    "debezium-bson": "ingestd.cdc.debezium_bson",
-    "debezium-flat-json": "ingestd.cdc.debezium_flat_json",
-    "debezium-json": "ingestd.cdc.debezium_json",
-    "json": "ingestd.cdc.plain_json",
-    "maxwell-json": "ingestd.cdc.maxwell_json",
-    "ogg-json": "ingestd.cdc.ogg_json",
-    "protobuf": "ingestd.cdc.protobuf",
-    "raw": "ingestd.cdc.raw",
+    "avro": "ingestd.cdc.formats.avro",
+    "debezium-avro": "ingestd.cdc.formats.debezium_avro",
+    "aliyun-json": "ingestd.cdc.formats.aliyun_json",
+    "aws-dms-json": "ingestd.cdc.formats.aws_dms_json",
+    "canal-json": "ingestd.cdc.formats.canal_json",
+    "debezium-bson": "ingestd.cdc.formats.debezium_bson",
+    "debezium-flat-json": "ingestd.cdc.formats.debezium_flat_json",
+    "debezium-json": "ingestd.cdc.formats.debezium_json",
+    "json": "ingestd.cdc.formats.plain_json",
+    "maxwell-json": "ingestd.cdc.formats.maxwell_json",
+    "ogg-json": "ingestd.cdc.formats.ogg_json",
+    "protobuf": "ingestd.cdc.formats.protobuf",
+    "raw": "ingestd.cdc.formats.raw",
 }
 """Module of each data format; it has `new_format(settings)`."""
 REGISTERED = frozenset({"debezium-avro", "avro", "protobuf"})
@@ -190,7 +190,7 @@ REGISTERED = frozenset({"debezium-avro", "avro", "protobuf"})
 
 FRAMED = frozenset(name for name in DATA_FORMATS if name.endswith("json"))
 """Data formats whose messages may have a registered schema, but can be read without."""
-_FRAMED_JSON = "ingestd.cdc.framed_json"
+_FRAMED_JSON = "ingestd.cdc.formats.framed_json"
 
 _NO_SETTINGS = FormatSettings()
 

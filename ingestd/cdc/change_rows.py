@@ -14,8 +14,8 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.plan_column import PlanColumn
-from ingestd.cdc.recast import recast
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.row_images import with_images
 from ingestd.cdc.row_plan import Row, RowPlan

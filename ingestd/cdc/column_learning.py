@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from ingestd.cdc.base import SourceTable
-from ingestd.cdc.json_inference import Kinds, default_kinds, kinds_of, resolve_type
-from ingestd.cdc.key_types import key_column
-from ingestd.cdc.native_module import NativeModule
+from ingestd.cdc.columns.json_inference import Kinds, default_kinds, kinds_of, resolve_type
+from ingestd.cdc.columns.key_types import key_column
+from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
+from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
+from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan, RowWants, check_name, make_plan
-from ingestd.cdc.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
-from ingestd.cdc.wire_column import STRING, Meaning, WireColumn
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]

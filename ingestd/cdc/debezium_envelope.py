@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ingestd.cdc.connect_schema import (
+from ingestd.cdc.columns.connect_schema import (
     ConnectSchemaError,
     is_connect_schema,
     row_columns,
     struct_columns,
 )
+from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
-from ingestd.cdc.wire_column import WireColumn
 
 _BLANKS = b" \t\r\n"
 _MAX_SHAPES = 1000

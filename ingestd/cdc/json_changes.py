@@ -23,7 +23,7 @@ from ingestd.cdc.base import (
 from ingestd.cdc.column_learning import TableMemory, Types
 from ingestd.cdc.debezium_envelope import Shape
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native_module import NativeModule
+from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.record_errors import Reason, RecordError, rejected
 from ingestd.cdc.table_form import Emptied, Restated, TableForm
 from ingestd.cdc.table_messages import Reasons, decode_messages

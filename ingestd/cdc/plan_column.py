@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from ingestd.cdc.column_reader import ColumnReader
+from ingestd.cdc.columns.column_reader import ColumnReader
+from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import PARSE_ERRORS
-from ingestd.cdc.wire_column import WireColumn
 
 WireType = Any
 Value = Any

@@ -14,14 +14,14 @@ from typing import Any, Literal
 import msgspec
 
 from ingestd.cdc.base import SourceTable
-from ingestd.cdc.json_columns import choose_reader
-from ingestd.cdc.json_inference import Kinds, default_kinds
-from ingestd.cdc.native_module import NativeModule
-from ingestd.cdc.native_plan import NativePlans, native_plans
+from ingestd.cdc.columns.json_columns import choose_reader
+from ingestd.cdc.columns.json_inference import Kinds, default_kinds
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.native.module import NativeModule
+from ingestd.cdc.native.plan import NativePlans, native_plans
 from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.source_position import SourcePosition
-from ingestd.cdc.wire_column import WireColumn
 
 Row = Any
 """A struct with one attribute a column; UNSET where the message had no such field."""

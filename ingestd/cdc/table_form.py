@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from ingestd.cdc.base import SourceTable
+from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.message_key import NO_KEY, MessageKey
-from ingestd.cdc.wire_column import WireColumn
 
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"
 NULL = b"null"

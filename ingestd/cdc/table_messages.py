@@ -17,7 +17,7 @@ from ingestd.cdc.column_learning import (
     plan_of,
 )
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native_rows import read_natively
+from ingestd.cdc.native.rows import read_natively
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.unfit_events import reason_of, sift

@@ -8,10 +8,10 @@ from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
-from ingestd.paimon.table.branches import create_branch, drop_branch, fast_forward
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.tags import create_tag
-from ingestd.paimon.table.time_travel import branch_names, on_branch, tagged_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tagged_snapshot
+from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
+from ingestd.paimon.table.retention.tags import create_tag
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="BRANCH", help="The branch.")]
 

@@ -11,15 +11,15 @@ from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.sort_compact import chosen_order, sort_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.compact import CompactResult, compact_table, plan_compaction
-from ingestd.paimon.table.compact_order import CompactPlan
-from ingestd.paimon.table.compact_report import BucketReport
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
-from ingestd.paimon.table.postpone_move import move_waiting, waiting_rows
-from ingestd.paimon.table.scan import PartitionFilter
-from ingestd.paimon.table.system_text import partition_name
-from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.compact.order import CompactPlan
+from ingestd.paimon.table.compact.report import BucketReport
+from ingestd.paimon.table.compact.table_compact import CompactResult, compact_table, plan_compaction
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.metadata.scan import PartitionFilter
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.rewrite.postpone_move import move_waiting, waiting_rows
 
 _MB = 1 << 20
 _Partitions: TypeAlias = Annotated[

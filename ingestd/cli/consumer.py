@@ -8,7 +8,7 @@ from ingestd.cli.groups import DryRun, group, tell
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
-from ingestd.paimon.table.consumers import consumers, delete_consumer, reset_consumer
+from ingestd.paimon.table.retention.consumers import consumers, delete_consumer, reset_consumer
 
 _Id: TypeAlias = Annotated[str, typer.Argument(metavar="CONSUMER", help="Id of the consumer.")]
 

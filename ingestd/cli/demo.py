@@ -29,7 +29,7 @@ from ingestd.dev.workload import TABLES, Workload
 from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.progress import decode_properties
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 
 DATABASE = "shop"
 MARK = ".ingestd-demo"

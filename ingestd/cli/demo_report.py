@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ingestd.dev.workload import KEYS, TABLES, Workload
+from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import json_lines
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.read.table_read import read_table
 
 DATABASE = "shop"
 SHOWN_ROWS = 5

@@ -27,7 +27,7 @@ from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letter import COLUMNS
 from ingestd.ingest.letter_topic import record_headers
-from ingestd.paimon.table.delete_rows import delete_rows
+from ingestd.paimon.table.rewrite.delete_rows import delete_rows
 
 _GROUP = ("topic", "stage", "reason")
 _Form: TypeAlias = Annotated[

@@ -7,18 +7,21 @@ import typer
 from ingestd.cli.groups import DryRun, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
-from ingestd.paimon.table.auto_tags import tags_to_expire
-from ingestd.paimon.table.expire_changelogs import expire_changelogs, plan_changelog_expiry
-from ingestd.paimon.table.expire_partitions import EXPIRATION_TIME, expire_partitions
-from ingestd.paimon.table.expire_settings import ExpireSettings, expire_settings
-from ingestd.paimon.table.expire_snapshots import (
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.retention.auto_tags import tags_to_expire
+from ingestd.paimon.table.retention.expire_changelogs import (
+    expire_changelogs,
+    plan_changelog_expiry,
+)
+from ingestd.paimon.table.retention.expire_partitions import EXPIRATION_TIME, expire_partitions
+from ingestd.paimon.table.retention.expire_settings import ExpireSettings, expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import (
     Expiry,
     expire_snapshots,
     plan_snapshot_expiry,
 )
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.system_text import partition_name
-from ingestd.paimon.table.tags import delete_tag
+from ingestd.paimon.table.retention.tags import delete_tag
 
 _Least: TypeAlias = Annotated[
     int | None, typer.Option("--retain-min", min=1, help="Keep at least so many.")

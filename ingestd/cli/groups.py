@@ -9,8 +9,8 @@ import typer
 from ingestd.cli.output import print_json
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 
 DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")

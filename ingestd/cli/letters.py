@@ -16,9 +16,9 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letter import DEAD_LETTER_TABLE
 from ingestd.ingest.replays import PLACE, Replays, check_letters, read_replays
 from ingestd.paimon.catalog.base import Identifier
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import TableReader
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.read.table_read import TableReader
 
 Letters: TypeAlias = Annotated[
     str,

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from ingestd.paimon.table.rows_json import sort_lines, utf16
+from ingestd.paimon.casts.rows_json import sort_lines, utf16
 
 RUN_CHARS = 64 * 1024 * 1024
 """Characters of lines that are sorted at a time."""

@@ -8,12 +8,12 @@ import typer
 from ingestd.cli.groups import DryRun, now_ms, tell
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
-from ingestd.paimon.table.analyze import analyze_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.overwrite import drop_partitions, going, truncate_table
-from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.system_text import partition_name
+from ingestd.paimon.table.commit.overwrite import drop_partitions, going, truncate_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.system.analyze import analyze_table
 
 _Partitions: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="COLUMN=VALUE,...", help="Partitions; some columns will do.")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ingestd.cdc.base import REGISTERED, FormatSettings, RecordChunk
+from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.cdc.message_lines import lines_chunk, whole_chunk
-from ingestd.cdc.type_mapping import read_type_mapping
 from ingestd.config.load import load_config
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
 from ingestd.config.runtime import pipeline_settings

@@ -8,7 +8,7 @@ from ingestd.cli.groups import DryRun, now_ms, tell
 from ingestd.cli.output import AsJson, print_table, time_text
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.option_values import millis_option
-from ingestd.paimon.table.orphans import DAY_MS, find_orphans, remove_orphans
+from ingestd.paimon.table.retention.orphans import DAY_MS, find_orphans, remove_orphans
 
 _OLDER = "older-than"
 

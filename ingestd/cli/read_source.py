@@ -11,14 +11,14 @@ from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.binlog import binlog_fields, packed_rows, single_rows
-from ingestd.paimon.table.changelog_read import CHANGE_FIELDS, change_fields, iter_changelog
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.incremental_read import iter_changed
-from ingestd.paimon.table.read import TableReader
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
-from ingestd.paimon.table.system_tables import read_system_table, system_table
-from ingestd.paimon.table.time_travel import snapshot_as_of, tagged_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
+from ingestd.paimon.table.read.binlog import binlog_fields, packed_rows, single_rows
+from ingestd.paimon.table.read.changelog_read import CHANGE_FIELDS, change_fields, iter_changelog
+from ingestd.paimon.table.read.incremental_read import iter_changed
+from ingestd.paimon.table.read.table_read import TableReader
+from ingestd.paimon.table.system.tables import read_system_table, system_table
 
 AUDIT_LOG = "audit_log"
 BINLOG = "binlog"

@@ -9,11 +9,11 @@ from ingestd.cli.groups import DryRun, group, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
-from ingestd.paimon.table.bucket_keys import SharedHash
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.index_repair import IndexRepair, repair_hash_index
-from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
-from ingestd.paimon.table.system_text import partition_name
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
+from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index
 
 MOST_KEYS = 1_000
 """Keys in several buckets that are named; the others are counted."""

@@ -13,18 +13,18 @@ from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema_change import SetOption
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.partition_spec import parse_partition_spec, partition_filter
-from ingestd.paimon.table.rescale import (
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.rewrite.rescale import (
     PartitionRescale,
     Rescaled,
     plan_rescale,
     refuse_rescale,
 )
-from ingestd.paimon.table.rescale import (
+from ingestd.paimon.table.rewrite.rescale import (
     rescale as rescale_table,
 )
-from ingestd.paimon.table.system_text import partition_name
 
 
 def rescale(

@@ -12,11 +12,11 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.progress import decode_properties
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.rollback import Rollback, plan_rollback
-from ingestd.paimon.table.rollback import rollback as roll_back
-from ingestd.paimon.table.snapshot_manager import find_snapshot, read_snapshot
-from ingestd.paimon.table.time_travel import snapshot_as_of, tag_names, tagged_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tag_names, tagged_snapshot
+from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback
+from ingestd.paimon.table.retention.rollback import rollback as roll_back
 
 _SnapshotId: TypeAlias = Annotated[
     int | None, typer.Option("--snapshot", min=1, help="The snapshot to go back to.")

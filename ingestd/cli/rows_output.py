@@ -16,9 +16,9 @@ import typer
 from ingestd.cli.line_sort import sorted_lines
 from ingestd.cli.output import print_table
 from ingestd.errors import ConfigError
+from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.table.rows_json import json_lines
 
 SHOWN_ROWS = 50
 """Rows in a table for people, unless told otherwise."""

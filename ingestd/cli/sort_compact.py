@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from ingestd.cli.groups import now_ms, tell
 from ingestd.cli.output import Row, print_table
 from ingestd.errors import ConfigError
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.scan import PartitionFilter
-from ingestd.paimon.table.sort_compact import (
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import PartitionFilter
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.rewrite.sort_compact import (
     STRATEGIES,
     Sorted,
     SortPlan,
@@ -15,7 +16,6 @@ from ingestd.paimon.table.sort_compact import (
     sort_compact,
     sort_fields,
 )
-from ingestd.paimon.table.system_text import partition_name
 
 Order = tuple[tuple[str, ...], str]
 """Columns to sort by, and the strategy."""

@@ -15,12 +15,16 @@ from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.schema import TableSchema, encode_schema
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.scan import live_files
-from ingestd.paimon.table.schema_manager import schema_ids
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot, snapshot_ids
-from ingestd.paimon.table.system_tables import split_name
-from ingestd.paimon.table.time_travel import on_branch
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.schema_manager import schema_ids
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    latest_snapshot,
+    read_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.time_travel import on_branch
+from ingestd.paimon.table.system.tables import split_name
 
 Warehouse: TypeAlias = Annotated[
     str, typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse, or its name.")

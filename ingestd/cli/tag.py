@@ -8,11 +8,11 @@ from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.spec.option_values import millis_option
-from ingestd.paimon.table.auto_tags import make_auto_tags, tags_to_expire
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.system_history import tag_rows
-from ingestd.paimon.table.tags import create_tag, delete_tag
-from ingestd.paimon.table.time_travel import tagged_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.time_travel import tagged_snapshot
+from ingestd.paimon.table.retention.auto_tags import make_auto_tags, tags_to_expire
+from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.system.history import tag_rows
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
 _Retained: TypeAlias = Annotated[

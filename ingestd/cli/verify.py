@@ -6,7 +6,7 @@ import typer
 
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
-from ingestd.paimon.table.verify import verify as verify_table
+from ingestd.paimon.table.verify.table_verify import verify as verify_table
 
 
 def verify(

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path as FilePath
 
 from ingestd.cdc.base import DATA_FORMATS, FRAMED, REGISTERED
-from ingestd.cdc.json_columns import refuse_unreadable
-from ingestd.cdc.type_mapping import read_type_mapping
+from ingestd.cdc.columns.json_columns import refuse_unreadable
+from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
 from ingestd.config.faults import Fault
 from ingestd.config.imagined_columns import imagined_columns, imagined_key

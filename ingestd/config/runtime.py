@@ -4,7 +4,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path as FilePath
 
-from ingestd.cdc.type_mapping import read_type_mapping
+from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.load import LoadedConfig
 from ingestd.config.model import CatalogSection, ProcessingSection
 from ingestd.config.registry_section import registered_formats

@@ -10,8 +10,8 @@ from ingestd.ingest.batch_rows import select_rows
 from ingestd.ingest.context import BatchContext, TableSettings
 from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.table.changelog_write import INPUT, writes_input
-from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.changelog_write import INPUT, writes_input
 
 
 def wants_images(context: BatchContext) -> bool:

@@ -24,9 +24,9 @@ from ingestd.ingest.computed_times import (
 )
 from ingestd.ingest.computed_values import TEXT, as_texts, substring, trim, truncate
 from ingestd.ingest.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_text
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, parse_type
-from ingestd.paimon.table.evolution import cast_text
 
 Mask = npt.NDArray[np.bool_]
 _INT = DataType("INT")

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_text
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
     TIMESTAMP_ROOTS,
     DataType,
 )
-from ingestd.paimon.table.evolution import cast_text
 
 PARTS = ("year", "month", "day", "hour", "minute", "second")
 _UNITS: Mapping[str, Values] = {

@@ -5,13 +5,13 @@ import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_array
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
     NESTED_ROOTS,
     DataType,
 )
-from ingestd.paimon.table.evolution import cast_array
 
 TEXT = DataType("STRING")
 _BLANKS = "".join(map(chr, range(0x21)))

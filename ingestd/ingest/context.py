@@ -17,8 +17,8 @@ from ingestd.ingest.shape_settings import ShapeSettings
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.index_entries import IndexEntries
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
 """Source -> topic -> partition -> first offset that is not in the table yet."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingestd.cdc.base import ChangeBatch, Decoded, SourceTable
+from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.spec.data_types import DataField, RowKind
-from ingestd.paimon.table.rows_json import json_lines
 
 
 @dataclass(frozen=True, slots=True)

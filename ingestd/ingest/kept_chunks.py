@@ -21,7 +21,7 @@ from ingestd.ingest.context import BatchContext
 from ingestd.ingest.counts import TopicPartition
 from ingestd.ingest.discovery import KeptChunk
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.paimon.table.changelog_write import writes_input
+from ingestd.paimon.table.write.changelog_write import writes_input
 
 LEAST_RECORDS = 1_000
 """A smaller chunk is decoded again sooner than kept and found."""

@@ -32,10 +32,10 @@ from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema
-from ingestd.paimon.table.commit import CommitResult, commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.table_state import with_user
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import with_user
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 
 class Lake:
@@ -172,8 +172,8 @@ class Lake:
     ) -> CommitResult:
         """Publish files of one table together with the offsets they come from.
 
-        Raises what `ingestd.paimon.table.commit.commit` raises; FencedError also when another
-        process of this pipeline has committed to the table.
+        Raises what `ingestd.paimon.table.commit.table_commit.commit` raises; FencedError also when
+        another process of this pipeline has committed to the table.
         """
         one = self.tables[name]
         user = self._settings.commit_user

@@ -7,9 +7,9 @@ from ingestd.ingest.context import Coverage, TableContext
 from ingestd.ingest.mirror import Mirror, SnapshotMark, TableHistory, effective_coverage, holds
 from ingestd.ingest.progress import TableProgress, decode_properties, encode_properties
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.snapshot_manager import find_snapshot
-from ingestd.paimon.table.table_state import TableState, load_state, newest_of_user
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
+from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_of_user
 
 
 @dataclass(frozen=True, slots=True)

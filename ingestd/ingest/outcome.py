@@ -11,7 +11,7 @@ from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
 from ingestd.ingest.discovery import Discovery, KeptChunk, TableTruncate, in_order
 from ingestd.ingest.findings import MAX_SAMPLES
 from ingestd.ingest.router import check_sharing
-from ingestd.paimon.table.commit_message import CommitMessage
+from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _T = TypeVar("_T")
 

@@ -15,9 +15,9 @@ from ingestd.ingest.row_groups import group_rows
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.bucket_assigner import assign_fixed
-from ingestd.paimon.table.cross_partition_load import assigners_of_keys, primary_key_hashes
-from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.cross_partition.load import assigners_of_keys, primary_key_hashes
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 Slots = npt.NDArray[np.int64]
 

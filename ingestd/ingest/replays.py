@@ -21,13 +21,13 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import TableReader
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.write import data_file_names, write_bucket
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.read.table_read import TableReader
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 SUFFIX = "_replays"
 PLACE = ("source", "topic", "partition", "offset")

@@ -31,7 +31,7 @@ from ingestd.ingest.router import Route, Router
 from ingestd.ingest.row_groups import Values
 from ingestd.ingest.shape_settings import ShapeSettings
 from ingestd.paimon.spec.data_types import DataType, RowKind
-from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 Mask = npt.NDArray[np.bool_]
 _TEXT = DataType("STRING")

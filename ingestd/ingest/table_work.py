@@ -13,7 +13,7 @@ from ingestd.paimon.spec.compaction_options import compaction_options, lookup_ru
 from ingestd.paimon.spec.option_values import bool_option, int_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.schema import TableSchema
-from ingestd.paimon.table.compact_standing import Place, TableStanding
+from ingestd.paimon.table.compact.standing import Place, TableStanding
 
 _RETRY_SECONDS = 1.0
 _MOST_RETRY_SECONDS = 300.0

@@ -12,14 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc import unavailable
+from ingestd.cdc.columns import unavailable
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.blobs import KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.context import TableContext
 from ingestd.ingest.row_groups import RowGroups, Values, group_rows
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.read.table_read import read_table
 
 _Index = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]

@@ -14,7 +14,7 @@ from typing import Literal
 from ingestd.errors import IngestdError
 from ingestd.ingest.table_work import Ended, TableGrowth, TableWork, rules_of
 from ingestd.paimon.spec.schema import TableSchema
-from ingestd.paimon.table.compact_standing import TableStanding
+from ingestd.paimon.table.compact.standing import TableStanding
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from ingestd.errors import IngestdError
 from ingestd.ingest.upkeep_choice import Job
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.compact import CompactResult, CompactStatus, compact_table
-from ingestd.paimon.table.compact_standing import TableStanding
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.postpone_move import move_waiting
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.upkeep import run_upkeep
+from ingestd.paimon.table.compact.standing import TableStanding
+from ingestd.paimon.table.compact.table_compact import CompactResult, CompactStatus, compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.upkeep import run_upkeep
+from ingestd.paimon.table.rewrite.postpone_move import move_waiting
 
 JOB_BYTES = 1 << 30
 """Once it has so much to read, a compaction leaves further buckets to the next one."""

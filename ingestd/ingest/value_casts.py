@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_array
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataType
-from ingestd.paimon.table.evolution import cast_array
 
 Mask = npt.NDArray[np.bool_]
 

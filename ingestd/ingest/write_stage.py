@@ -35,19 +35,19 @@ from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
-from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner
-from ingestd.paimon.table.changelog_write import writes_input
-from ingestd.paimon.table.commit_message import CommitMessage
-from ingestd.paimon.table.cross_partition import CrossPartitionAssigner, PlacedRows
-from ingestd.paimon.table.cross_partition_keep import KEPT
-from ingestd.paimon.table.cross_partition_load import (
+from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
+from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition.kept_indexes import KEPT
+from ingestd.paimon.table.cross_partition.load import (
     KeyShare,
     assigners_of_keys,
     primary_key_hashes,
 )
-from ingestd.paimon.table.hash_index import CACHE
-from ingestd.paimon.table.postpone import waiting_room
-from ingestd.paimon.table.write import data_file_names, write_bucket
+from ingestd.paimon.table.write.changelog_write import writes_input
+from ingestd.paimon.table.write.commit_message import CommitMessage
+from ingestd.paimon.table.write.postpone import waiting_room
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
 

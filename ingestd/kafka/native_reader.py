@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, cast
 import numpy as np
 from confluent_kafka import cimpl
 
-from ingestd.cdc.native_module import native_module
+from ingestd.cdc.native.module import native_module
 from ingestd.errors import SourceError
 from ingestd.kafka.records import Event, Numbers, Place, Problem, Records
 

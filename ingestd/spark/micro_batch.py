@@ -36,7 +36,7 @@ from ingestd.ingest.schema_evolution import plan
 from ingestd.ingest.table_work import TableGrowth
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.table.commit import CommitResult
+from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.spark.stages import hand_over_folder, run_stages
 
 _LOG = logging.getLogger(__name__)

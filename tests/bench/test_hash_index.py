@@ -7,7 +7,7 @@ import pytest
 
 from bench import hash_index
 from bench.hash_index import hashes_of, make_index, measure
-from ingestd.paimon.table.hash_index import CACHE, PartitionIndex
+from ingestd.paimon.table.buckets.hash_index import CACHE, PartitionIndex
 
 
 def test_hashes_are_all_different() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.soak import JUDGED, Soak, Tenth, grown, ratios
-from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.read.table_read import read_table
 
 
 def _tenth(files: float) -> Tenth:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ingestd.paimon.io.file_io import LocalFileIO
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.schema_manager import latest_schema
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
-from ingestd.paimon.table.table_state import load_state, refresh_state
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import latest_schema
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.table_state import load_state, refresh_state
 from tests.support.metadata_tables import append, live_names, message, metadata_table
 
 pytestmark = pytest.mark.chaos

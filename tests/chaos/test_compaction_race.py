@@ -15,16 +15,16 @@ import pytest
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.snapshot_manager import (
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot_id,
     read_snapshot,
     snapshot_ids,
 )
-from ingestd.paimon.table.upkeep import run_upkeep
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.retention.upkeep import run_upkeep
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.analyze import analyze_table
-from ingestd.paimon.table.branches import create_branch, fast_forward
-from ingestd.paimon.table.consumers import consumers, reset_consumer
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.overwrite import drop_partitions, truncate_table
-from ingestd.paimon.table.partition_spec import parse_partition_spec
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
-from ingestd.paimon.table.system_statistics import read_statistics
-from ingestd.paimon.table.tags import create_tag, delete_tag
-from ingestd.paimon.table.time_travel import on_branch
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.commit.overwrite import drop_partitions, truncate_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.time_travel import on_branch
+from ingestd.paimon.table.retention.branches import create_branch, fast_forward
+from ingestd.paimon.table.retention.consumers import consumers, reset_consumer
+from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.system.analyze import analyze_table
+from ingestd.paimon.table.system.statistics import read_statistics
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle

@@ -13,12 +13,12 @@ from ingestd.ingest import decode_stage
 from ingestd.ingest.context import TableSettings
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.postpone_move import move_waiting
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.schema_manager import latest_schema
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import latest_schema
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.ingest_rig import (
     DELETE,
     INSERT,

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.spec.schema import SetOption
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.hash_index import CACHE
-from ingestd.paimon.table.index_repair import repair_hash_index
-from ingestd.paimon.table.rescale import rescale
-from ingestd.paimon.table.sort_compact import sort_compact
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.rewrite.index_repair import repair_hash_index
+from ingestd.paimon.table.rewrite.rescale import rescale
+from ingestd.paimon.table.rewrite.sort_compact import sort_compact
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
 from tests.support.oracle import Oracle
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.table.changelog_read import read_changelog
-from ingestd.paimon.table.expire_changelogs import expire_changelogs
-from ingestd.paimon.table.expire_settings import expire_settings
-from ingestd.paimon.table.expire_snapshots import expire_snapshots
-from ingestd.paimon.table.long_lived_changelogs import changelog_ids
-from ingestd.paimon.table.scan import changelog_entries
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
+from ingestd.paimon.table.metadata.scan import changelog_entries
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
+from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from tests.support.compact_twins import CompactTwins
 from tests.support.merge_cases import random_case
 from tests.support.moving_keys import Batch

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from ingestd.paimon.table.changelog_read import read_changelog
+from ingestd.paimon.table.read.changelog_read import read_changelog
 from tests.support.compact_twins import CompactTwins, How
 from tests.support.oracle import Oracle
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.compact_bucket import TreePlan
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.casts.rows_json import sorted_json_lines
+from ingestd.paimon.table.compact.bucket import TreePlan
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.compact_twins import CompactTwins, How
 from tests.support.merge_cases import random_case
 from tests.support.native_tables import NOW_MS, native_table, open_native, put

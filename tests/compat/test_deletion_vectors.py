@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.file_index_bitmap import has_bitmap
 from ingestd.paimon.spec.hash64 import is_hashable
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import CommitKind, encode_snapshot
-from ingestd.paimon.table.deletion_vectors import write_deletion_vectors
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.index_entries import IndexEntries, index_key
-from ingestd.paimon.table.manifest_store import write_index_manifest, write_manifest_list
-from ingestd.paimon.table.read import TableReader, index_entries, read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.scan import live_files, snapshot_manifests
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.files.deletion_vectors import write_deletion_vectors
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key
+from ingestd.paimon.table.metadata.manifest_store import write_index_manifest, write_manifest_list
+from ingestd.paimon.table.metadata.scan import live_files, snapshot_manifests
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.read.table_read import TableReader, index_entries, read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import native_table, open_native, put
 from tests.support.oracle import Oracle

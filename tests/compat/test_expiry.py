@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.auto_tags import make_auto_tags
-from ingestd.paimon.table.changelog_read import read_changelog
-from ingestd.paimon.table.expire_changelogs import expire_changelogs
-from ingestd.paimon.table.expire_partitions import expire_partitions
-from ingestd.paimon.table.expire_settings import expire_settings
-from ingestd.paimon.table.expire_snapshots import expire_snapshots
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.long_lived_changelogs import changelog_ids
-from ingestd.paimon.table.orphans import find_orphans, remove_orphans
-from ingestd.paimon.table.rollback import plan_rollback, rollback
-from ingestd.paimon.table.snapshot_manager import read_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.retention.auto_tags import make_auto_tags
+from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
+from ingestd.paimon.table.retention.expire_partitions import expire_partitions
+from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
+from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from tests.support.native_tables import open_native
 from tests.support.oracle import Oracle
 

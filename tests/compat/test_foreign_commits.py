@@ -10,11 +10,11 @@ import pytest
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.table.commit import CommitResult, commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.scan import live_files
-from ingestd.paimon.table.table_state import TableState, load_state
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.metadata_tables import NOW_MS
 from tests.support.oracle import Oracle
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle, OracleError
 

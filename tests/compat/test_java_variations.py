@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import at_snapshot, read_table
-from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
-from ingestd.paimon.table.snapshot_manager import snapshot_ids
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
+from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.table_read import at_snapshot, read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import open_native
 from tests.support.oracle import Oracle
 

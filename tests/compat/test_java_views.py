@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.predicate_text import parse_predicate
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import TableReader, read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.system_tables import SYSTEM_TABLES, read_system_table
-from ingestd.paimon.table.time_travel import branch_names, on_branch, tagged_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tagged_snapshot
+from ingestd.paimon.table.read.table_read import TableReader, read_table
+from ingestd.paimon.table.system.tables import SYSTEM_TABLES, read_system_table
 from tests.support.java_fixtures import NAMES, JavaFixture, unpack
 from tests.support.oracle import Oracle
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.casts.rows_json import sorted_json_lines
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.java_fixtures import NAMES, unpack
 from tests.support.matrix import Matrix, difference, is_yes, outcome, rows_of, stored
 from tests.support.matrix_tables import CAPABILITIES

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.merge_cases import MergeCase, random_case
 from tests.support.native_tables import native_table, open_native, put, rows_table
 from tests.support.oracle import Oracle, OracleError

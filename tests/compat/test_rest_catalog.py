@@ -38,10 +38,10 @@ from ingestd.paimon.spec.schema_change import (
     UpdateColumnType,
     UpdateComment,
 )
-from ingestd.paimon.table.overwrite import truncate_table
-from ingestd.paimon.table.schema_manager import latest_schema
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.commit.overwrite import truncate_table
+from ingestd.paimon.table.metadata.schema_manager import latest_schema
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, put, rows_table, write
 from tests.support.oracle import Oracle
 from tests.support.rest_server import RestServer

@@ -10,7 +10,7 @@ import pytest
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.command_line import run_command
 from tests.support.native_tables import NOW_MS, put
 from tests.support.rest_server import RestServer

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import (
     AddColumn,
@@ -21,9 +22,8 @@ from ingestd.paimon.spec.schema import (
     UpdateColumnType,
     UpdateComment,
 )
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.cast_pairs import columns, rows
 from tests.support.native_tables import alter, native_table, open_native, put
 from tests.support.oracle import Oracle

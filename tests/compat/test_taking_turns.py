@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from ingestd.errors import CommitConflictError
-from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
-from ingestd.paimon.table.commit import CommitResult, commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.native_tables import NOW_MS, native_table, rows_table, write
 from tests.support.oracle import Oracle
 
@@ -117,7 +117,7 @@ class _Turns:
             return commit(*arguments, **named)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("ingestd.paimon.table.compact.commit", late)
+            patch.setattr("ingestd.paimon.table.compact.table_compact.commit", late)
             result = compact_table(self.table, now_ms=NOW_MS, full=full)
         self.log.append(f"we compact: {result.status}")
 

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import AddColumn, DropColumn, RenameColumn, UpdateColumnType
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import alter, native_table, open_native, put
 from tests.support.oracle import Oracle

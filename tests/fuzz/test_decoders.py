@@ -49,7 +49,7 @@ def test_a_case_is_kept_whole(
 def test_a_decoder_that_loses_a_record_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     case = seeds("raw")[0]
     judge(case)
-    monkeypatch.setattr("ingestd.cdc.raw.RawRecords.decode", lambda *_: _nothing())
+    monkeypatch.setattr("ingestd.cdc.formats.raw.RawRecords.decode", lambda *_: _nothing())
     with pytest.raises(AssertionError, match="lost"):
         judge(case)
 

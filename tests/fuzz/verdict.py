@@ -21,9 +21,9 @@ from ingestd.cdc.base import (
     SourceTable,
     load_data_format,
 )
-from ingestd.cdc.debezium_json import DebeziumJson
+from ingestd.cdc.formats.debezium_json import DebeziumJson
 from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.native_module import native_module
+from ingestd.cdc.native.module import native_module
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from tests.fuzz.cases import Case, Message
 from tests.support.decoded import outcome

@@ -13,9 +13,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from ingestd.dev.broker import DevBroker
 from ingestd.paimon.catalog.base import Identifier, load_catalog
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.schema_manager import schema_ids
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import schema_ids
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from tests.support.change_events import event, field, key, wrapped, wrapped_key
 from tests.support.daemon import Daemon, catch_up, run_daemon
 from tests.support.kafka_broker import WAIT_SECONDS, admin

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.scan import live_files
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot
-from ingestd.paimon.table.table_state import TableState, load_state
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.metadata_tables import (
     INT,
     NOW_MS,

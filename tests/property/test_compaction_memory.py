@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.read.table_read import read_table
 from tests.support.compact_memory import (
     ROWS,
     RUN_BYTES,

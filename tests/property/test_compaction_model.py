@@ -7,17 +7,17 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.compaction_options import CompactionOptions, compaction_options
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.changelog_read import read_changelog
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.compaction_plan import Choice, Moment, RunSize, choose
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.compact.plan import Choice, Moment, RunSize, choose
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
 
 SCHEMA = new_schema([("k", parse_type("INT"))], ["k"], [], {"bucket": "1"}, 0)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.table import cross_partition
-from ingestd.paimon.table.cross_partition_keep import KeptIndexes
-from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.cross_partition import assigner as cross_partition
+from ingestd.paimon.table.cross_partition.kept_indexes import KeptIndexes
+from ingestd.paimon.table.read.table_read import read_table
 from tests.support.moving_keys import Batch, load_places
 from tests.support.native_tables import native_table
 

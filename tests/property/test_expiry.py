@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.branches import create_branch
-from ingestd.paimon.table.expire_settings import expire_settings
-from ingestd.paimon.table.expire_snapshots import expire_snapshots
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.orphans import find_orphans, remove_orphans
-from ingestd.paimon.table.overwrite import drop_partitions, truncate_table
-from ingestd.paimon.table.read import TableReader
-from ingestd.paimon.table.rollback import plan_rollback, rollback
-from ingestd.paimon.table.snapshot_manager import find_snapshot, snapshot_ids
-from ingestd.paimon.table.tags import create_tag, delete_tag
-from ingestd.paimon.table.time_travel import tag_names, tagged_snapshot
-from ingestd.paimon.table.used_files import all_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.commit.overwrite import drop_partitions, truncate_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+from ingestd.paimon.table.read.table_read import TableReader
+from ingestd.paimon.table.retention.branches import create_branch
+from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
+from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
+from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.used_files import all_lines
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
 
 LATER = NOW_MS + 10_000_000

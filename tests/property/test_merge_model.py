@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import column_of, column_values
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.table_read import read_table
 from tests.support.merge_cases import MergeCase, random_case
 from tests.support.merge_model import merged
 from tests.support.native_tables import native_table, put

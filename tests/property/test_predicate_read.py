@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.predicate import (
@@ -21,10 +22,9 @@ from ingestd.paimon.spec.predicate import (
     matching,
 )
 from ingestd.paimon.spec.schema import DropColumn, RenameColumn, UpdateColumnType
-from ingestd.paimon.table.read import TableReader, read_table
-from ingestd.paimon.table.rows_json import sorted_json_lines
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.read.table_read import TableReader, read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import alter, native_table, put
 
 TEXTS = ["", "a", "ab", "b?", "é", "a text that is longer than bounds", "a text that is long"]

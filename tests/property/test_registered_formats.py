@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.avro_cursor import AvroCursor
-from ingestd.cdc.avro_nodes import parse_avro
-from ingestd.cdc.avro_reader import all_fields, read_fields
+from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.nodes import parse_avro
+from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.base import FormatSettings, load_data_format
 from tests.support.registered import Registered, chunk_of, envelope, event, framed, record
 

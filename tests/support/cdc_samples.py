@@ -17,7 +17,7 @@ from ingestd.cdc.base import (
     RecordChunk,
     load_data_format,
 )
-from ingestd.cdc.type_mapping import read_type_mapping
+from ingestd.cdc.columns.type_mapping import read_type_mapping
 
 SAMPLES = Path(__file__).resolve().parents[1] / "golden" / "cdc" / "samples"
 _KINDS = {0: "+I", 1: "-U", 2: "+U", 3: "-D"}

@@ -12,14 +12,18 @@ from ingestd.errors import CommitConflictError, FencedError, FormatError, Ingest
 from ingestd.paimon.io.file_io import FileIO, MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.expire_settings import expire_settings
-from ingestd.paimon.table.expire_snapshots import expire_snapshots
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.scan import live_files
-from ingestd.paimon.table.snapshot_manager import latest_snapshot, read_snapshot, snapshot_ids
-from ingestd.paimon.table.table_state import load_state, with_user
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    latest_snapshot,
+    read_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.table_state import load_state, with_user
+from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.interleaving import Actor
 from tests.support.metadata_tables import NOW_MS, data_file, message, metadata_table, with_io
 

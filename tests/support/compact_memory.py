@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.compact import compact_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.native_tables import NOW_MS, native_table, open_native, write
 
 RUNS = 5

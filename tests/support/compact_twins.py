@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.table.compact import CompactResult, compact_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.compact.table_compact import CompactResult, compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put, rows_table
 from tests.support.oracle import Oracle
 

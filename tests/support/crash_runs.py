@@ -15,11 +15,11 @@ from ingestd.crash_points import Point
 from ingestd.ingest.progress import decode_properties
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.orphans import find_orphans, remove_orphans
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.crash_kinds import BATCHES, COLUMNS, KINDS, PER_BATCH, expected
 from tests.support.crash_scene import DATABASE, Scene, live_and_confess, live_and_tell, live_until
 from tests.support.oracle import Oracle

@@ -32,9 +32,9 @@ from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.postpone_move import move_waiting
-from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.rewrite.postpone_move import move_waiting
 from ingestd.spark.micro_batch import MicroBatch
 from tests.support.crash_kinds import BATCHES, KINDS, PARTITIONS, PER_BATCH, record
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from random import Random
 
 from ingestd.errors import FormatError
+from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.predicate_text import parse_predicate
-from ingestd.paimon.table.changelog_read import change_fields, iter_changelog
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import json_lines, sorted_json_lines
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.table_read import read_table
 
 Files = Mapping[str, bytes]
 RIGHT, REFUSED, WRONG = "right", "refused", "wrong rows"

@@ -13,8 +13,8 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
 )
-from ingestd.cdc.debezium_json import DebeziumJson
-from ingestd.cdc.native_module import native_module
+from ingestd.cdc.formats.debezium_json import DebeziumJson
+from ingestd.cdc.native.module import native_module
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array, Column
 

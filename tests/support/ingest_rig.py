@@ -32,12 +32,12 @@ from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.schema_manager import publish_schema
-from ingestd.paimon.table.table_state import TableState, load_state
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import publish_schema
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.json_changes import DELETE as DELETE
 from tests.support.json_changes import INSERT as INSERT
 from tests.support.json_changes import UNAVAILABLE as UNAVAILABLE

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from tests.support.native_tables import open_native
 
 ROOT = Path(__file__).resolve().parent.parent / "golden" / "fixtures"

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from ingestd.errors import IngestdError
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.table.rows_json import sorted_json_lines
 from tests.support.oracle import OracleError
 from tests.support.pypaimon import PypaimonError
 

@@ -12,12 +12,12 @@ from ingestd.paimon.spec.schema import (
     RenameColumn,
     UpdateColumnType,
 )
-from ingestd.paimon.table.analyze import analyze_table
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.overwrite import drop_partitions
-from ingestd.paimon.table.partition_spec import parse_partition_spec
-from ingestd.paimon.table.postpone_move import move_waiting
-from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.commit.overwrite import drop_partitions
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.system.analyze import analyze_table
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.moving_keys import Batch
 from tests.support.native_tables import NOW_MS, USER, alter, native_table, put

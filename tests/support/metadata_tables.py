@@ -12,13 +12,13 @@ from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.commit import CommitResult, commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.scan import live_files
-from ingestd.paimon.table.schema_manager import publish_schema
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.table_state import TableState, load_state
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.schema_manager import publish_schema
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 NOW_MS = 1_700_000_000_000
 INT = parse_type("INT")

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
-from ingestd.paimon.table.bucket_read import BucketReader, group_by_bucket
-from ingestd.paimon.table.commit import CommitResult, commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.cross_partition import CrossPartitionAssigner, PlacedRows
-from ingestd.paimon.table.cross_partition_load import KeyShare
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.scan import live_entries
-from ingestd.paimon.table.table_state import TableState, load_state
-from ingestd.paimon.table.write import data_file_names, write_bucket
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition.load import KeyShare
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_entries
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.read.bucket_read import BucketReader, group_by_bucket
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 from tests.support.native_tables import NOW_MS, USER, rows_table, split_by
 
 WHOLE = KeyShare(0, 1)

@@ -24,14 +24,14 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_ty
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET, TablePaths
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes, new_schema
-from ingestd.paimon.table.bucket_assigner import DynamicBucketAssigner, assign_fixed
-from ingestd.paimon.table.commit import CommitResult, commit
-from ingestd.paimon.table.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.postpone import waiting_room
-from ingestd.paimon.table.schema_manager import latest_schema, publish_schema
-from ingestd.paimon.table.table_state import TableState, load_state
-from ingestd.paimon.table.write import data_file_names, write_bucket
+from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner, assign_fixed
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import latest_schema, publish_schema
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+from ingestd.paimon.table.write.postpone import waiting_room
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 NOW_MS = 1_700_000_000_000
 USER = "native"

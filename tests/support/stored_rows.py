@@ -3,9 +3,9 @@
 from typing import Any
 
 from ingestd.paimon.spec.arrow import column_values
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import TableReader
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.read.table_read import TableReader
 
 
 def stored_rows(table: FileStoreTable) -> list[dict[str, Any]]:

@@ -20,11 +20,11 @@ from ingestd.paimon.spec.schema import (
     SchemaChange,
     UpdateColumnType,
 )
-from ingestd.paimon.table.overwrite import drop_partitions, truncate_table
-from ingestd.paimon.table.partition_spec import parse_partition_spec
-from ingestd.paimon.table.read import at_snapshot, read_table
-from ingestd.paimon.table.snapshot_manager import latest_snapshot_id
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.commit.overwrite import drop_partitions, truncate_table
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
+from ingestd.paimon.table.read.table_read import at_snapshot, read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, alter, native_table, put
 from tests.support.oracle import Oracle
 

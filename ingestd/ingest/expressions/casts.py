@@ -16,6 +16,7 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.expressions.cells import Cells, Kernel, PlainKernel, attempted, either
 from ingestd.ingest.expressions.function import FLOATING_ROOTS, NUMBER_ROOTS
 from ingestd.ingest.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_array, cast_text
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
@@ -25,7 +26,6 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.spec.type_casts import can_cast
-from ingestd.paimon.table.evolution import cast_array, cast_text
 
 _WHOLE = re.compile(r"^-?[0-9]{1,18}$").pattern
 _EXACT = re.compile(r"^-?[0-9]{1,18}(\.[0-9]{1,18})?$").pattern

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.schema import AddColumn, RenameColumn, SchemaChange, TableSchema
-from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 METASTORES: Mapping[str, str] = {
     "filesystem": "ingestd.paimon.catalog.filesystem",

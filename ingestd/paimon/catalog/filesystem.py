@@ -33,9 +33,9 @@ from ingestd.paimon.spec.schema import (
     TableSchema,
     apply_changes,
 )
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.schema_manager import latest_schema, publish_schema, schema_ids
-from ingestd.paimon.table.snapshot_manager import latest_snapshot_id, snapshot_ids
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import latest_schema, publish_schema, schema_ids
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, snapshot_ids
 
 _SUFFIX = ".db"
 _ALTER_TRIES = 20

@@ -23,9 +23,9 @@ from ingestd.paimon.spec.schema import (
     TableSchema,
     apply_changes,
 )
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.schema_manager import publish_schema
-from ingestd.paimon.table.snapshot_manager import latest_snapshot_id
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import publish_schema
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 
 
 @dataclass

@@ -31,9 +31,9 @@ from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, stor
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.snapshot_commit import PartitionChange
-from ingestd.paimon.table.snapshot_manager import latest_snapshot_id
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 
 _OPTIONS = frozenset({"uri", "warehouse", TOKEN, TOKEN_FILE, TOKEN_PROVIDER})
 _HEADER = "header."

@@ -1,1 +1,1 @@
-"""Operations on one table: scan, read, write, commit, verify."""
+"""Operations on one table, a package each; imports point down only, as in the architecture."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.time_travel import on_branch
+from ingestd.paimon.table.metadata.time_travel import on_branch
 from tests.support.command_line import run_command
 from tests.support.native_tables import native_table, open_native, put
 

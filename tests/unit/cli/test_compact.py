@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.snapshot_manager import latest_snapshot_id
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 from tests.support.command_line import run_command
 from tests.support.native_tables import native_table, put
 

@@ -16,10 +16,10 @@ from ingestd.kafka.producing import Outgoing
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.write import data_file_names, write_bucket
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 from tests.support.command_line import run_command
 
 Capture = pytest.CaptureFixture[str]

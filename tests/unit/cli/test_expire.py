@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.spec.schema import SetOption
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
-from ingestd.paimon.table.tags import create_tag
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.retention.tags import create_tag
 from tests.support.command_line import run_command
 from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
 

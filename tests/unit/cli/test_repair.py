@@ -6,12 +6,12 @@ import pytest
 from ingestd.cli import repair
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.hash_index import CACHE
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.write import data_file_names, write_bucket
+from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 from tests.support.command_line import run_command
 from tests.support.native_tables import NOW_MS, native_table, put, rows_table
 

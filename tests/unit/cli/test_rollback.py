@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from ingestd.ingest.progress import Span, TableProgress, TopicProgress, encode_properties
-from ingestd.paimon.table.commit import commit
-from ingestd.paimon.table.commit_message import ManifestCommittable
-from ingestd.paimon.table.snapshot_manager import read_snapshot, snapshot_ids
-from ingestd.paimon.table.table_state import load_state
-from ingestd.paimon.table.tags import create_tag
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.tags import create_tag
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.command_line import run_command
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 

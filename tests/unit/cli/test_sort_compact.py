@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.read.table_read import read_table
 from tests.support.command_line import Done, run_command
 from tests.support.native_tables import native_table, open_native, put
 

@@ -16,7 +16,7 @@ from ingestd.ingest.upkeep_choice import Job
 from ingestd.ingest.upkeep_work import Compacted, Done, Expired, NotDone
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import TableSchema, new_schema
-from ingestd.paimon.table.compact_standing import TableStanding
+from ingestd.paimon.table.compact.standing import TableStanding
 
 OPENING = Opening("p", "filesystem", "/nowhere", {})
 PLACE = (b"", 0)

@@ -17,10 +17,10 @@ from ingestd.daemon.upkeep_process import Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.upkeep_choice import Job
 from ingestd.ingest.upkeep_work import Compacted, Expired, NotDone
-from ingestd.paimon.table.file_store_table import FileStoreTable
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import native_table, put
 
 COLUMNS = [("k", "INT"), ("v", "STRING")]

@@ -6,7 +6,7 @@ from prometheus_client import REGISTRY
 from ingestd.daemon.upkeep_record import UpkeepRecord
 from ingestd.ingest.upkeep_choice import Job
 from ingestd.ingest.upkeep_work import Compacted, Expired, NotDone
-from ingestd.paimon.table.compact_standing import TableStanding
+from ingestd.paimon.table.compact.standing import TableStanding
 
 COMPACT, EXPIRE = Job("compact", "db.rec"), Job("expire", "db.rec")
 NOTHING = Compacted(COMPACT, "nothing", None, 0.1, TableStanding(1))

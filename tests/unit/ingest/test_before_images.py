@@ -10,7 +10,7 @@ from ingestd.ingest import decode_stage
 from ingestd.ingest.before_images import announced, wants_images
 from ingestd.ingest.context import TableSettings
 from ingestd.ingest.counts import TopicPartition
-from ingestd.paimon.table.changelog_read import read_changelog
+from ingestd.paimon.table.read.changelog_read import read_changelog
 from tests.support.ingest_rig import (
     DELETE,
     UPDATE_AFTER,

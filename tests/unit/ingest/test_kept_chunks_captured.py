@@ -3,8 +3,8 @@
 import pytest
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.cdc.debezium_json import DebeziumJson
-from ingestd.cdc.native_module import native_module
+from ingestd.cdc.formats.debezium_json import DebeziumJson
+from ingestd.cdc.native.module import native_module
 from tests.support.captured_chunks import mariadb, shop
 from tests.support.decoded import outcome
 

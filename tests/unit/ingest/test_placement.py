@@ -12,7 +12,7 @@ from ingestd.ingest.placement import place
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from tests.support.ingest_rig import Change, Rig, record
 
 SLOTS = 4

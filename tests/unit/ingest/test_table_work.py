@@ -6,7 +6,7 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.table_work import Ended, TableGrowth, TableWork, rules_of
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import TableSchema, new_schema
-from ingestd.paimon.table.compact_standing import TableStanding
+from ingestd.paimon.table.compact.standing import TableStanding
 
 A, B = (b"a", 0), (b"a", 1)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.cdc.unavailable import TEXT
+from ingestd.cdc.columns.unavailable import TEXT
 from tests.support.ingest_rig import (
     DELETE,
     UNAVAILABLE,

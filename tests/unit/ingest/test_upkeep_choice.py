@@ -7,7 +7,7 @@ from ingestd.ingest.table_work import Ended, TableGrowth
 from ingestd.ingest.upkeep_choice import Job, UpkeepChoice, UpkeepPace
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import TableSchema, new_schema
-from ingestd.paimon.table.compact_standing import TableStanding
+from ingestd.paimon.table.compact.standing import TableStanding
 
 PLACE = (b"", 0)
 

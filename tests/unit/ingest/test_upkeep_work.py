@@ -6,7 +6,7 @@ from ingestd.ingest.upkeep_choice import Job
 from ingestd.ingest.upkeep_work import Compacted, Expired, NotDone, do_job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
-from ingestd.paimon.table.read import read_table
+from ingestd.paimon.table.read.table_read import read_table
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 
 USER = "ingestd-p.compact"

@@ -8,10 +8,10 @@ import pytest
 
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.context import TableSettings
-from ingestd.paimon.table import cross_partition
-from ingestd.paimon.table.cross_partition_keep import KeptIndexes
-from ingestd.paimon.table.postpone_move import move_waiting
-from ingestd.paimon.table.table_state import load_state
+from ingestd.paimon.table.cross_partition import assigner as cross_partition
+from ingestd.paimon.table.cross_partition.kept_indexes import KeptIndexes
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.rewrite.postpone_move import move_waiting
 from tests.support.ingest_rig import (
     DELETE,
     INSERT,

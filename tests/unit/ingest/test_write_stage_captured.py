@@ -13,9 +13,9 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.context import BatchContext, SourceSettings, TableSettings
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.spec.data_types import encode_type
-from ingestd.paimon.table.read import read_table
-from ingestd.paimon.table.rows_json import json_lines
+from ingestd.paimon.table.read.table_read import read_table
 from tests.support import corpus, state
 from tests.support.ingest_rig import Rig
 

@@ -3,9 +3,9 @@
 import pytest
 
 from ingestd.ingest.context import TableSettings
-from ingestd.paimon.table.scan import live_files
-from ingestd.paimon.table.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.verify import verify
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.ingest_rig import INSERT, Change, Rig, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")

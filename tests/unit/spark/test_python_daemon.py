@@ -11,8 +11,8 @@ python_daemon.forget_archives()
 python_daemon.preload(nursery._PLANNING)
 importlib.invalidate_caches()
 loaded = {"numpy", "pyarrow.parquet", "fastavro", "confluent_kafka", "ingestd.spark.stages",
-          "ingestd.kafka.fetch", "ingestd.cdc.debezium_json", "ingestd.paimon.format.parquet",
-          "ingestd.spark.offset_source"}
+          "ingestd.kafka.fetch", "ingestd.cdc.formats.debezium_json",
+          "ingestd.paimon.format.parquet", "ingestd.spark.offset_source"}
 assert loaded <= sys.modules.keys(), loaded - sys.modules.keys()
 assert not [entry for entry in sys.path if entry.endswith(".zip")]
 print(len(os.listdir("/proc/self/task")))

@@ -8,12 +8,12 @@ import pyarrow.orc as orc
 import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.format.orc import encoded_size, read_file, write_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import arrow_schema, column_of
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.file_options import COMPRESSIONS
-from ingestd.paimon.table.evolution import evolve
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import native_table, rows_table
 

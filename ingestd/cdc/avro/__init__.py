@@ -1,0 +1,1 @@
+"""Avro messages to columns, and Debezium's envelopes in them."""

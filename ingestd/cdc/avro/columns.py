@@ -1,0 +1,137 @@
+"""What the fields of an Avro record mean: as columns, by the rules of `connect_schema`.
+
+The name that Connect gave a type decides first, then Avro's own logical type, then the physical
+type. An Avro schema is brought into the form in which the JSON converter would have sent it, so
+that a table looks the same in both data formats.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ingestd.cdc.avro.nodes import AvroNode, AvroSchemaError
+from ingestd.cdc.columns.connect_schema import ConnectSchemaError, struct_columns
+from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
+from ingestd.paimon.spec.data_types import DataType
+
+Document = dict[str, Any]
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_KINDS: Mapping[str, str] = {
+    "boolean": "boolean",
+    "int": "int32",
+    "long": "int64",
+    "float": "float",
+    "double": "double",
+    "bytes": "bytes",
+    "fixed": "bytes",
+    "string": "string",
+    "enum": "string",
+    "null": "string",
+    "union": "string",
+}
+_NARROW = frozenset({"int8", "int16"})
+_LOGICAL: Mapping[tuple[str, str], str] = {
+    ("int", "date"): "io.debezium.time.Date",
+    ("int", "time-millis"): "io.debezium.time.Time",
+    ("long", "time-micros"): "io.debezium.time.MicroTime",
+    ("long", "local-timestamp-millis"): "io.debezium.time.Timestamp",
+    ("long", "local-timestamp-micros"): "io.debezium.time.MicroTimestamp",
+    ("long", "local-timestamp-nanos"): "io.debezium.time.NanoTimestamp",
+}
+"""Logical types that mean the same as a type of Debezium."""
+_INSTANTS: Mapping[str, DataType] = {
+    "timestamp-millis": DataType("TIMESTAMP_LTZ", precision=3),
+    "timestamp-micros": DataType("TIMESTAMP_LTZ", precision=6),
+}
+"""Logical types of instants; Connect's own have a name and come without a zone."""
+
+
+def record_columns(record: AvroNode) -> tuple[WireColumn, ...]:
+    """The columns of a record's fields, in their order. Raises AvroSchemaError."""
+    try:
+        return tuple(
+            _column(name, child) for name, child in zip(record.names, record.children, strict=True)
+        )
+    except (ConnectSchemaError, ValueError, TypeError) as error:
+        raise AvroSchemaError(f"the Avro schema has no columns: {error}") from error
+
+
+def _column(name: str, node: AvroNode) -> WireColumn:
+    inner = node.present
+    if inner.kind in ("union", "null"):
+        return WireColumn(name, STRING, Meaning.JSON if inner.kind == "union" else Meaning.PLAIN)
+    instant = _instant(inner)
+    if instant is not None:
+        return WireColumn(name, instant)
+    return struct_columns({"fields": [{"field": name, **_document(node)}]})[0]
+
+
+def _instant(node: AvroNode) -> DataType | None:
+    if node.kind != "long" or "connect.name" in node.properties:
+        return None
+    return _INSTANTS.get(str(node.properties.get("logicalType")))
+
+
+def _document(node: AvroNode) -> Document:
+    """A type as a schema of Connect."""
+    inner = node.present
+    shape = _SHAPES.get(inner.kind)
+    document: Document = shape(inner) if shape else {"type": _kind(inner)}
+    document["optional"] = node is not inner
+    properties = inner.properties
+    name = properties.get("connect.name")
+    if name is not None:
+        document["name"] = name
+        document["parameters"] = properties.get("connect.parameters") or {}
+    if name == _DECIMAL or (name is None and properties.get("logicalType") == "decimal"):
+        return _decimal(document, inner)
+    if name is None:
+        meaning = _LOGICAL.get((inner.kind, str(properties.get("logicalType"))))
+        if meaning is not None:
+            document["name"] = meaning
+    return document
+
+
+def _kind(node: AvroNode) -> str:
+    kind = node.properties.get("connect.type")
+    return kind if node.kind == "int" and kind in _NARROW else _KINDS[node.kind]
+
+
+def _decimal(document: Document, node: AvroNode) -> Document:
+    """A decimal says its scale in two places; Connect's own parameters may be missing."""
+    if node.kind not in ("bytes", "fixed"):
+        return document
+    properties = node.properties
+    parameters = {
+        "scale": properties.get("scale", 0),
+        "connect.decimal.precision": properties.get("precision"),
+    }
+    given = document.get("parameters") or {}
+    if "scale" in given:
+        # A precision that Connect does not know is one that the converter made up.
+        parameters = {"scale": given["scale"]}
+        parameters["connect.decimal.precision"] = given.get("connect.decimal.precision")
+    known = {name: value for name, value in parameters.items() if value is not None}
+    return {**document, "name": _DECIMAL, "parameters": known}
+
+
+def _array(node: AvroNode) -> Document:
+    return {"type": "array", "items": _document(node.children[0])}
+
+
+def _map(node: AvroNode) -> Document:
+    return {"type": "map", "keys": {"type": "string"}, "values": _document(node.children[0])}
+
+
+def _record(node: AvroNode) -> Document:
+    fields = [
+        {"field": name, **_document(child)}
+        for name, child in zip(node.names, node.children, strict=True)
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+_SHAPES: Mapping[str, Callable[[AvroNode], Document]] = {
+    "array": _array,
+    "map": _map,
+    "record": _record,
+}

@@ -1,0 +1,157 @@
+"""A place in each of many Avro messages, which all move together: one step reads one field.
+
+Specification: Apache Avro 1.12, Binary Encoding. All values of a field are read at once with
+numpy, so that no message is ever looked at by itself. A message that breaks off or holds what
+cannot be is marked as bad; what is read from it means nothing, and ends with it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.cdc.columns.arrow_calls import py_buffer, take
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.arrow import Array
+
+Ints = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
+_PADDING = bytes(16)
+_LAST_SHIFT = 63
+_MORE = 0x80
+"""The bit of a byte that says that a number goes on."""
+_MOST_BYTES = 2**31 - len(_PADDING)
+
+
+class AvroCursor:
+    """Messages one behind the other, and how far each has been read.
+
+    Rows are numbers of messages, ascending. `skip` bytes of each message are left out at its
+    beginning.
+    """
+
+    def __init__(self, messages: Sequence[bytes], skip: int = 0) -> None:
+        lengths = np.fromiter(map(len, messages), np.int64, len(messages))
+        if lengths.sum() >= _MOST_BYTES:
+            raise ConfigError(
+                "a chunk has 2 GiB of Avro or more, which is read in one go; lower "
+                "processing.max-chunk-bytes"
+            )
+        self._joined = b"".join([*messages, _PADDING])
+        self.data = np.frombuffer(self._joined, np.uint8)
+        self._end: Ints = np.cumsum(lengths)
+        self._at: Ints = np.minimum(self._end - lengths + skip, self._end)
+        self.bad: Marks = np.zeros(len(messages), np.bool_)
+        self._spoilt = False
+        self.rows: Ints = np.arange(len(messages))
+
+    def finish(self) -> None:
+        """Mark messages that have more bytes than were read."""
+        self.bad |= self._at != self._end
+
+    def left(self, rows: Ints) -> Ints:
+        """Bytes that are still to be read."""
+        return self._places(self._end, rows) - self._places(self._at, rows)
+
+    def rest(self, row: int) -> memoryview:
+        """What is still to be read of one message."""
+        return memoryview(self._joined)[int(self._at[row]) : int(self._end[row])]
+
+    def varints(self, rows: Ints) -> Ints:
+        """Read a zig-zag integer of up to 64 bits in each of the rows."""
+        at = self._places(self._at, rows)
+        byte = self.data[at]
+        if byte.max(initial=0) < _MORE:
+            self._move(rows, at + 1)
+            small = byte.astype(np.int64)
+            return (small >> 1) ^ -(small & 1)
+        values = (byte & 0x7F).astype(np.uint64)
+        stop = at + 1
+        active = np.flatnonzero(byte & 0x80)
+        shift = 7
+        while len(active) and shift <= _LAST_SHIFT:
+            byte = self.data[stop[active]]
+            values[active] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+            stop[active] += 1
+            if shift == _LAST_SHIFT:
+                self.mark(rows[active[byte > 1]])
+            active = active[(byte & 0x80) != 0]
+            shift += 7
+        self._move(rows, stop)
+        return (values >> np.uint64(1)).view(np.int64) ^ -(values & np.uint64(1)).view(np.int64)
+
+    def fixed(self, rows: Ints, size: int) -> npt.NDArray[np.uint8]:
+        """Read as many bytes in each of the rows: one line of the result a row."""
+        stop = self._at[rows] + size
+        stop = self._move(rows, stop)
+        starts = np.maximum(stop - size, 0)
+        return self.data[starts[:, None] + np.arange(size)]
+
+    def skip(self, rows: Ints, sizes: Ints | int) -> None:
+        """Leave bytes unread; negative sizes are bad."""
+        self._move(rows, self._at[rows] + self._checked(rows, sizes))
+
+    def binaries(self, rows: Ints, sizes: Ints | int) -> Array:
+        """Read so many bytes in each of the rows, as an Arrow binary array."""
+        start = self._at[rows]
+        stop = self._move(rows, start + self._checked(rows, sizes))
+        # Every second value is the gap before the next one.
+        bounds = np.zeros(2 * len(rows) + 1, np.int32)
+        bounds[0:-1:2], bounds[1::2], bounds[-1] = start, stop, stop.max(initial=0)
+        pieces: Array = pa.Array.from_buffers(
+            pa.binary(), 2 * len(rows), [None, py_buffer(bounds), py_buffer(self.data)]
+        )
+        return take(pieces, pa.array(2 * np.arange(len(rows))))
+
+    def texts(self, rows: Ints, sizes: Ints) -> Array:
+        """The same as text; what is not UTF-8 is empty and its message is bad."""
+        found = self.binaries(rows, sizes)
+        try:
+            return found.cast(pa.string())
+        except pa.ArrowInvalid:
+            texts = [_text_or_none(one) for one in found.to_pylist()]
+            self.mark(rows[[text is None for text in texts]])
+            # No null: a key of a map cannot be one.
+            return pa.array([text or "" for text in texts], pa.string())
+
+    def mark(self, rows: Ints) -> None:
+        """These messages are bad, and at their end."""
+        if len(rows):
+            self._spoilt = True
+            self.bad[rows] = True
+            self._at[rows] = self._end[rows]
+
+    def _checked(self, rows: Ints, sizes: Ints | int) -> Ints:
+        """Sizes that stay within the messages; the others are bad and 0."""
+        left = self.left(rows)
+        sizes = np.broadcast_to(np.asarray(sizes, np.int64), left.shape)
+        wrong = (sizes < 0) | (sizes > left)
+        if wrong.any():
+            self.mark(rows[wrong])
+            return np.where(wrong, self._end[rows] - self._at[rows], sizes)
+        return sizes
+
+    def _move(self, rows: Ints, stop: Ints) -> Ints:
+        """Go on; messages that end before are bad."""
+        end = self._places(self._end, rows)
+        over = stop > end
+        if over.any():
+            self._spoilt = True
+            self.bad[rows[over]] = True
+            stop = np.minimum(stop, end)
+        # A message may have been found bad meanwhile: then it stays at its end.
+        self._at[rows] = np.where(self.bad[rows], end, stop) if self._spoilt else stop
+        return stop
+
+    def _places(self, array: Ints, rows: Ints) -> Ints:
+        """The entries of these rows; those of all rows need no copy."""
+        return array if rows is self.rows else array[rows]
+
+
+def _text_or_none(data: Any) -> str | None:  # noqa: ANN401  (bytes)
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,185 @@
+"""Debezium envelopes in Avro: what each message of one schema is, before its row is looked at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.nodes import AvroNode
+from ingestd.cdc.avro.positions import POSITION_FIELDS
+from ingestd.cdc.avro.reader import Wanted, read_fields
+from ingestd.cdc.base import SourceTable
+from ingestd.cdc.columns.arrow_calls import keep_rows, members
+from ingestd.cdc.record_errors import Reason, refuse
+from ingestd.paimon.spec.arrow import Array
+
+Indices = npt.NDArray[np.int64]
+Reasons = dict[int, Reason]
+"""Why messages are refused, by place."""
+BROKEN = Reason("decode", "invalid_avro", "the message value is not as its Avro schema says")
+
+_OP, _BEFORE, _AFTER, _SOURCE = "op", "before", "after", "source"
+_TABLE_FIELDS = ("db", "schema", "table")
+_ROW_OPERATIONS = frozenset("crud")
+_TRUNCATE, _LOGICAL_MESSAGE = "t", "m"
+_HEARTBEAT_TOPIC = "__debezium-heartbeat"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes of rows of one table, parallel to `places`, their places among the messages.
+
+    `operations` are letters; `before` and `after` arrays of structs, None where the envelope has
+    no such field; `source` the fields of `source` that tell the position.
+    """
+
+    table: SourceTable
+    places: Indices
+    operations: npt.NDArray[np.str_]
+    before: Any
+    after: Any
+    source: Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Messages of one schema by what they are; truncates are changes without rows."""
+
+    changes: list[Changes]
+    truncates: list[Changes]
+    control: int
+    refused: Reasons
+
+
+def is_control(node: AvroNode, topic: str) -> bool:
+    """Whether messages of a schema are heartbeats, schema changes or borders of transactions.
+
+    Raises RecordError for messages that are neither these nor change events.
+    """
+    names = set(node.names)
+    if node.kind == "record" and _OP in names and _SOURCE in names:
+        return False
+    if topic.startswith(_HEARTBEAT_TOPIC) or names == {"ts_ms"}:
+        return True
+    if names & {"ddl", "tableChanges"} or {"status", "id", "event_count"} <= names:
+        return True
+    raise refuse("decode", "missing_op", "the message value has no field op: no Debezium event")
+
+
+def row_node(node: AvroNode) -> AvroNode | None:
+    """The type of the rows of an envelope, None if it has no rows."""
+    child = node.child(_AFTER)
+    inner = None if child is None else child.present
+    return inner if inner is not None and inner.kind == "record" else None
+
+
+def sort_messages(
+    node: AvroNode, messages: Sequence[bytes], skip: int, key_names: Sequence[str] | None
+) -> Sorted:
+    """Read the messages of an envelope's schema and tell them apart.
+
+    Of rows before a change only the key matters, if the messages have keys.
+    """
+    cursor = AvroCursor(messages, skip)
+    wanted: Wanted = {
+        _OP: None,
+        _BEFORE: key_names,
+        _AFTER: None,
+        _SOURCE: {*POSITION_FIELDS, *_TABLE_FIELDS},
+    }
+    fields = read_fields(cursor, node, wanted)
+    cursor.finish()
+    refused = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), BROKEN)
+    operations = _operations(fields[_OP])
+    operations[cursor.bad] = ""
+    known = np.isin(operations, [*_ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
+    for place in np.flatnonzero(~known & ~cursor.bad).tolist():
+        message = f"op of the message value is {operations[place]!r}, not one of c, r, u, d, t, m"
+        refused[place] = Reason("decode", "unknown_op", message)
+    sorter = _Sorter(fields, operations, refused)
+    return Sorted(
+        changes=sorter.by_table(np.isin(operations, list(_ROW_OPERATIONS))),
+        truncates=sorter.by_table(operations == _TRUNCATE),
+        control=int((operations == _LOGICAL_MESSAGE).sum()),
+        refused=refused,
+    )
+
+
+def _operations(array: Array) -> npt.NDArray[np.str_]:
+    if not pa.types.is_string(array.type):
+        return np.full(len(array), "", "<U1")
+    cut: Array = pc.utf8_slice_codeunits(array.fill_null(""), 0, 2)
+    return np.array(cut.to_pylist(), "<U2")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorter:
+    """Takes messages apart by the tables that they name."""
+
+    fields: Mapping[str, Array]
+    operations: npt.NDArray[np.str_]
+    refused: Reasons
+
+    def by_table(self, marks: npt.NDArray[np.bool_]) -> list[Changes]:
+        """The marked messages by table; those that name none are refused."""
+        places = np.flatnonzero(marks)
+        if not len(places):
+            return []
+        source = members(_rows_of(self.fields[_SOURCE], places))
+        images = {
+            name: _rows_of(self.fields[name], places)
+            for name in (_BEFORE, _AFTER)
+            if name in self.fields
+        }
+        found = []
+        for table, own in _tables(source):
+            if not table.table:
+                message = "source of the message value names no table"
+                reason = Reason("decode", "missing_source", message)
+                self.refused.update(dict.fromkeys(places[own].tolist(), reason))
+                continue
+            found.append(
+                Changes(
+                    table,
+                    places[own],
+                    self.operations[places[own]],
+                    _rows_of(images.get(_BEFORE), own),
+                    _rows_of(images.get(_AFTER), own),
+                    {name: _rows_of(array, own) for name, array in source.items()},
+                )
+            )
+        return found
+
+
+def _rows_of(array: Array | None, rows: Indices) -> Any:  # noqa: ANN401  (an Arrow array)
+    return None if array is None else keep_rows(array, rows)
+
+
+def _tables(source: dict[str, Array]) -> list[tuple[SourceTable, Indices]]:
+    """The tables that messages name, each with the places that name it; fills none in."""
+    arrays = [source.pop(name, None) for name in _TABLE_FIELDS]
+    size = next((len(array) for array in (*arrays, *source.values()) if array is not None), 0)
+    encoded = [_codes(array, size) for array in arrays]
+    key = np.zeros(size, np.int64)
+    for codes, names in encoded:
+        key = key * len(names) + codes
+    found = []
+    for number in np.unique(key).tolist():
+        own = np.flatnonzero(key == number)
+        parts = [names[int(codes[own[0]])] for codes, names in encoded]
+        found.append((SourceTable(parts[0], parts[1], parts[2] or ""), own))
+    return found
+
+
+def _codes(array: Array | None, size: int) -> tuple[Indices, list[str | None]]:
+    """The place of each value in a list of distinct ones."""
+    if array is None or not pa.types.is_string(array.type):
+        return np.zeros(size, np.int64), [None]
+    encoded: Any = array.dictionary_encode(null_encoding="encode")
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, encoded.dictionary.to_pylist()

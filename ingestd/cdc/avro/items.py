@@ -1,0 +1,187 @@
+"""Items of few Avro arrays and maps, read one after the other.
+
+Reading many messages at once is slow where only a few of them have items left, however many:
+then this costs the less, and no more than a moment for each item.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ingestd.cdc.avro.nodes import AvroNode
+from ingestd.cdc.avro.storage import with_objects
+
+_DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
+_VARINT_BYTES = 10
+Found = tuple[Any, int]
+
+
+class BrokenItemError(ValueError):
+    """Bytes that are not what the schema says."""
+
+
+def read_item(data: memoryview, at: int, node: AvroNode) -> Found:
+    """A value in the form that `avro_reader.storage_type` takes, and the place behind it.
+
+    Raises BrokenItemError.
+    """
+    return _READ[node.kind](data, at, node)
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    for byte in bytes(data[at : at + _VARINT_BYTES]):
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+    raise BrokenItemError("a number breaks off or is too long")
+
+
+def _cut(data: memoryview, at: int, size: int) -> tuple[bytes, int]:
+    if not 0 <= size <= len(data) - at:
+        raise BrokenItemError("a value breaks off")
+    return bytes(data[at : at + size]), at + size
+
+
+def _null(data: memoryview, at: int, node: AvroNode) -> Found:
+    return None, at
+
+
+def _boolean(data: memoryview, at: int, node: AvroNode) -> Found:
+    raw, at = _cut(data, at, 1)
+    if raw[0] > 1:
+        raise BrokenItemError("neither true nor false")
+    return raw[0] == 1, at
+
+
+def _int(data: memoryview, at: int, node: AvroNode) -> Found:
+    value, at = _varint(data, at)
+    if not -(2**31) <= value < 2**31:
+        raise BrokenItemError("out of range of an int")
+    return value, at
+
+
+def _long(data: memoryview, at: int, node: AvroNode) -> Found:
+    return _varint(data, at)
+
+
+def _float(data: memoryview, at: int, node: AvroNode) -> Found:
+    raw, at = _cut(data, at, 4)
+    return _FLOAT.unpack(raw)[0], at
+
+
+def _double(data: memoryview, at: int, node: AvroNode) -> Found:
+    raw, at = _cut(data, at, 8)
+    return _DOUBLE.unpack(raw)[0], at
+
+
+def _bytes(data: memoryview, at: int, node: AvroNode) -> Found:
+    size, at = _varint(data, at)
+    return _cut(data, at, size)
+
+
+def _string(data: memoryview, at: int, node: AvroNode) -> Found:
+    raw, at = _bytes(data, at, node)
+    try:
+        return raw.decode(), at
+    except UnicodeDecodeError as error:
+        raise BrokenItemError(f"a text is not UTF-8: {error}") from error
+
+
+def _fixed(data: memoryview, at: int, node: AvroNode) -> Found:
+    return _cut(data, at, node.size)
+
+
+def _choice(data: memoryview, at: int, count: int) -> tuple[int, int]:
+    number, at = _varint(data, at)
+    if not 0 <= number < count:
+        raise BrokenItemError(f"there is no choice {number}")
+    return number, at
+
+
+def _enum(data: memoryview, at: int, node: AvroNode) -> Found:
+    number, at = _choice(data, at, len(node.names))
+    return node.names[number], at
+
+
+def _record(data: memoryview, at: int, node: AvroNode) -> Found:
+    found = {}
+    for name, child in zip(node.names, node.children, strict=True):
+        found[name], at = read_item(data, at, child)
+    return found, at
+
+
+def _nullable(data: memoryview, at: int, node: AvroNode) -> Found:
+    number, at = _choice(data, at, len(node.children))
+    return read_item(data, at, node.children[number])
+
+
+def _union(data: memoryview, at: int, node: AvroNode) -> Found:
+    number, at = _choice(data, at, len(node.children))
+    child = node.children[number]
+    value, at = read_item(data, at, child)
+    if child.kind == "union" or value is None:
+        return value, at
+    return msgspec.json.encode(with_objects(value, child)).decode(), at
+
+
+def _array(data: memoryview, at: int, node: AvroNode) -> Found:
+    found: list[Any] = []
+    while True:
+        count, at = next_block(data, at)
+        if not count:
+            return found, at
+        for _ in range(count):
+            item, at = read_item(data, at, node.children[0])
+            found.append(item)
+
+
+def _map(data: memoryview, at: int, node: AvroNode) -> Found:
+    found: list[tuple[str, Any]] = []
+    while True:
+        count, at = next_block(data, at)
+        if not count:
+            return found, at
+        for _ in range(count):
+            key, at = _string(data, at, node)
+            value, at = read_item(data, at, node.children[0])
+            found.append((key, value))
+
+
+def next_block(data: memoryview, at: int) -> tuple[int, int]:
+    """Items of the next block of an array or a map, and the place behind its head; 0: the end.
+
+    BrokenItemError if it cannot be: every item has at least a byte.
+    """
+    count, at = _varint(data, at)
+    if count < 0:
+        _, at = _varint(data, at)
+        count = -count
+    if count > len(data) - at:
+        raise BrokenItemError("a block is longer than the message")
+    return count, at
+
+
+_READ: Mapping[str, Callable[[memoryview, int, AvroNode], Found]] = {
+    "null": _null,
+    "boolean": _boolean,
+    "int": _int,
+    "long": _long,
+    "float": _float,
+    "double": _double,
+    "bytes": _bytes,
+    "string": _string,
+    "fixed": _fixed,
+    "enum": _enum,
+    "record": _record,
+    "nullable": _nullable,
+    "union": _union,
+    "array": _array,
+    "map": _map,
+}

@@ -1,0 +1,255 @@
+"""Avro messages of one writer schema to Arrow arrays, one a node of the schema.
+
+Each array has one element a row asked for. Its type follows the physical type alone: what the
+values mean is read from the schema by `avro_columns`. Unions of more than one type besides null
+become JSON text, the only values that are looked at one by one.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.cdc.avro.cursor import AvroCursor, Ints
+from ingestd.cdc.avro.items import BrokenItemError, next_block, read_item
+from ingestd.cdc.avro.nodes import AvroNode
+from ingestd.cdc.avro.scalars import SCALARS, Read, choices
+from ingestd.cdc.avro.storage import json_texts, storage_type
+from ingestd.cdc.columns.arrow_calls import (
+    make_list,
+    make_map,
+    nulls,
+    offsets_of,
+    struct_of,
+    take,
+    take_rows,
+    to_array,
+)
+from ingestd.paimon.spec.arrow import Array
+
+_FEW = 16
+"""Rows for which reading items one by one is cheaper than reading them together."""
+Wanted = Mapping[str, Collection[str] | None]
+"""Fields of a record, each with the fields of its own record that are wanted (None: all)."""
+
+
+def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[str, Array]:
+    """The wanted fields of records, one array a field; the others are passed over."""
+    found: dict[str, Array] = {}
+    for name, child in zip(record.names, record.children, strict=True):
+        if name in wanted:
+            found[name] = _some(cursor, child, cursor.rows, wanted[name])
+        else:
+            pass_over(cursor, child, cursor.rows)
+    return found
+
+
+def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str] | None) -> Array:
+    """The values of a node, of records only the wanted fields."""
+    if wanted is None or node.present.kind != "record":
+        return read(cursor, node, rows)
+    if node.kind == "record":
+        return struct_of(_fields(cursor, node, rows, wanted), len(rows))
+    for child, places in _branches(cursor, node, rows):
+        if child is node.present:
+            return _spread(_some(cursor, child, rows[places], wanted), places, len(rows))
+    return nulls(len(rows), storage_type(node, wanted))
+
+
+def all_fields(record: AvroNode) -> Wanted:
+    """All fields of a record, whole."""
+    return dict.fromkeys(record.names)
+
+
+def _fields(
+    cursor: AvroCursor, record: AvroNode, rows: Ints, wanted: Collection[str]
+) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for name, child in zip(record.names, record.children, strict=True):
+        if name in wanted:
+            found[name] = read(cursor, child, rows)
+        else:
+            pass_over(cursor, child, rows)
+    return found
+
+
+def read(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
+    """The values of a node in these rows."""
+    if not len(rows):
+        return pa.array([], storage_type(node))
+    return _READ[node.kind](cursor, node, rows)
+
+
+def pass_over(cursor: AvroCursor, node: AvroNode, rows: Ints) -> None:
+    """Go on behind the values of a node."""
+    kind = node.kind
+    if kind in _NUMBERS:
+        cursor.varints(rows)
+    elif kind in _SIZED:
+        cursor.skip(rows, cursor.varints(rows))
+    elif kind == "record":
+        for child in node.children:
+            pass_over(cursor, child, rows)
+    elif kind in _FIXED_SIZE:
+        cursor.skip(rows, _FIXED_SIZE[kind])
+    elif kind in ("nullable", "union"):
+        for child, places in _branches(cursor, node, rows):
+            pass_over(cursor, child, rows[places])
+    else:
+        read(cursor, node, rows)
+
+
+_NUMBERS = frozenset({"int", "long", "enum"})
+_SIZED = frozenset({"bytes", "string"})
+_FIXED_SIZE: Mapping[str, int] = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+
+
+def _record(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
+    return struct_of(_fields(cursor, node, rows, node.names), len(rows))
+
+
+def _branches(
+    cursor: AvroCursor, node: AvroNode, rows: Ints
+) -> list[tuple[AvroNode, npt.NDArray[np.intp]]]:
+    """The types of a union that occur, each with the places in `rows` where it does."""
+    chosen = choices(cursor, node, rows, len(node.children))
+    return [
+        (child, places)
+        for number, child in enumerate(node.children)
+        if len(places := np.flatnonzero(chosen == number))
+    ]
+
+
+def _nullable(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
+    for child, places in _branches(cursor, node, rows):
+        if child is node.present:
+            return _spread(read(cursor, child, rows[places]), places, len(rows))
+    return nulls(len(rows), storage_type(node))
+
+
+def _spread(values: Array, places: npt.NDArray[np.intp], size: int) -> Array:
+    """Values at their places, null elsewhere."""
+    if len(places) == size:
+        return values
+    indices = np.full(size, -1, np.int64)
+    indices[places] = np.arange(len(places))
+    return take_rows(values, indices)
+
+
+def _union(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
+    texts: list[str | None] = [None] * len(rows)
+    for child, places in _branches(cursor, node, rows):
+        values = json_texts(read(cursor, child, rows[places]), child)
+        for place, text in zip(places.tolist(), values, strict=True):
+            texts[place] = text
+    return pa.array(texts, pa.string())
+
+
+def _array(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
+    offsets, order, (items,) = _blocks(cursor, rows, node.children)
+    return make_list(offsets, take(items, pa.array(order)))
+
+
+def _map(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
+    offsets, order, (keys, values) = _blocks(cursor, rows, (_KEY, node.children[0]))
+    indices = pa.array(order)
+    return make_map(offsets, take(keys, indices), take(values, indices))
+
+
+_KEY = AvroNode("string")
+
+
+def _blocks(
+    cursor: AvroCursor, rows: Ints, parts: tuple[AvroNode, ...]
+) -> tuple[Array, Ints, list[Array]]:
+    """Items of arrays or entries of maps: offsets by row, and where each item of a row is found.
+
+    A step takes the next item of every row that has one; when only a few have, it takes all that
+    they have.
+    """
+    size = len(rows)
+    left = np.zeros(size, np.int64)
+    counts = np.zeros(size, np.int64)
+    is_open = np.ones(size, np.bool_)
+    owners: list[npt.NDArray[np.intp]] = []
+    found: list[list[Array]] = [[] for _ in parts]
+    while True:
+        _next_blocks(cursor, rows, left, is_open)
+        active = np.flatnonzero(left > 0)
+        if not len(active):
+            break
+        if len(active) <= _FEW:
+            for one in active.tolist():
+                cells = _read_one_by_one(cursor, int(rows[one]), parts, int(left[one]))
+                for place, part in enumerate(parts):
+                    found[place].append(to_array(cells[place], storage_type(part)))
+                owners.append(np.full(len(cells[0]), one))
+                counts[one] += len(cells[0])
+            left[active], is_open[active] = 0, False
+            continue
+        for place, part in enumerate(parts):
+            found[place].append(read(cursor, part, rows[active]))
+        owners.append(active)
+        left[active] -= 1
+        counts[active] += 1
+    arrays = [
+        pa.concat_arrays(pieces) if pieces else pa.array([], storage_type(part))
+        for part, pieces in zip(parts, found, strict=True)
+    ]
+    order = np.argsort(np.concatenate(owners), kind="stable") if owners else np.zeros(0, np.int64)
+    return offsets_of(counts), order, arrays
+
+
+def _read_one_by_one(
+    cursor: AvroCursor, row: int, parts: tuple[AvroNode, ...], count: int
+) -> list[list[Any]]:
+    """So many items of one row and all later ones, for each part a list; none if one is broken."""
+    cells: list[list[Any]] = [[] for _ in parts]
+    data, at = cursor.rest(row), 0
+    try:
+        while count:
+            for _ in range(count):
+                for part, found in zip(parts, cells, strict=True):
+                    value, at = read_item(data, at, part)
+                    found.append(value)
+            count, at = next_block(data, at)
+    except BrokenItemError:
+        cursor.mark(cursor.rows[row : row + 1])
+        return [[] for _ in parts]
+    cursor.skip(cursor.rows[row : row + 1], at)
+    return cells
+
+
+def _next_blocks(
+    cursor: AvroCursor, rows: Ints, left: Ints, is_open: npt.NDArray[np.bool_]
+) -> None:
+    """Read the heads of blocks where the last one is at its end."""
+    is_open &= ~cursor.bad[rows]
+    left[~is_open] = 0
+    heads = np.flatnonzero(is_open & (left == 0))
+    if not len(heads):
+        return
+    counts = cursor.varints(rows[heads])
+    sized = np.flatnonzero(counts < 0)
+    if len(sized):
+        cursor.varints(rows[heads[sized]])
+        counts = np.abs(counts)
+    # Every item has at least a byte: what is said to be longer than the message is bad.
+    wrong = (counts > cursor.left(rows[heads])) | (counts < 0)
+    if wrong.any():
+        cursor.mark(rows[heads[wrong]])
+        counts[wrong] = 0
+    left[heads] = counts
+    is_open[heads] = counts > 0
+
+
+_READ: Mapping[str, Read] = {
+    **SCALARS,
+    "record": _record,
+    "nullable": _nullable,
+    "union": _union,
+    "array": _array,
+    "map": _map,
+}

@@ -1,0 +1,299 @@
+"""Changes of one table in Avro to a change batch: keys, deletes, updates that change a key.
+
+The same rules as `change_rows`, on columns.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.cdc.avro.cells import build_column, find_left_out, without
+from ingestd.cdc.avro.envelope import Changes, Indices, Reasons
+from ingestd.cdc.avro.images import Columns, with_images
+from ingestd.cdc.avro.nodes import AvroNode
+from ingestd.cdc.avro.positions import source_positions, source_snapshots
+from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.change_rows import kinds_of_operations
+from ingestd.cdc.columns.arrow_calls import (
+    Marks,
+    equal,
+    if_else,
+    marks_of,
+    members,
+    nulls,
+    take,
+    take_rows,
+    valid_marks,
+)
+from ingestd.cdc.columns.recast import recast
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, explain_cell
+from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.data_types import RowKind
+
+_CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A field of rows or of keys: what it means, and how it came.
+
+    Without `node` the array has the column's own type.
+    """
+
+    column: WireColumn
+    node: AvroNode | None
+    array: Array
+
+    def built(self) -> Array:
+        """The values in the column's type."""
+        if self.node is None:
+            return recast(self.array, self.column)
+        return build_column(self.array, self.column, self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Changes with their keys; `keys` has a field each of the message key, None without one.
+
+    `columns` are those of the rows and of the keys, `nodes` the types of the rows' own. `images`
+    says that the rows before changes are wanted, too.
+    """
+
+    changes: Changes
+    columns: Mapping[str, WireColumn]
+    nodes: Mapping[str, AvroNode | None]
+    keys: Mapping[str, Part] | None
+    offsets: npt.NDArray[np.int64]
+    images: bool = False
+
+    def keep(self, marks: Marks) -> "TableChanges":
+        """Only the marked changes."""
+        rows = pa.array(np.flatnonzero(marks))
+
+        def kept(array: Any) -> Any:  # noqa: ANN401  (an Arrow array or None)
+            return None if array is None else take(array, rows)
+
+        old = self.changes
+        changes = Changes(
+            old.table,
+            old.places[marks],
+            old.operations[marks],
+            kept(old.before),
+            kept(old.after),
+            {name: kept(array) for name, array in old.source.items()},
+        )
+        keys = None
+        if self.keys is not None:
+            keys = {
+                name: Part(one.column, one.node, kept(one.array)) for name, one in self.keys.items()
+            }
+        return replace(self, changes=changes, keys=keys, offsets=self.offsets[marks])
+
+
+def change_batch(table: TableChanges, refused: Reasons) -> ChangeBatch | None:
+    """The batch of all good changes; why others are not is added to `refused` by place."""
+    bad = _without_row(table)
+    while True:
+        if bad:
+            refused.update({int(table.changes.places[row]): why for row, why in bad.items()})
+            marks = np.ones(len(table.offsets), np.bool_)
+            marks[list(bad)] = False
+            table = table.keep(marks)
+        if not len(table.offsets):
+            return None
+        rows = _Rows(table)
+        bad = rows.build()
+        if not bad:
+            return rows.batch()
+
+
+def _without_row(table: TableChanges) -> Reasons:
+    """Changes that make no row."""
+    changes, size = table.changes, len(table.offsets)
+    deletes = changes.operations == "d"
+    bad: Reasons = {}
+    for row in np.flatnonzero(~deletes & ~_there(changes.after, size)).tolist():
+        bad[row] = Reason("decode", "missing_after", "an event has no after image")
+    if table.keys is None:
+        message = "a delete has neither a message key nor a before image: no row to delete"
+        for row in np.flatnonzero(deletes & ~_there(changes.before, size)).tolist():
+            bad[row] = Reason("key", "missing_key", message)
+    return bad
+
+
+def _there(image: Array | None, size: int) -> Marks:
+    if image is None:
+        return np.zeros(size, np.bool_)
+    return valid_marks(image)
+
+
+def _fields(image: Array | None) -> dict[str, Array]:
+    return {} if image is None else members(image)
+
+
+class _Rows:
+    """Columns in the making."""
+
+    def __init__(self, table: TableChanges) -> None:
+        self._table = table
+        self._size = len(table.offsets)
+        letters = "".join(table.changes.operations.tolist()).encode()
+        self._kinds = kinds_of_operations(np.frombuffer(letters, np.uint8))
+        self._deletes: Marks = self._kinds == RowKind.DELETE
+        self._after = _fields(table.changes.after)
+        self._before = _fields(table.changes.before)
+        self._columns: dict[str, Array] = {}
+        self._left_out: dict[str, Marks] = {}
+        self._old: dict[str, Array] = {}
+        self._old_left_out: dict[str, Marks] = {}
+        self._bad: Reasons = {}
+
+    def build(self) -> Reasons:
+        """Make all columns; why rows have cells that do not fit."""
+        for name, column in self._table.columns.items():
+            key = None if self._table.keys is None else self._table.keys.get(name)
+            part = self._row_part(name, column)
+            if part is not None:
+                self._columns[name] = self._built(part)
+            if key is not None:
+                self._put_key(name, key)
+        if self._table.images and self._table.keys:
+            self._build_old()
+        return self._bad
+
+    def _build_old(self) -> None:
+        for name, node in self._table.nodes.items():
+            if name not in self._columns or name not in self._before:
+                continue
+            left_out = find_left_out(self._before[name])
+            if left_out is not None:
+                self._old_left_out[name] = left_out
+            array = without(self._before[name], left_out)
+            self._old[name] = self._built(Part(self._table.columns[name], node, array))
+
+    def _row_part(self, name: str, column: WireColumn) -> Part | None:
+        if name not in self._table.nodes or name not in self._after:
+            return None
+        node = self._table.nodes[name]
+        array = self._after[name]
+        if self._deletes.any():
+            missing = nulls(self._size, array.type)
+            whole = self._table.keys is None or self._table.images
+            other = self._before.get(name, missing) if whole else missing
+            array = if_else(pa.array(self._deletes), other, array)
+        left_out = find_left_out(array)
+        if left_out is not None:
+            self._left_out[name] = left_out
+        return Part(column, node, without(array, left_out))
+
+    def _put_key(self, name: str, key: Part) -> None:
+        """A key column is that of the message key where there is no row."""
+        if name not in self._columns:
+            self._columns[name] = self._built(key)
+        elif self._deletes.any():
+            self._columns[name] = if_else(
+                pa.array(self._deletes), self._built(key), self._columns[name]
+            )
+
+    def _built(self, part: Part) -> Array:
+        try:
+            return part.built()
+        except _CELL_ERRORS:
+            self._bad.update(_unfit(part, 0))
+            return nulls(self._size, pa.null())
+
+    def batch(self) -> ChangeBatch:
+        """The batch, with a row more before each update that changed its key, or before all."""
+        changes = self._table.changes
+        events = self._with_images() if self._table.images else self._with_moves()
+        position = source_positions(changes.source, self._size)
+        snapshot = source_snapshots(changes.source, self._size)
+        columns = self._table.columns
+        return ChangeBatch(
+            source=changes.table,
+            columns=pa.table(self._columns),
+            types={name: columns[name].table_type.as_nullable() for name in self._columns},
+            primary_keys=tuple(self._table.keys or ()),
+            row_kind=self._kinds,
+            offset=self._table.offsets[events],
+            position=position[events],
+            snapshot_row=snapshot[events],
+            unavailable=self._left_out,
+        )
+
+    def _with_moves(self) -> Indices:
+        """Put the deletes of old keys in; for each row the index of its change."""
+        events: Indices = np.arange(self._size)
+        old, moved = self._old_keys()
+        places = np.flatnonzero(moved)
+        if not len(places):
+            return events
+        events = np.insert(events, places, places)
+        inserted = places + np.arange(len(places))
+        others, keys = events.copy(), events.copy()
+        others[inserted] = -1
+        keys[inserted] += self._size
+        for name, array in self._columns.items():
+            if name in old:
+                both = pa.concat_arrays([array, old[name]])
+                self._columns[name] = take(both, pa.array(keys))
+            else:
+                self._columns[name] = take_rows(array, others)
+        for name, marks in self._left_out.items():
+            self._left_out[name] = marks[events] & (others >= 0)
+        self._kinds = self._kinds[events]
+        self._kinds[inserted] = RowKind.DELETE
+        return events
+
+    def _with_images(self) -> Indices:
+        """Put the rows before updates in; for each row the index of its change."""
+        old, moved = self._old_keys()
+        updates = (self._kinds == RowKind.UPDATE_AFTER) & bool(old)
+        for array in old.values():
+            updates &= _there(array, self._size)
+        before = Columns(self._old, self._old_left_out)
+        after = Columns(self._columns, self._left_out)
+        paired = with_images(after, before, self._kinds, updates, moved)
+        self._columns, self._left_out = dict(paired.columns.arrays), dict(paired.columns.left_out)
+        self._kinds = paired.kinds
+        return paired.events
+
+    def _old_keys(self) -> tuple[dict[str, Array], Marks]:
+        """Keys of the rows before, and which updates changed theirs."""
+        keys = self._table.keys
+        none = np.zeros(self._size, np.bool_)
+        updates = (self._kinds == RowKind.UPDATE_AFTER) & _there(
+            self._table.changes.before, self._size
+        )
+        if not keys or not updates.any() or not keys.keys() <= self._before.keys():
+            return {}, none
+        old = {}
+        unlike, whole = none.copy(), updates
+        for name in keys:
+            part = Part(self._table.columns[name], self._table.nodes[name], self._before[name])
+            old[name] = part.built()
+            unlike |= ~marks_of(equal(old[name], self._columns[name]))
+            whole = whole & _there(old[name], self._size)
+        return old, whole & unlike
+
+
+def _unfit(part: Part, start: int) -> Iterator[tuple[int, Reason]]:
+    """Indices of values that do not fit the column, found by halving."""
+    try:
+        part.built()
+    except _CELL_ERRORS as error:
+        size = len(part.array)
+        if size > 1:
+            middle = size // 2
+            for begin, end in ((0, middle), (middle, size)):
+                half = take_rows(part.array, np.arange(begin, end))
+                yield from _unfit(Part(part.column, part.node, half), start + begin)
+        else:
+            value = part.array.to_pylist()[0]
+            column = part.column
+            yield start, explain_cell(error, column.name, value, column.table_type)

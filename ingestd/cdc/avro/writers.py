@@ -1,0 +1,81 @@
+"""The Avro schemas that messages were written with, looked up once and kept as trees."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ingestd.cdc.avro.columns import record_columns
+from ingestd.cdc.avro.nodes import AvroNode, AvroSchemaError, parse_avro
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.record_errors import RecordError, refuse
+from ingestd.cdc.schema_frames import Frame
+from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaKind, SchemaLookup
+
+_MAX_SCHEMAS = 5000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AvroRecord:
+    """A record type with the columns of its fields, by name."""
+
+    node: AvroNode
+    columns: Mapping[str, WireColumn]
+
+
+class AvroWriters:
+    """Trees of schemas by frame. Failures of a schema are told again, not looked up again."""
+
+    def __init__(self, schemas: SchemaLookup) -> None:
+        self._schemas = schemas
+        self._nodes: dict[bytes, AvroNode | RecordError] = {}
+        self._records: dict[AvroNode, AvroRecord] = {}
+
+    def node(self, frame: Frame, stage: str) -> AvroNode:
+        """The schema behind a frame.
+
+        Raises RecordError if there is none or if it cannot be used, SourceError if the registry
+        does not answer.
+        """
+        found = self._nodes.get(frame.mark)
+        if found is None:
+            if len(self._nodes) >= _MAX_SCHEMAS:
+                self._nodes.clear()
+                self._records.clear()
+            registered = registered_schema(self._schemas, frame, stage, "AVRO")
+            try:
+                texts = [reference.text for reference in registered.references]
+                found = parse_avro(registered.text, texts)
+            except AvroSchemaError as error:
+                found = refuse(stage, "invalid_schema", str(error))
+            self._nodes[frame.mark] = found
+        if isinstance(found, RecordError):
+            raise found
+        return found
+
+    def record(self, node: AvroNode) -> AvroRecord:
+        """A record of a schema with its columns. Raises RecordError."""
+        found = self._records.get(node)
+        if found is None:
+            try:
+                columns = {column.name: column for column in record_columns(node)}
+            except AvroSchemaError as error:
+                raise refuse("schema", "invalid_schema", str(error)) from error
+            found = self._records[node] = AvroRecord(node, columns)
+        return found
+
+
+def registered_schema(
+    schemas: SchemaLookup, frame: Frame, stage: str, kind: SchemaKind
+) -> RegisteredSchema:
+    """The registered schema of a frame, which must be of this kind.
+
+    Raises RecordError if there is none, SourceError if the registry does not answer.
+    """
+    schema_id = frame.schema_id(stage)
+    registered = schemas.find(schema_id)
+    if registered is None:
+        message = f"the schema registry has no schema {schema_id}"
+        raise refuse(stage, "unknown_schema", message)
+    if registered.kind != kind:
+        message = f"schema {schema_id} of the registry is of type {registered.kind}, not {kind}"
+        raise refuse(stage, "wrong_schema_type", message)
+    return registered

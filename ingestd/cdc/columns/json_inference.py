@@ -1,0 +1,201 @@
+"""Kinds of JSON values, and the column types they call for when messages carry no schema.
+
+A kind says how a value looks, no more than reading it needs: integers by the width they need,
+text by whether it could be a number, arrays by the kinds of their elements as well. The kinds of
+a column's values decide its type when nobody has fixed it, and its fastest reader in any case.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    DataType,
+)
+
+Kinds = frozenset[str]
+
+DOUBLE = DataType("DOUBLE")
+BIG_DECIMAL = DataType("DECIMAL", precision=38, scale=0)
+SPECIAL_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
+
+TEXT_KINDS: Kinds = frozenset({"special", "numeral", "digits", "text"})
+"""`special` is NaN or an infinity, `numeral` a number in quotes, `digits` one that could as well
+be base64, `text` all else."""
+INTEGER_KINDS: Kinds = frozenset({"i8", "i16", "i32", "i53", "i64"})
+NUMBER_KINDS: Kinds = INTEGER_KINDS | {"big", "huge", "float"}
+"""`big` has at most 38 digits, `huge` more."""
+ELEMENT, ENTRY = "[]", "{}"
+"""What the kinds of array elements and of object values begin with."""
+
+_BITS = ((7, "i8"), (15, "i16"), (31, "i32"), (53, "i53"), (63, "i64"))
+_INTEGER_TYPES: Mapping[str, DataType] = {
+    "i8": DataType("TINYINT"),
+    "i16": DataType("SMALLINT"),
+    "i32": DataType("INT"),
+    "i53": BIGINT,
+    "i64": BIGINT,
+    "big": BIG_DECIMAL,
+    "huge": STRING,
+}
+_WIDTH = {kind: width for width, kind in enumerate(_INTEGER_TYPES)}
+_TYPE_WIDTH = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 4}
+_NUMERAL = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_MINORITY = 20
+"""Values unlike all others are errors when they are fewer than one in this many."""
+
+
+def kinds_of(raw: bytes) -> tuple[str, ...]:
+    """The kinds of one JSON value, none for null. `raw` is valid JSON without outer blanks."""
+    first = raw[:1]
+    if first == b"n":
+        return ()
+    if first == b'"':
+        return (_text_kind(raw[1:-1]),)
+    if first in b"tf":
+        return ("bool",)
+    if first == b"[":
+        return ("array", *_inner_kinds(ELEMENT, _DECODE_ARRAY(raw)))
+    if first == b"{":
+        return ("object", *_inner_kinds(ENTRY, _DECODE_OBJECT(raw).values()))
+    if b"." in raw or b"e" in raw or b"E" in raw:
+        return ("float",)
+    return (_integer_kind(raw),)
+
+
+def _inner_kinds(prefix: str, values: Iterable[msgspec.Raw]) -> set[str]:
+    return {prefix + kind for value in values for kind in kinds_of(bytes(value))}
+
+
+def _text_kind(text: bytes) -> str:
+    if text in (b"NaN", b"Infinity", b"-Infinity"):
+        return "special"
+    if not _NUMERAL.fullmatch(text):
+        return "text"
+    ambiguous = len(text) % 4 == 0 and b"." not in text and b"-" not in text
+    return "digits" if ambiguous else "numeral"
+
+
+def _integer_kind(raw: bytes) -> str:
+    digits = len(raw) - raw.startswith(b"-")
+    if digits > 38:
+        return "huge"
+    value = int(raw)
+    size = (~value if value < 0 else value).bit_length()
+    return next((kind for bits, kind in _BITS if size <= bits), "big")
+
+
+def inner_kinds(prefix: str, kinds: Kinds) -> Kinds:
+    """Kinds of the elements or of the object values, from the kinds of the whole."""
+    size = len(prefix)
+    return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
+
+
+def resolve_type(
+    kinds: "Counter[str]", declared: DataType | None, known: DataType | None, *, is_key: bool
+) -> DataType | None:
+    """The type of a column from what is fixed, what the table has, and what its values look like.
+
+    None when nothing is known and all values are null. A declared type and that of a key never
+    change; another known one gets wider when numbers call for it.
+    """
+    if declared is not None:
+        return declared
+    if known is not None:
+        return known if is_key else _widened(known, frozenset(kinds))
+    return _inferred(_dominant(kinds))
+
+
+def _widened(known: DataType, kinds: Kinds) -> DataType:
+    if known.root not in INTEGER_ROOTS:
+        return known
+    numbers = kinds & NUMBER_KINDS
+    if "float" in numbers:
+        return STRING if numbers & {"i64", "big", "huge"} else DOUBLE
+    widest = max(numbers, key=_WIDTH.__getitem__, default=None)
+    if widest is None or _WIDTH[widest] <= _TYPE_WIDTH[known.root]:
+        return known
+    return _INTEGER_TYPES[widest]
+
+
+def _dominant(kinds: "Counter[str]") -> Kinds:
+    """The kinds without a family of which there are next to no values."""
+    families: Counter[str] = Counter()
+    for kind, count in kinds.items():
+        families[_family(kind)] += count
+    del families[""]
+    if len(families) < 2:
+        return frozenset(kinds)
+    (first, most), *rest = families.most_common()
+    if sum(count for _, count in rest) * _MINORITY > most:
+        return frozenset(kinds)
+    return frozenset(kind for kind in kinds if _family(kind) in {first, ""})
+
+
+def _family(kind: str) -> str:
+    if kind[:2] in {ELEMENT, ENTRY}:
+        return ""
+    if kind in TEXT_KINDS:
+        return "text"
+    return "number" if kind in NUMBER_KINDS else kind
+
+
+def _inferred(kinds: Kinds) -> DataType | None:
+    if not kinds:
+        return None
+    if kinds == {"bool"}:
+        return DataType("BOOLEAN")
+    numbers = kinds & NUMBER_KINDS
+    if not numbers or kinds - NUMBER_KINDS - {"special"}:
+        return STRING
+    if "float" in numbers or "special" in kinds:
+        return STRING if numbers & {"i64", "big", "huge"} else DOUBLE
+    widest = max(numbers, key=_WIDTH.__getitem__)
+    return BIGINT if widest in INTEGER_KINDS else _INTEGER_TYPES[widest]
+
+
+def default_kinds(column: WireColumn) -> Kinds:
+    """Kinds that the values of a column have when a connector sends them in its default form."""
+    meaning = _MEANING_KINDS.get(column.meaning)
+    if meaning is not None:
+        return meaning
+    data_type = column.data_type
+    for prefix, outer, inner in (
+        (ELEMENT, "array", data_type.element),
+        (ENTRY, "object", data_type.value),
+    ):
+        if inner is not None:
+            element = column.element or WireColumn("element", inner)
+            return frozenset({outer, *(prefix + kind for kind in default_kinds(element))})
+    return _TEXT if column.text else _ROOT_KINDS.get(data_type.root, frozenset({"i32"}))
+
+
+_TEXT: Kinds = frozenset({"text"})
+_MEANING_KINDS: Mapping[Meaning, Kinds] = {
+    Meaning.UNSCALED: _TEXT,
+    Meaning.VARIABLE_DECIMAL: frozenset({"object"}),
+    Meaning.BITS: _TEXT,
+    Meaning.SOURCE_TEXT: frozenset({"numeral"}),
+    Meaning.LATIN1: _TEXT,
+    Meaning.UTF8: _TEXT,
+    Meaning.BIT_NUMBER: _TEXT,
+    Meaning.ENUM: _TEXT,
+    Meaning.LABEL_SET: _TEXT,
+    Meaning.GEOMETRY: _TEXT,
+    Meaning.JSON: frozenset({"object"}),
+}
+_ROOT_KINDS: Mapping[str, Kinds] = {
+    **dict.fromkeys(CHARACTER_ROOTS | BINARY_ROOTS | {"DECIMAL"}, _TEXT),
+    "BOOLEAN": frozenset({"bool"}),
+    "FLOAT": frozenset({"float", "i32"}),
+    "DOUBLE": frozenset({"float", "i32"}),
+    "ROW": frozenset({"object"}),
+}

@@ -1,0 +1,14 @@
+"""The types that columns of a primary key begin with."""
+
+from dataclasses import replace
+
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.paimon.spec.data_types import DataType
+
+_KEY_TYPES = {"TINYINT": DataType("INT"), "SMALLINT": DataType("INT")}
+
+
+def key_column(column: WireColumn) -> WireColumn:
+    """The column as part of a key: its type cannot change later, so small integers start wide."""
+    wide = _KEY_TYPES.get(column.data_type.root)
+    return column if wide is None else replace(column, data_type=wide)

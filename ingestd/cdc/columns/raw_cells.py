@@ -1,0 +1,186 @@
+"""Single JSON values to Python values for Arrow, whatever form they come in.
+
+The slow way that understands every form; columns whose values all look alike have faster readers.
+"""
+
+import binascii
+import math
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.columns.decimal_columns import VariableScale, plain_number, within_reach
+from ingestd.cdc.columns.temporal_columns import read_integers, read_texts
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
+
+Cell = Any
+"""A Python value that Arrow takes for a cell of some type."""
+
+_DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
+_DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_DECODE_VARIABLE = msgspec.json.Decoder(VariableScale).decode
+_INTEGER = re.compile(r"[+-]?\d{1,40}")
+_LONGEST_INTEGER = 40
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def read_cell(raw: bytes, data_type: DataType) -> Cell:
+    """A JSON value as the Python value that Arrow takes for the type.
+
+    Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS`.
+    """
+    if raw == b"null":
+        return None
+    root = data_type.root
+    if root in CHARACTER_ROOTS:
+        return text_of(raw)
+    if root in {"ARRAY", "MAP", "ROW"}:
+        return _read_nested(raw, data_type)
+    value = _DECODE(raw)
+    if root in INTEGER_ROOTS:
+        return _integer(value)
+    if root in BINARY_ROOTS:
+        return binary_of(value)
+    if root in {"DATE", "TIME"} or root in TIMESTAMP_ROOTS:
+        return _temporal(value, data_type)
+    reader = _READERS.get(root)
+    if reader is None:
+        raise TypeError(f"JSON values are not read as {data_type}")
+    return reader(value)
+
+
+def text_of(raw: bytes) -> str:
+    """A JSON string's content; the JSON text itself of all other values."""
+    if raw.startswith(b'"'):
+        return str(_DECODE(raw))
+    return raw.decode()
+
+
+def _read_nested(raw: bytes, data_type: DataType) -> Cell:
+    if data_type.root == "ARRAY" and data_type.element is not None:
+        return [read_cell(bytes(item), data_type.element) for item in _DECODE_ARRAY(raw)]
+    entries = _DECODE_OBJECT(raw)
+    if data_type.value is not None:
+        value_type = data_type.value
+        return [(name, read_cell(bytes(item), value_type)) for name, item in entries.items()]
+    null = msgspec.Raw(b"null")
+    return {
+        field.name: read_cell(bytes(entries.get(field.name, null)), field.type)
+        for field in data_type.fields
+    }
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    if isinstance(value, Decimal) and _is_integral(value):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError("not an integer")
+
+
+def _is_integral(value: Decimal) -> bool:
+    """Whether it is an integer, and not one of so many digits that they fill the memory."""
+    return value.adjusted() < _LONGEST_INTEGER and value == value.to_integral_value()
+
+
+def float_of(value: object) -> float:
+    """A float from a JSON number, a number in quotes, NaN or an infinity."""
+    if isinstance(value, str):
+        if value in SPECIAL_FLOATS:
+            return SPECIAL_FLOATS[value]
+        if not _NUMBER.fullmatch(value):
+            raise ValueError("not a number")
+    elif isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError("not a number")
+    number = float(value)
+    if math.isinf(number) and not isinstance(value, float):
+        raise OverflowError("out of range of a double")
+    return number
+
+
+def single_of(value: object) -> float:
+    """As `float_of`, refusing what is beyond the range of four bytes."""
+    number = float_of(value)
+    with np.errstate(over="ignore"):
+        if math.isfinite(number) and math.isinf(np.float32(number)):
+            raise OverflowError("out of range of a float")
+    return number
+
+
+def _boolean(value: object) -> bool:
+    found = _BOOLEANS.get(str(value).lower())
+    if found is None or isinstance(value, Decimal):
+        raise ValueError("not a boolean")
+    return found
+
+
+def binary_of(value: object) -> bytes:
+    """Bytes from base64."""
+    if not isinstance(value, str):
+        raise TypeError("not base64 text")
+    return binascii.a2b_base64(value.encode(), strict_mode=True)
+
+
+def _decimal(value: object) -> Decimal:
+    """A number, in quotes or not."""
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(value):
+            raise ValueError("not a number")
+    elif isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("not a number")
+    return within_reach(Decimal(value))
+
+
+def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
+    """A decimal from a number, or from a string: base64 of its unscaled value, or a number."""
+    value = _DECODE(raw)
+    if value is None:
+        return None
+    if base64 and isinstance(value, str):
+        return Decimal(plain_number(int.from_bytes(binary_of(value), "big", signed=True), scale))
+    return _decimal(value)
+
+
+def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
+    """The plain digits of a decimal in any form: also an object that has its own scale."""
+    if raw.startswith(b"{"):
+        value = _DECODE_VARIABLE(raw)
+        return plain_number(int.from_bytes(value.value, "big", signed=True), value.scale)
+    if base64 and raw.startswith(b'"'):
+        return str(decimal_cell(raw, scale, base64=True))
+    return None if raw == b"null" else text_of(raw)
+
+
+def _temporal(value: object, data_type: DataType) -> Cell:
+    if isinstance(value, str):
+        array = read_texts([value], data_type)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        array = read_integers([value], data_type)
+    else:
+        raise TypeError("neither an integer nor ISO text")
+    number = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    return array.view(number)[0].as_py()
+
+
+_READERS: Mapping[str, Callable[[object], Any]] = {
+    "BOOLEAN": _boolean,
+    "FLOAT": single_of,
+    "DOUBLE": float_of,
+    "DECIMAL": _decimal,
+}

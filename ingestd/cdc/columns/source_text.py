@@ -1,0 +1,192 @@
+"""Readers of columns whose values are text as a source database prints them.
+
+All values of a column become one Arrow array of text, which is then cast as a whole.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import UNSET
+
+from ingestd.cdc.columns import unavailable
+from ingestd.cdc.columns.column_reader import ColumnReader, Values, from_present
+from ingestd.cdc.columns.json_inference import NUMBER_KINDS, TEXT_KINDS, Kinds
+from ingestd.cdc.columns.mysql_geometry import geometry_json
+from ingestd.cdc.columns.number_readers import decimal_numbers
+from ingestd.cdc.columns.raw_cells import text_of
+from ingestd.cdc.columns.temporal_columns import read_texts
+from ingestd.cdc.columns.wire_column import Meaning, WireColumn
+from ingestd.cdc.native.form import NativeForm
+from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
+
+Finish = Callable[[Array], Array]
+Value = Any
+_not_equal: Callable[..., Array] = pc.not_equal
+_BEHIND_DIGITS = 0x3A
+"""Digits, signs and points are below; the letters of a hexadecimal number are not."""
+_ZERO_DATE = "0000-00-00"
+_TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
+
+
+def source_text_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
+    """The reader of a column with one of the meanings of `SOURCE_MEANINGS`."""
+    numbers = column.meaning is Meaning.SOURCE_TEXT and column.data_type.root == "DECIMAL"
+    if numbers and kinds <= NUMBER_KINDS | TEXT_KINDS:
+        return decimal_numbers(column.data_type)
+    finish = _finish(column)
+    if kinds <= TEXT_KINDS:
+
+        def build(values: list[Any]) -> Array:
+            return finish(pa.array(values, pa.string()))
+
+        form = NativeForm(("text", ()), pa.string(), finish)
+        return ColumnReader(str, from_present(build), unavailable.find_nothing, form)
+
+    def build_any(values: Values) -> Array:
+        return finish(pa.array([_text(value) for value in values], pa.string()))
+
+    return ColumnReader(msgspec.Raw, build_any, unavailable.find_nothing)
+
+
+def _text(value: Value) -> str | None:
+    raw = b"null" if value is None or value is UNSET else bytes(value)
+    return None if raw == b"null" else _BOOLEANS.get(raw) or text_of(raw)
+
+
+_BOOLEANS = {b"true": "1", b"false": "0"}
+
+
+def _finish(column: WireColumn) -> Finish:
+    special = _BY_MEANING.get(column.meaning)
+    if special is not None:
+        return lambda texts: special(texts, column)
+    data_type = column.data_type
+    return lambda texts: read_source_texts(texts, data_type)
+
+
+def read_source_texts(texts: Array, data_type: DataType) -> Array:
+    """Texts as values of a type. Raises one of `record_errors.BUILD_ERRORS`."""
+    root = data_type.root
+    arrow_type = to_arrow_type(data_type)
+    if root in CHARACTER_ROOTS:
+        return texts
+    if root in INTEGER_ROOTS:
+        return _integers(texts, arrow_type)
+    if root == "BOOLEAN":
+        return _not_equal(_integers(texts, pa.int64()), 0)
+    if root in _TEMPORAL_ROOTS:
+        return _temporal(texts, data_type)
+    if root in BINARY_ROOTS:
+        return texts.cast(pa.binary())
+    return texts.cast(arrow_type)
+
+
+def _integers(texts: Array, arrow_type: pa.DataType) -> Array:
+    if (_characters(texts) >= _BEHIND_DIGITS).any():
+        raise ValueError("not an integer")
+    return texts.cast(arrow_type)
+
+
+def _characters(texts: Array) -> npt.NDArray[np.uint8]:
+    """The bytes of all texts, one after the other."""
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(memoryview(offsets or b""), np.int32)[texts.offset :][: len(texts) + 1]
+    if not len(bounds):
+        return np.zeros(0, np.uint8)
+    return np.frombuffer(memoryview(data or b""), np.uint8)[bounds[0] : bounds[-1]]
+
+
+def _temporal(texts: Array, data_type: DataType) -> Array:
+    """Dates that are none, as MySQL allows them, are null."""
+    if data_type.root != "TIME":
+        zero = pc.starts_with(texts, pattern=_ZERO_DATE)
+        if pc.any(zero).as_py():
+            texts = pc.if_else(zero, pa.scalar(None, pa.string()), texts)
+        try:
+            return texts.cast(to_arrow_type(data_type))
+        except pa.ArrowInvalid:
+            pass  # forms that Arrow does not know
+    return read_texts(texts.to_pylist(), data_type)
+
+
+def _latin1(texts: Array, column: WireColumn) -> Array:
+    if not (_characters(texts) >= 0x80).any():
+        return texts.cast(pa.binary())
+    cells = [None if text is None else text.encode("latin-1") for text in texts.to_pylist()]
+    return pa.array(cells, pa.binary())
+
+
+def _utf8(texts: Array, column: WireColumn) -> Array:
+    return texts.cast(pa.binary())
+
+
+def _bits(texts: Array, column: WireColumn) -> Array:
+    if column.data_type.root == "BOOLEAN":
+        return _not_equal(_integers(texts, pa.int64()), 0)
+    numbers = _integers(texts, pa.uint64()).to_pylist()
+    if column.data_type.root in CHARACTER_ROOTS:
+        width = column.width
+        return pa.array([None if n is None else f"{n:0{width}b}" for n in numbers], pa.string())
+    size = (column.width + 7) // 8
+    return pa.array([None if n is None else n.to_bytes(size, "big") for n in numbers], pa.binary())
+
+
+def _labels(texts: Array, column: WireColumn) -> Array:
+    """Labels by their numbers; 0 is the empty label of a value that was none."""
+    by_number = ("", *column.labels)
+    numbers = {str(number): label for number, label in enumerate(by_number)}
+    found = [None if text is None else numbers.get(text, text) for text in texts.to_pylist()]
+    unknown = set(found) - {None, *by_number}
+    if unknown and column.labels:
+        raise ValueError(f"{min(map(str, unknown))!r} is no label of the enumeration")
+    return pa.array(found, pa.string())
+
+
+def _label_sets(texts: Array, column: WireColumn) -> Array:
+    chosen: dict[str, list[str]] = {}
+    sets = [None if t is None else _chosen(t, column.labels, chosen) for t in texts.to_pylist()]
+    if column.data_type.root in CHARACTER_ROOTS:
+        return pa.array([None if one is None else ",".join(one) for one in sets], pa.string())
+    return pa.array(sets, to_arrow_type(column.data_type))
+
+
+def _chosen(text: str, labels: tuple[str, ...], seen: dict[str, list[str]]) -> list[str]:
+    found = seen.get(text)
+    if found is None:
+        if text.isdecimal() and text not in labels and len(text) < 20:
+            bits = int(text)
+            if bits >> len(labels):
+                raise ValueError(f"{text} has bits for more labels than there are")
+            found = [label for place, label in enumerate(labels) if bits >> place & 1]
+        else:
+            found = text.split(",") if text else []
+        seen[text] = found
+    return found
+
+
+def _geometries(texts: Array, column: WireColumn) -> Array:
+    cells = [None if text is None else geometry_json(text) for text in texts.to_pylist()]
+    return pa.array(cells, pa.string())
+
+
+_BY_MEANING: Mapping[Meaning, Callable[[Array, WireColumn], Array]] = {
+    Meaning.LATIN1: _latin1,
+    Meaning.UTF8: _utf8,
+    Meaning.BIT_NUMBER: _bits,
+    Meaning.ENUM: _labels,
+    Meaning.LABEL_SET: _label_sets,
+    Meaning.GEOMETRY: _geometries,
+}
+SOURCE_MEANINGS = frozenset({Meaning.SOURCE_TEXT, *_BY_MEANING})

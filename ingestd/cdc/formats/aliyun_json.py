@@ -1,0 +1,148 @@
+"""Data format `aliyun-json`: what Alibaba Cloud DataWorks writes.
+
+Messages name the columns' types in words of DataWorks. Both images of an update may come in one
+message or in two.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.table_form import (
+    NULL,
+    Restated,
+    TableForm,
+    TableForms,
+    where_in_log,
+)
+from ingestd.paimon.spec.data_types import DataType
+
+_NULL = msgspec.Raw(NULL)
+_CONTROL = ("TRANSACTION", "HEARTBEAT", "CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "TRUNCATE")
+_NO_DDL = (NULL, b"false", b'""')
+_TYPES: Mapping[str, WireColumn] = {
+    "LONG": WireColumn("", BIGINT, Meaning.SOURCE_TEXT),
+    "DOUBLE": WireColumn("", DataType("DOUBLE"), Meaning.SOURCE_TEXT),
+    "BOOLEAN": WireColumn("", DataType("BOOLEAN"), Meaning.SOURCE_TEXT),
+    "DATE": WireColumn("", DataType("TIMESTAMP", precision=3)),
+    "BYTES": WireColumn("", DataType("BYTES")),
+    "STRING": WireColumn("", STRING),
+}
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    dialect = DataWorks(images=settings.images)
+    return JsonChanges("aliyun-json", dialect, settings, native_module())
+
+
+class _Image(msgspec.Struct, rename="camel", gc=False):
+    data_column: msgspec.Raw = _NULL
+
+
+class _Payload(msgspec.Struct, rename="camel", gc=False):
+    op: str
+    before: _Image | None = None
+    after: _Image | None = None
+    sequence_id: str | int | None = None
+    ddl: msgspec.Raw = _NULL
+
+
+class _Head(msgspec.Struct, gc=False):
+    schema: msgspec.Raw
+    payload: _Payload
+    ddl: msgspec.Raw = _NULL
+
+
+class _Source(msgspec.Struct, rename="camel", gc=False):
+    db_name: str | None = None
+    schema_name: str | None = None
+    table_name: str | None = None
+
+
+class _Column(msgspec.Struct, gc=False):
+    name: str
+    type: str
+
+
+class _Schema(msgspec.Struct, rename="camel", gc=False):
+    source: _Source
+    data_column: list[_Column] | None = None
+    primary_key: list[str] | None = None
+
+
+_decode_schema = msgspec.json.Decoder(_Schema).decode
+
+
+class DataWorks:
+    """What a DataWorks message says."""
+
+    def __init__(self, *, images: bool = False) -> None:
+        self._heads = HeadReader(_Head)
+        self._forms = TableForms(images=images)
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:
+        """The change of a message, None for a control message. Raises RecordError."""
+        head = self._heads.read(value)
+        payload = head.payload
+        is_ddl = any(bytes(mark) not in _NO_DDL for mark in (head.ddl, payload.ddl))
+        if is_ddl or payload.op.startswith(_CONTROL):
+            return None
+        form = self._form(bytes(head.schema))
+        where = where_in_log(_position(payload))
+        if payload.op in ("DELETE", "UPDATE_BEFORE"):
+            before = required(_row(payload.before), "before")
+            return Restated(form, (form.delete(before, where),))
+        after = required(_row(payload.after), "after")
+        if payload.op == "INSERT":
+            return Restated(form, (form.insert(after, where),))
+        if payload.op == "UPDATE_AFTER":
+            before = form.key_of(_row(payload.before))
+            return Restated(form, (form.update(after, before, where),))
+        raise refuse("decode", "unknown_op", f"op of the message value is {payload.op[:40]!r}")
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+        """A message without value is no change."""
+        return
+
+    def _form(self, schema: bytes) -> TableForm:
+        form = self._forms.get(schema)
+        if form is not None:
+            return form
+        try:
+            found = _decode_schema(schema)
+        except PARSE_ERRORS as error:
+            message = f"schema of the message value cannot be read: {error}"
+            raise refuse("decode", "invalid_schema", message) from error
+        named = found.source
+        source = SourceTable(
+            named.db_name, named.schema_name or None, required(named.table_name, "tableName")
+        )
+        columns = None
+        if found.data_column:
+            columns = tuple(_column(one.name, one.type) for one in found.data_column)
+        keys = tuple(dict.fromkeys(found.primary_key or ()))
+        return self._forms.keep(schema, TableForm(source, keys, columns))
+
+
+def _row(image: _Image | None) -> bytes:
+    return NULL if image is None else bytes(image.data_column)
+
+
+def _column(name: str, type_name: str) -> WireColumn:
+    column = _TYPES.get(type_name.upper(), _TYPES["STRING"])
+    return replace(column, name=name)
+
+
+def _position(payload: _Payload) -> int | None:
+    number = payload.sequence_id
+    if isinstance(number, str):
+        number = int(number) if number.isdecimal() and len(number) < 20 else None
+    return number if number is not None and number < 2**63 else None

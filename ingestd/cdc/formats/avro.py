@@ -1,0 +1,57 @@
+"""Data format `avro`: rows in Avro, with schemas from a registry."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ingestd.cdc.avro.aliases import Names, former_names
+from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.envelope import Reasons
+from ingestd.cdc.avro.reader import all_fields, read_fields
+from ingestd.cdc.avro.rows import Part
+from ingestd.cdc.avro.writers import AvroWriters
+from ingestd.cdc.base import FormatSettings
+from ingestd.cdc.formats.plain_records import Fields, PlainRecords
+from ingestd.cdc.record_errors import Reason, refuse
+from ingestd.cdc.schema_frames import Frame
+from ingestd.cdc.schema_lookup import SchemaLookup, lookup_of
+
+
+def new_format(settings: FormatSettings) -> PlainRecords:
+    """A decoder that knows no schema yet. Raises ConfigError without a registry."""
+    schemas = lookup_of(settings.schemas, "avro")
+    return PlainRecords("avro", AvroFields(schemas), settings.framing)
+
+
+class AvroFields:
+    """Reads Avro records into columns; keeps the schemas it has met."""
+
+    def __init__(self, schemas: SchemaLookup) -> None:
+        self._writers = AvroWriters(schemas)
+
+    def refine(self, frame: Frame, message: bytes) -> Frame:
+        """The frame as it is: an Avro schema is of one type."""
+        return frame
+
+    def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
+        """The columns of messages of one schema; why some cannot be read is in `refused`."""
+        part = "message key" if stage == "key" else "message value"
+        node = self._writers.node(frame, stage)
+        if node.kind != "record" or not node.names:
+            message = f"the {part} is not an Avro record with fields"
+            raise refuse(stage, "not_an_object", message)
+        record = self._writers.record(node)
+        cursor = AvroCursor(messages, frame.skip)
+        arrays = read_fields(cursor, node, all_fields(node))
+        cursor.finish()
+        broken = Reason(stage, "invalid_avro", f"the {part} is not as its Avro schema says")
+        for place in np.flatnonzero(cursor.bad).tolist():
+            refused.setdefault(place, broken)
+        return {
+            name: Part(record.columns[name], child, arrays[name])
+            for name, child in zip(node.names, node.children, strict=True)
+        }
+
+    def former(self, frame: Frame) -> Names:
+        """The aliases of fields."""
+        return former_names(self._writers.node(frame, "decode"))

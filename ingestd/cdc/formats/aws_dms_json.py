@@ -1,0 +1,96 @@
+"""Data format `aws-dms-json`: what AWS Database Migration Service writes into Kafka.
+
+The row is in `data`. The row before an update comes in an object beside it, or as columns `BI_*`
+among the others. No message names the key: it is that of the target table.
+"""
+
+import msgspec
+
+from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.table_form import (
+    NULL,
+    SNAPSHOT,
+    STREAMED,
+    Emptied,
+    Restated,
+    TableForm,
+    TableForms,
+)
+
+_NULL = msgspec.Raw(NULL)
+_BEFORE = "BI_"
+_BEFORE_MARK = b'"BI_'
+_TRUNCATE = "truncate-table"
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    return JsonChanges("aws-dms-json", DmsMessages(), settings, native_module())
+
+
+class _Metadata(msgspec.Struct, rename="kebab", gc=False):
+    operation: str
+    record_type: str = "data"
+    schema_name: str | None = None
+    table_name: str | None = None
+
+
+class _Head(msgspec.Struct, rename="kebab", gc=False):
+    metadata: _Metadata
+    data: msgspec.Raw = _NULL
+    before_image: msgspec.Raw = _NULL
+
+
+class DmsMessages:
+    """What a message of the service says."""
+
+    def __init__(self) -> None:
+        self._heads = HeadReader(_Head)
+        self._forms = TableForms()
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+        """The change of a message, None for a control message. Raises RecordError."""
+        head = self._heads.read(value)
+        operation = head.metadata.operation
+        if head.metadata.record_type == "control":
+            if operation != _TRUNCATE:
+                return None
+            return Emptied(self._form(head.metadata).source, None)
+        form = self._form(head.metadata)
+        before, after = bytes(head.before_image), required(bytes(head.data), "data")
+        if _BEFORE_MARK in after:
+            before, after = _apart(before, after)
+        if operation in ("load", "insert"):
+            where = SNAPSHOT if operation == "load" else STREAMED
+            return Restated(form, (form.insert(after, where),))
+        if operation == "update":
+            return Restated(form, (form.update(after, before),))
+        if operation == "delete":
+            return Restated(form, (form.delete(after),))
+        message = f"operation of the message value is {operation[:40]!r}"
+        raise refuse("decode", "unknown_op", message)
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+        """A message without value is no change."""
+        return
+
+    def _form(self, metadata: _Metadata) -> TableForm:
+        which = (metadata.schema_name, metadata.table_name)
+        form = self._forms.get(which)
+        if form is not None:
+            return form
+        table = required(metadata.table_name, "table-name")
+        source = SourceTable(None, metadata.schema_name, table)
+        return self._forms.keep(which, TableForm(source))
+
+
+def _apart(before: bytes, row: bytes) -> tuple[bytes, bytes]:
+    """The columns before and after an update."""
+    fields = fields_of(row)
+    old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}
+    new = {name: value for name, value in fields.items() if not name.startswith(_BEFORE)}
+    return image_of(old) if before == NULL and old else before, image_of(new)

@@ -1,0 +1,129 @@
+"""Data format `canal-json`: flat messages of Canal, with the column types of MySQL.
+
+`data` are the rows after a change, or before a delete; `old` has for each row the columns that
+the update changed. All values are text.
+"""
+
+import msgspec
+
+from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.columns.mysql_types import jdbc_column, mysql_column
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.table_form import NULL, Emptied, Restated, TableForm, TableForms
+
+_NULL = msgspec.Raw(NULL)
+_INSERTS = frozenset({"INSERT", "ROW"})
+_CONTROL = frozenset(
+    {
+        "QUERY",
+        "CREATE",
+        "ALTER",
+        "ERASE",
+        "RENAME",
+        "CINDEX",
+        "DINDEX",
+        "GTID",
+        "XACOMMIT",
+        "XAROLLBACK",
+        "MHEARTBEAT",
+        "TIDB_WATERMARK",
+    }
+)
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    canal = Canal(settings.type_mapping, images=settings.images)
+    return JsonChanges("canal-json", canal, settings, native_module())
+
+
+class _Head(msgspec.Struct, rename="camel", gc=False):
+    type: str
+    database: str | None = None
+    table: str | None = None
+    is_ddl: bool | None = None
+    pk_names: msgspec.Raw = _NULL
+    mysql_type: msgspec.Raw = _NULL
+    sql_type: msgspec.Raw = _NULL
+    data: list[msgspec.Raw] | None = None
+    old: list[msgspec.Raw] | None = None
+
+
+_decode_types = msgspec.json.Decoder(dict[str, str] | None).decode
+_decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
+
+
+class Canal:
+    """What a Canal message says."""
+
+    def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:
+        self._type_mapping = type_mapping
+        self._heads = HeadReader(_Head)
+        self._forms = TableForms(images=images)
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+        """The changes of a message, None for a control message. Raises RecordError."""
+        head = self._heads.read(value)
+        if head.type == "TRUNCATE":
+            return Emptied(_source(head), None)
+        if head.is_ddl or head.type in _CONTROL:
+            return None
+        form = self._form(head)
+        if head.type in _INSERTS:
+            return Restated(form, tuple(form.insert(row) for row in _rows(head.data)))
+        if head.type == "DELETE":
+            return Restated(form, tuple(form.delete(row) for row in _rows(head.data or head.old)))
+        if head.type == "UPDATE":
+            return Restated(form, _updates(form, head))
+        raise refuse("decode", "unknown_op", f"type of the message value is {head.type[:40]!r}")
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+        """A message without value is no change."""
+        return
+
+    def _form(self, head: _Head) -> TableForm:
+        types = bytes(head.mysql_type), bytes(head.sql_type)
+        which = (head.database, head.table, bytes(head.pk_names), types)
+        form = self._forms.get(which)
+        if form is not None:
+            return form
+        keys = self._heads.names(head.pk_names, "pkNames")
+        columns = self._columns(*types)
+        return self._forms.keep(which, TableForm(_source(head), keys, columns))
+
+    def _columns(self, mysql_types: bytes, codes: bytes) -> tuple[WireColumn, ...] | None:
+        try:
+            named = _decode_types(mysql_types)
+            if named:
+                mapping = self._type_mapping
+                return tuple(mysql_column(name, text, mapping) for name, text in named.items())
+            numbered = _decode_codes(codes)
+        except PARSE_ERRORS as error:
+            message = f"mysqlType or sqlType of the message value cannot be read: {error}"
+            raise refuse("decode", "invalid_schema", message) from error
+        return tuple(jdbc_column(*one) for one in numbered.items()) if numbered else None
+
+
+def _source(head: _Head) -> SourceTable:
+    return SourceTable(head.database, None, required(head.table, "table"))
+
+
+def _rows(rows: list[msgspec.Raw] | None) -> list[bytes]:
+    if not rows:
+        raise refuse("decode", "missing_data", "the message value has no data")
+    return [bytes(row) for row in rows]
+
+
+def _updates(form: TableForm, head: _Head) -> tuple[bytes, ...]:
+    rows = _rows(head.data)
+    old = [bytes(row) for row in head.old or ()] or [NULL] * len(rows)
+    if len(old) != len(rows):
+        message = f"the message value has {len(rows)} rows in data and {len(old)} in old"
+        raise refuse("decode", "unpaired_rows", message)
+    return tuple(
+        form.update(row, form.key_of(before)) for row, before in zip(rows, old, strict=True)
+    )

@@ -1,0 +1,189 @@
+"""Data format `debezium-avro`: Debezium change events in Avro, with schemas from a registry.
+
+Messages of one schema are read together, field by field, into Arrow arrays; no message is ever a
+Python object. Rows, keys and positions follow the rules of `debezium-json`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ingestd.cdc.avro.aliases import renamed_fields
+from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.envelope import (
+    Changes,
+    Indices,
+    Reasons,
+    Sorted,
+    is_control,
+    row_node,
+    sort_messages,
+)
+from ingestd.cdc.avro.nodes import AvroNode
+from ingestd.cdc.avro.positions import source_positions
+from ingestd.cdc.avro.reader import all_fields, read_fields
+from ingestd.cdc.avro.rows import Part, TableChanges, change_batch
+from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
+from ingestd.cdc.base import (
+    UNKNOWN_POSITION,
+    Decoded,
+    FormatSettings,
+    KnownColumns,
+    RecordChunk,
+    SourceTable,
+    Truncate,
+)
+from ingestd.cdc.columns.arrow_calls import keep_rows
+from ingestd.cdc.columns.key_types import key_column
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.record_errors import Reason, RecordError, refuse, rejected
+from ingestd.cdc.schema_frames import Group, grouped
+from ingestd.cdc.schema_lookup import Framing, SchemaLookup, lookup_of
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
+
+Types = Mapping[str, DataType]
+BROKEN_KEY = Reason("key", "invalid_avro", "the message key is not as its Avro schema says")
+
+
+def new_format(settings: FormatSettings) -> "DebeziumAvro":
+    """A decoder that knows no schema yet. Raises ConfigError without a registry."""
+    schemas = lookup_of(settings.schemas, "debezium-avro")
+    return DebeziumAvro(schemas, settings.framing, images=settings.images)
+
+
+class DebeziumAvro:
+    """Decoder of Debezium Avro; keeps the schemas it has met, so use one for many chunks."""
+
+    name = "debezium-avro"
+
+    def __init__(self, schemas: SchemaLookup, framing: Framing, *, images: bool = False) -> None:
+        self._images = images
+        self._writers = AvroWriters(schemas)
+        self._framing = framing
+
+    def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
+        """Decode a chunk; bad records are in the result, never raised.
+
+        `declared` are columns whose types the configuration fixes. Raises SourceError if the
+        registry does not answer, UnsupportedError for a column type without an Arrow form.
+        """
+        decoded = Decoded([], [], [], chunk.values.count(None))
+        control = decoded.control
+        for group in grouped(chunk, self._framing):
+            refused: Reasons = {}
+            control += self._decode_group(chunk, group, declared, decoded, refused)
+            decoded.rejected.extend(
+                rejected(chunk, group.indices[place], reason) for place, reason in refused.items()
+            )
+        decoded.rejected.sort(key=lambda one: one.offset)
+        return replace(decoded, control=control)
+
+    def _decode_group(
+        self,
+        chunk: RecordChunk,
+        group: Group,
+        declared: KnownColumns,
+        decoded: Decoded,
+        refused: Reasons,
+    ) -> int:
+        """Add what a group gives to the result; how many control messages it had."""
+        try:
+            envelope = self._writers.node(group.value, "decode")
+            if is_control(envelope, chunk.topic):
+                return len(group.indices)
+            key_record = self._key_record(group)
+            found = self._sorted(envelope, group, key_record)
+            row = row_node(envelope)
+            if found.changes and row is None:
+                raise refuse(
+                    "schema", "unsupported_envelope", "the rows of the event are no records"
+                )
+            row_record = None if row is None else self._writers.record(row)
+        except RecordError as error:
+            refused.update(dict.fromkeys(range(len(group.indices)), error.reason))
+            return 0
+        refused.update(found.refused)
+        indices = np.array(group.indices, np.int64)
+        for one in found.truncates:
+            decoded.truncates.extend(_truncates(chunk, indices, one))
+        if row_record is not None and found.changes:
+            keys = None if key_record is None else _read_keys(key_record, group, refused)
+            for changes in found.changes:
+                table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
+                offsets = chunk.offsets[indices[changes.places]]
+                table = replace(table, offsets=offsets, images=self._images)
+                good = ~np.isin(changes.places, list(refused))
+                batch = change_batch(table if good.all() else table.keep(good), refused)
+                if batch is not None:
+                    decoded.batches.append(batch)
+                    decoded.schema_changes.extend(renamed_fields(chunk, batch, row_record.node))
+        return found.control
+
+    def _sorted(self, envelope: AvroNode, group: Group, key: AvroRecord | None) -> Sorted:
+        whole = self._images or key is None
+        names = None if whole or key is None else key.node.names
+        return sort_messages(envelope, group.values, group.value.skip, names)
+
+    def _key_record(self, group: Group) -> AvroRecord | None:
+        """What the keys of a group are; None without keys. Raises RecordError."""
+        if group.key is None:
+            return None
+        node = self._writers.node(group.key, "key")
+        if node.kind != "record":
+            raise refuse("key", "not_an_object", "the message key is not an Avro record")
+        return self._writers.record(node) if node.names else None
+
+
+def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, Part]:
+    """The fields of all keys of a group; why keys cannot be read is added to `refused`."""
+    cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
+    fields = read_fields(cursor, record.node, all_fields(record.node))
+    cursor.finish()
+    for place in np.flatnonzero(cursor.bad).tolist():
+        refused.setdefault(place, BROKEN_KEY)
+    return {
+        name: Part(record.columns[name], node, fields[name])
+        for name, node in zip(record.node.names, record.node.children, strict=True)
+    }
+
+
+def _table_changes(
+    changes: Changes, row: AvroRecord, keys: Mapping[str, Part] | None, declared: Types
+) -> TableChanges:
+    """Changes with the columns of their rows and of their keys, in declared types."""
+    columns = dict(row.columns)
+    nodes = dict(zip(row.node.names, row.node.children, strict=True))
+    for name, part in (keys or {}).items():
+        columns[name] = key_column(columns.get(name, part.column))
+    columns = {name: as_declared(one, declared.get(name)) for name, one in columns.items()}
+    own = None
+    if keys is not None:
+        own = {
+            name: Part(columns[name], part.node, keep_rows(part.array, changes.places))
+            for name, part in keys.items()
+        }
+    return TableChanges(changes, columns, nodes, own, changes.places)
+
+
+def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
+    """The column in the type that the configuration fixes, if it does."""
+    if declared is None or declared.as_nullable() == column.data_type:
+        return column
+    if column.text and declared.root in CHARACTER_ROOTS:
+        return WireColumn(column.name, declared)
+    return replace(column, declared=declared)
+
+
+def _truncates(chunk: RecordChunk, indices: Indices, found: Changes) -> list[Truncate]:
+    source: SourceTable = found.table
+    places = source_positions(found.source, len(found.places)).tolist()
+    return [
+        Truncate(
+            source,
+            chunk.partition,
+            int(chunk.offsets[indices[place]]),
+            None if position == UNKNOWN_POSITION else position,
+        )
+        for place, position in zip(found.places.tolist(), places, strict=True)
+    ]

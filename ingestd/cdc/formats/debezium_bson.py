@@ -1,0 +1,170 @@
+"""Data format `debezium-bson`: Debezium's events of MongoDB, whose images are documents as text.
+
+Each field of a document is a column of text, `_id` the key. Updates that only describe what they
+changed leave the other columns as they were.
+"""
+
+from typing import Any
+
+import msgspec
+
+from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.columns.extended_json import document_texts, field_text
+from ingestd.cdc.columns.type_mapping import TO_STRING
+from ingestd.cdc.debezium_envelope import Envelopes
+from ingestd.cdc.debezium_event import Head, is_control
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.message_key import MessageKeys
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
+from ingestd.cdc.source_position import is_snapshot
+from ingestd.cdc.table_form import (
+    NULL,
+    SNAPSHOT,
+    STREAMED,
+    Emptied,
+    Restated,
+    TableForm,
+    TableForms,
+)
+
+_ID = "_id"
+_NO_DOCUMENT = (*PARSE_ERRORS, ValueError, TypeError, ArithmeticError)
+_encode = msgspec.json.encode
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    texts = FormatSettings(settings.type_mapping | {TO_STRING})
+    return JsonChanges("debezium-bson", Documents(), texts, native_module())
+
+
+class _Source(msgspec.Struct, gc=False):
+    db: str | None = None
+    collection: str | None = None
+    snapshot: str | bool | None = None
+
+
+class _Update(msgspec.Struct, rename="camel", gc=False):
+    updated_fields: str | None = None
+    removed_fields: list[str] | None = None
+    truncated_arrays: list[Any] | None = None
+
+
+class _Event(msgspec.Struct, rename="camel", gc=False):
+    op: str | None = None
+    source: _Source | None = None
+    before: str | None = None
+    after: str | None = None
+    update_description: _Update | None = None
+
+
+class _Key(msgspec.Struct, gc=False):
+    id: str | int
+
+
+Texts = dict[str, str | None]
+
+
+class Documents:
+    """What a message with documents says."""
+
+    def __init__(self) -> None:
+        self._envelopes = Envelopes(is_key=False)
+        self._events = HeadReader(_Event)
+        self._heads = HeadReader(Head)
+        self._keys = MessageKeys()
+        self._ids = HeadReader(_Key)
+        self._forms = TableForms()
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+        """The change of a message, None for a control message. Raises RecordError."""
+        payload = self._envelopes.open(value)[1]
+        if payload == NULL or is_control(self._heads.read(payload), topic):
+            return None
+        event = self._events.read(payload)
+        form = self._form(event)
+        if event.op in ("t", "m"):
+            return Emptied(form.source, None) if event.op == "t" else None
+        snapshot = event.source is not None and is_snapshot(event.source.snapshot)
+        where = SNAPSHOT if snapshot else STREAMED
+        if event.op == "d":
+            row = _encode({_ID: self._id(event.before, key)})
+            return Restated(form, (form.delete(row, where),))
+        if event.op == "u":
+            row = _encode(self._updated(event, key))
+            return Restated(form, (form.update(row, where=where),))
+        if event.op in ("c", "r"):
+            row = _encode(_document(required(event.after, "after")))
+            return Restated(form, (form.insert(row, where),))
+        raise refuse("decode", "unknown_op", f"op of the message value is {event.op!r}")
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+        """A message without value follows a delete that was one already."""
+        return
+
+    def _form(self, event: _Event) -> TableForm:
+        source = event.source or _Source()
+        partial = event.op == "u" and event.after is None
+        which = (source.db, source.collection, partial)
+        form = self._forms.get(which)
+        if form is not None:
+            return form
+        table = SourceTable(source.db, None, required(source.collection, "collection"))
+        return self._forms.keep(which, TableForm(table, (_ID,), partial=partial))
+
+    def _updated(self, event: _Event, key: bytes | None) -> Texts:
+        """The document after an update, or what the update says that it changed."""
+        if event.after is not None:
+            return _document(event.after)
+        update = event.update_description
+        if update is None:
+            raise refuse("decode", "missing_after", "an update has no document and no description")
+        changed: Texts = {_ID: self._id(event.before, key)}
+        changed |= _document(update.updated_fields or "{}")
+        changed |= dict.fromkeys(update.removed_fields or ())
+        if update.truncated_arrays or any("." in name for name in changed):
+            message = (
+                "an update describes a change inside of a field; set capture.mode of the connector "
+                "to change_streams_update_full"
+            )
+            raise refuse("decode", "nested_update", message)
+        return changed
+
+    def _id(self, before: str | None, key: bytes | None) -> str:
+        """The key of the row, from the document before or from the message key."""
+        if before is not None:
+            found = _document(before).get(_ID)
+        else:
+            opened = self._keys.open(key)
+            if opened.shape is None:
+                message = "the change has neither a message key nor a document before"
+                raise refuse("key", "missing_key", message)
+            named = self._ids.read(opened.payload).id
+            found = str(named) if isinstance(named, int) else _text(named)
+        if found is None:
+            raise refuse("key", "missing_key", "the document has no _id")
+        return found
+
+
+def _document(text: str) -> Texts:
+    try:
+        return document_texts(text)
+    except _NO_DOCUMENT as error:
+        message = f"the message value has a document that cannot be read: {error}"
+        raise refuse("decode", "invalid_document", message) from error
+
+
+def _text(value: str) -> str | None:
+    """An id in Extended JSON; anything else is the text of the id itself."""
+    try:
+        msgspec.json.decode(value)
+    except PARSE_ERRORS:
+        return value
+    try:
+        return field_text(value.strip().encode())
+    except _NO_DOCUMENT as error:
+        raise RecordError(
+            refuse("key", "invalid_document", f"the message key has no id: {error}").reason
+        ) from error

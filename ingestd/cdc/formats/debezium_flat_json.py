@@ -1,0 +1,177 @@
+"""Data format `debezium-flat-json`: rows that Debezium's ExtractNewRecordState took out of events.
+
+What the transform adds are fields beginning with two underscores: the operation, whether the row
+is deleted, the table, the place in the log. What it lets through as it is (heartbeats, logical
+messages, borders of transactions) is understood as well.
+"""
+
+import msgspec
+
+from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.debezium_envelope import Shape
+from ingestd.cdc.debezium_event import read_event
+from ingestd.cdc.formats.plain_json import RowValues, topic_table
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader
+from ingestd.cdc.message_key import MessageKey, MessageKeys
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
+from ingestd.cdc.table_form import NULL, Emptied, Restated, TableForm, TableForms
+
+_NULL = msgspec.Raw(NULL)
+_SOURCE_FIELDS = (
+    "version", "connector", "name", "ts_ms", "ts_us", "ts_ns", "snapshot", "db", "sequence",
+    "schema", "table", "collection", "txId", "lsn", "xmin", "origin", "origin_lsn", "server_id",
+    "gtid", "file", "pos", "row", "thread", "query", "change_lsn", "commit_lsn",
+    "event_serial_no", "scn", "commit_scn", "rs_id", "ssn", "redo_thread", "user_name", "ord",
+)  # fmt: skip
+_ADDED = frozenset(
+    {
+        "__op",
+        "__deleted",
+        *(f"__{name}" for name in _SOURCE_FIELDS),
+        *(f"__source_{name}" for name in _SOURCE_FIELDS),
+        *(f"__transaction_{name}" for name in ("id", "total_order", "data_collection_order")),
+    }
+)
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    return JsonChanges("debezium-flat-json", FlatRows(), settings, native_module())
+
+
+class _Marks(msgspec.Struct, gc=False):
+    """The added fields that matter, none of them looked into."""
+
+    op: msgspec.Raw = msgspec.field(name="__op", default=_NULL)
+    deleted: msgspec.Raw = msgspec.field(name="__deleted", default=_NULL)
+    database: msgspec.Raw = msgspec.field(name="__db", default=_NULL)
+    schema: msgspec.Raw = msgspec.field(name="__schema", default=_NULL)
+    table: msgspec.Raw = msgspec.field(name="__table", default=_NULL)
+    snapshot: msgspec.Raw = msgspec.field(name="__snapshot", default=_NULL)
+    lsn: msgspec.Raw = msgspec.field(name="__lsn", default=_NULL)
+    file: msgspec.Raw = msgspec.field(name="__file", default=_NULL)
+    pos: msgspec.Raw = msgspec.field(name="__pos", default=_NULL)
+    row: msgspec.Raw = msgspec.field(name="__row", default=_NULL)
+    source_database: msgspec.Raw = msgspec.field(name="__source_db", default=_NULL)
+    source_schema: msgspec.Raw = msgspec.field(name="__source_schema", default=_NULL)
+    source_table: msgspec.Raw = msgspec.field(name="__source_table", default=_NULL)
+    source_snapshot: msgspec.Raw = msgspec.field(name="__source_snapshot", default=_NULL)
+    source_lsn: msgspec.Raw = msgspec.field(name="__source_lsn", default=_NULL)
+    source_file: msgspec.Raw = msgspec.field(name="__source_file", default=_NULL)
+    source_pos: msgspec.Raw = msgspec.field(name="__source_pos", default=_NULL)
+    source_row: msgspec.Raw = msgspec.field(name="__source_row", default=_NULL)
+
+
+_decode_name = msgspec.json.Decoder(str | None).decode
+_DELETED = (b"true", b'"true"')
+
+
+def is_flat(value: bytes) -> bool:
+    """Whether a message value may be a row with what the transform adds."""
+    return b'"__op"' in value or b'"__deleted"' in value
+
+
+class FlatRows:
+    """What a flattened message says."""
+
+    def __init__(self) -> None:
+        self._heads = HeadReader(_Marks)
+        self._values = RowValues()
+        self._keys = MessageKeys()
+        self._forms = TableForms()
+        self._latest: dict[str, TableForm] = {}
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+        """The change of a message, None for a control message. Raises RecordError."""
+        shape, row = self._values.open(value)
+        if row == NULL:
+            return self.restate_tombstone(key, topic)
+        marks = self._heads.read(row)
+        op, deleted = bytes(marks.op), bytes(marks.deleted)
+        if op == NULL and deleted == NULL and _is_control(row, topic):
+            return None
+        form = self._form(topic, shape, marks)
+        if op == b'"t"':
+            return Emptied(form.source, None)
+        if op not in _OPERATIONS:
+            raise refuse("decode", "unknown_op", f"__op of the message value is {op[:20]!r}")
+        where = _where(marks, op)
+        opened = self._keys.open(key)
+        if op == b'"d"' or deleted in _DELETED:
+            return Restated(form, (form.delete(row, where),), opened)
+        if op == b'"u"':
+            return Restated(form, (form.update(row, where=where),), opened)
+        return Restated(form, (form.insert(row, where),), opened)
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> Restated | None:
+        """The delete of the row with the message's key, None without a key. Raises RecordError."""
+        opened: MessageKey = self._keys.open(key)
+        if opened.shape is None:
+            return None
+        form = self._latest.get(topic) or TableForm(topic_table(topic), hidden=_ADDED)
+        self._latest[topic] = form
+        return Restated(form, (form.delete(NULL),), opened)
+
+    def _form(self, topic: str, shape: Shape, marks: _Marks) -> TableForm:
+        names = (
+            _either(marks.database, marks.source_database),
+            _either(marks.schema, marks.source_schema),
+            _either(marks.table, marks.source_table),
+        )
+        which = (topic, shape, names)
+        form = self._forms.get(which)
+        if form is None:
+            form = TableForm(_source(topic, names), (), shape.columns, _ADDED)
+            self._forms.keep(which, form)
+        self._latest[topic] = form
+        return form
+
+
+_OPERATIONS = frozenset({b'"c"', b'"r"', b'"u"', b'"d"', NULL})
+
+
+def _either(first: msgspec.Raw, second: msgspec.Raw) -> bytes:
+    """The field that came; the default of a field is always the same object."""
+    if first is not _NULL:
+        return bytes(first)
+    return NULL if second is _NULL else bytes(second)
+
+
+def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
+    """The table that the added fields name, and where they do not, the topic."""
+    try:
+        found = [_decode_name(name) for name in names]
+    except PARSE_ERRORS as error:
+        raise refuse("decode", "invalid_source", f"an added field is no name: {error}") from error
+    named = [name or of_topic for name, of_topic in zip(found, topic_table(topic), strict=True)]
+    return SourceTable(named[0], named[1], named[2] or topic)
+
+
+def _where(marks: _Marks, op: bytes) -> bytes:
+    """The fields that say where the change stands; without `__snapshot` operation r tells."""
+    snapshot = _either(marks.snapshot, marks.source_snapshot)
+    if snapshot == NULL:
+        snapshot = b'"true"' if op == b'"r"' else b'"false"'
+    lsn = _either(marks.lsn, marks.source_lsn)
+    if lsn != NULL:
+        return b',"snapshot":%s,"lsn":%s' % (snapshot, lsn)
+    return b',"snapshot":%s,"file":%s,"pos":%s,"row":%s' % (
+        snapshot,
+        _either(marks.file, marks.source_file),
+        _either(marks.pos, marks.source_pos),
+        _either(marks.row, marks.source_row),
+    )
+
+
+def _is_control(row: bytes, topic: str) -> bool:
+    """Whether a message without added fields is one that the transform lets through."""
+    try:
+        event = read_event(row, topic)
+    except RecordError:
+        return False
+    if event is not None:
+        message = "the message value is an event with its envelope; its format is debezium-json"
+        raise refuse("decode", "not_flattened", message)
+    return True

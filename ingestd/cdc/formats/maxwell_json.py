@@ -1,0 +1,106 @@
+"""Data format `maxwell-json`: what the Maxwell daemon writes.
+
+`data` is the whole row after the change, or before a delete; `old` has the columns that an update
+changed. Rows of a bootstrap are rows of a snapshot.
+"""
+
+import re
+
+import msgspec
+
+from ingestd.cdc.base import UNKNOWN_POSITION, FormatSettings, SourceTable
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.source_position import file_number
+from ingestd.cdc.table_form import NULL, Restated, TableForm, TableForms, where_in_log
+
+_NULL = msgspec.Raw(NULL)
+_CONTROL = re.compile(r"bootstrap-(start|complete)|(table|database)-\w+|heartbeat")
+_DIGITS = 19
+_LAST_ROW = 2**12 - 1
+"""Row number of the last row of a transaction, which does not say how many were before it."""
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    dialect = Maxwell(images=settings.images)
+    return JsonChanges("maxwell-json", dialect, settings, native_module())
+
+
+class _Head(msgspec.Struct, gc=False):
+    type: str
+    database: str | None = None
+    table: str | None = None
+    data: msgspec.Raw = _NULL
+    old: msgspec.Raw = _NULL
+    primary_key_columns: msgspec.Raw = _NULL
+    position: str | None = None
+    xoffset: int | None = None
+    commit: bool | None = None
+
+
+class Maxwell:
+    """What a Maxwell message says."""
+
+    def __init__(self, *, images: bool = False) -> None:
+        self._heads = HeadReader(_Head)
+        self._forms = TableForms(images=images)
+        self._log = _BinaryLog()
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:
+        """The change of a message, None for a control message. Raises RecordError."""
+        head = self._heads.read(value)
+        kind = head.type
+        if kind not in _ROW_TYPES:
+            if _CONTROL.fullmatch(kind):
+                return None
+            raise refuse("decode", "unknown_op", f"type of the message value is {kind[:40]!r}")
+        form = self._form(head)
+        data = required(bytes(head.data), "data")
+        where = where_in_log(self._log.position(head), snapshot=kind == "bootstrap-insert")
+        if kind == "delete":
+            return Restated(form, (form.delete(data, where),))
+        if kind == "update":
+            return Restated(form, (form.update(data, form.key_of(bytes(head.old)), where),))
+        return Restated(form, (form.insert(data, where),))
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+        """A message without value is no change."""
+        return
+
+    def _form(self, head: _Head) -> TableForm:
+        which = (head.database, head.table, bytes(head.primary_key_columns))
+        form = self._forms.get(which)
+        if form is not None:
+            return form
+        source = SourceTable(head.database, None, required(head.table, "table"))
+        keys = self._heads.names(head.primary_key_columns, "primary_key_columns")
+        return self._forms.keep(which, TableForm(source, keys))
+
+
+_ROW_TYPES: frozenset[str] = frozenset({"insert", "update", "delete", "bootstrap-insert"})
+
+
+class _BinaryLog:
+    """Places in the binary log; most are in the same file as the one before."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._number = UNKNOWN_POSITION
+
+    def position(self, head: _Head) -> int:
+        """The place of the transaction, and of the row within it."""
+        if head.position is None:
+            return UNKNOWN_POSITION
+        row = _LAST_ROW if head.commit else head.xoffset
+        file, _, pos = head.position.rpartition(":")
+        if row is None or not 0 <= row <= _LAST_ROW or not pos.isdecimal() or len(pos) > _DIGITS:
+            return UNKNOWN_POSITION
+        if file != self._name:
+            self._name, self._number = file, file_number(file)
+        place = int(pos)
+        if self._number < 0 or place >> 32 or (row == _LAST_ROW and not head.commit):
+            return UNKNOWN_POSITION
+        return (self._number << 32 | place) << 12 | row

@@ -1,0 +1,107 @@
+"""Data format `ogg-json`: Oracle GoldenGate's JSON with whole operations.
+
+Compressed updates have the key and what changed; other columns keep their older values. What
+`COLUMN_isMissing` marks was not in the log either.
+"""
+
+import re
+
+import msgspec
+
+from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.table_form import (
+    NULL,
+    Emptied,
+    Restated,
+    TableForm,
+    TableForms,
+    where_in_log,
+)
+
+_NULL = msgspec.Raw(NULL)
+_MISSING = "_isMissing"
+_MISSING_MARK = b'_isMissing"'
+_POSITION = re.compile(r"\d{1,20}")
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    dialect = GoldenGate(images=settings.images)
+    return JsonChanges("ogg-json", dialect, settings, native_module())
+
+
+class _Head(msgspec.Struct, gc=False):
+    table: str
+    op_type: str
+    pos: str | None = None
+    primary_keys: msgspec.Raw = _NULL
+    before: msgspec.Raw = _NULL
+    after: msgspec.Raw = _NULL
+
+
+class GoldenGate:
+    """What a GoldenGate message says."""
+
+    def __init__(self, *, images: bool = False) -> None:
+        self._heads = HeadReader(_Head)
+        self._forms = TableForms(images=images)
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied:
+        """The change of a message. Raises RecordError."""
+        head = self._heads.read(value)
+        form = self._form(head)
+        position = _position(head)
+        if head.op_type == "T":
+            return Emptied(form.source, position)
+        where = where_in_log(position)
+        before, after = _present(bytes(head.before)), _present(bytes(head.after))
+        if head.op_type == "I":
+            return Restated(form, (form.insert(required(after, "after"), where),))
+        if head.op_type == "D":
+            return Restated(form, (form.delete(required(before, "before"), where),))
+        if head.op_type != "U":
+            message = f"op_type of the message value is {head.op_type[:20]!r}, not I, U, D or T"
+            raise refuse("decode", "unknown_op", message)
+        required(after, "after")
+        return Restated(form, (form.update(after, form.key_of(before), where),))
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+        """A message without value is no change."""
+        return
+
+    def _form(self, head: _Head) -> TableForm:
+        which = (head.table, bytes(head.primary_keys))
+        form = self._forms.get(which)
+        if form is not None:
+            return form
+        *qualifiers, table = required(head.table, "table").split(".")
+        schema = qualifiers[-1] if qualifiers else None
+        database = ".".join(qualifiers[:-1]) or None
+        source = SourceTable(database, schema, required(table, "table"))
+        keys = self._heads.names(head.primary_keys, "primary_keys")
+        return self._forms.keep(which, TableForm(source, keys, partial=True))
+
+
+def _position(head: _Head) -> int | None:
+    """The place in the trail, if it fits 63 bits."""
+    if head.pos is None or not _POSITION.fullmatch(head.pos):
+        return None
+    number = int(head.pos)
+    return number if number < 2**63 else None
+
+
+def _present(image: bytes) -> bytes:
+    """A row without the columns that were not in the log, and without their marks."""
+    if _MISSING_MARK not in image or image == NULL:
+        return image
+    fields = fields_of(image)
+    marks = [name for name in fields if name.endswith(_MISSING)]
+    for mark in marks:
+        missing = bytes(fields.pop(mark)) == b"true"
+        if missing:
+            fields.pop(mark.removesuffix(_MISSING), None)
+    return image_of(fields)

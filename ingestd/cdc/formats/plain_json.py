@@ -1,0 +1,81 @@
+"""Data format `json`: each value is a row, of the table that the topic is named after.
+
+The fields of the message key are the key of the row; a message with a key and without a value
+deletes it. Values may be in the wrapper of Connect's JSON converter, whose schema then gives the
+types.
+"""
+
+import msgspec
+
+from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.message_head import HeadReader
+from ingestd.cdc.message_key import MessageKeys
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.table_form import NULL, Restated, TableForm, TableForms
+
+_WRAPPED = b'"payload"'
+
+
+def new_format(settings: FormatSettings) -> JsonChanges:
+    """A decoder that has learnt nothing yet."""
+    return JsonChanges("json", PlainJson(), settings, native_module())
+
+
+class _Row(msgspec.Struct, gc=False):
+    """Any JSON object."""
+
+
+class RowValues:
+    """Takes the wrapper of the JSON converter off values that are rows."""
+
+    def __init__(self) -> None:
+        self._envelopes = Envelopes(is_key=False, is_row=True)
+
+    def open(self, value: bytes) -> tuple[Shape, bytes]:
+        """The wrapper and the row. Raises RecordError."""
+        return self._envelopes.open(value) if _WRAPPED in value else (BARE, value)
+
+
+class PlainJson:
+    """What a message that is a row says."""
+
+    def __init__(self) -> None:
+        self._heads = HeadReader(_Row)
+        self._values = RowValues()
+        self._keys = MessageKeys(lenient=True)
+        self._forms = TableForms()
+        self._latest: dict[str, TableForm] = {}
+
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:
+        """The row of a message. Raises RecordError."""
+        shape, row = self._values.open(value)
+        if row == NULL:
+            return self.restate_tombstone(key, topic)
+        self._heads.read(row)
+        form = self._form(topic, shape)
+        return Restated(form, (form.insert(row),), self._keys.open(key))
+
+    def restate_tombstone(self, key: bytes | None, topic: str) -> Restated | None:
+        """The delete of the row with the message's key, None without a key."""
+        opened = self._keys.open(key)
+        if opened.shape is None:
+            return None
+        form = self._latest.get(topic) or self._form(topic, BARE)
+        return Restated(form, (form.delete(NULL),), opened)
+
+    def _form(self, topic: str, shape: Shape) -> TableForm:
+        which = (topic, shape)
+        form = self._forms.get(which)
+        if form is None:
+            form = self._forms.keep(which, TableForm(topic_table(topic), (), shape.columns))
+        self._latest[topic] = form
+        return form
+
+
+def topic_table(topic: str) -> SourceTable:
+    """The table that a topic is named after, as in ``prefix.schema.table``."""
+    *qualifiers, table = topic.split(".")
+    schema = qualifiers[-1] if qualifiers else None
+    return SourceTable(".".join(qualifiers[:-1]) or None, schema or None, table or topic)

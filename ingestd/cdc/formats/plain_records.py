@@ -1,0 +1,160 @@
+"""Messages that are rows themselves, with schemas from a registry: no envelope, no operation.
+
+Each message is a row that was inserted, of the table that its topic is named after; its key, if
+that has a schema too, is the primary key of the table; a message without a value deletes the row
+of its key. Keys that have no schema are left alone: whether those of a topic have one is judged
+by the first.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from ingestd.cdc.avro.aliases import Names, alias_events
+from ingestd.cdc.avro.envelope import Changes, Reasons
+from ingestd.cdc.avro.rows import Part, TableChanges, change_batch
+from ingestd.cdc.base import Decoded, KnownColumns, RecordChunk
+from ingestd.cdc.columns.arrow_calls import struct_of
+from ingestd.cdc.columns.key_types import key_column
+from ingestd.cdc.formats.debezium_avro import as_declared
+from ingestd.cdc.formats.plain_json import topic_table
+from ingestd.cdc.record_errors import Reason, RecordError, rejected
+from ingestd.cdc.schema_frames import Frame, Group, frame_of, grouped
+from ingestd.cdc.schema_lookup import Framing
+from ingestd.paimon.spec.data_types import DataType
+
+Types = Mapping[str, DataType]
+_NO_REASON = Reason("key", "no_schema_id", "the message key has no schema")
+Fields = Mapping[str, Part]
+"""Columns of messages by name."""
+
+
+class FieldReader(Protocol):
+    """Reads messages of one schema into columns."""
+
+    def refine(self, frame: Frame, message: bytes) -> Frame:
+        """The frame of a message with what tells the types of one schema apart."""
+        ...
+
+    def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
+        """The columns of all messages; why some cannot be read is added to `refused` by place.
+
+        Raises RecordError for a schema that cannot be used, SourceError if the registry does not
+        answer.
+        """
+        ...
+
+    def former(self, frame: Frame) -> Names:
+        """Old and new names of fields, as far as the schema tells."""
+        ...
+
+
+class PlainRecords:
+    """Decoder of such messages; remembers which topics have keys with schemas."""
+
+    def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:
+        self.name = name
+        self._reader = reader
+        self._framing = framing
+        self._keyed: dict[str, bool] = {}
+
+    def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
+        """Decode a chunk; bad records are in the result, never raised.
+
+        Raises SourceError if the registry does not answer, UnsupportedError for a column type
+        without an Arrow form.
+        """
+        keyed = self._has_keys(chunk)
+        types = declared.get(topic_table(chunk.topic), {})
+        groups = grouped(chunk, self._framing, with_keys=keyed, refine=self._reader.refine)
+        deletes = self._tombstones(chunk) if keyed else []
+        decoded = Decoded([], [], [], 0)
+        for group in groups:
+            self._add(chunk, group, types, decoded)
+        for group in deletes:
+            self._add(chunk, group, types, decoded)
+        decoded.rejected.sort(key=lambda one: one.offset)
+        used = sum(len(group.indices) for group in (*groups, *deletes))
+        return replace(decoded, control=len(chunk.values) - used)
+
+    def _has_keys(self, chunk: RecordChunk) -> bool:
+        keyed = self._keyed.get(chunk.topic)
+        if keyed is not None:
+            return keyed
+        for index, key in enumerate(chunk.keys):
+            if key is not None:
+                frame = self._key_frame(chunk, index, key)
+                refused: Reasons = {}
+                try:
+                    self._reader.read(frame, [key], "key", refused)
+                except RecordError:
+                    refused = {0: _NO_REASON}
+                self._keyed[chunk.topic] = not refused
+                return not refused
+        return False
+
+    def _key_frame(self, chunk: RecordChunk, index: int, key: bytes) -> Frame:
+        headers = None if chunk.headers is None else chunk.headers[index]
+        return self._reader.refine(frame_of(self._framing, key, headers, is_key=True), key)
+
+    def _tombstones(self, chunk: RecordChunk) -> list[Group]:
+        """Records without a value by the schemas of their keys."""
+        groups: dict[Frame, Group] = {}
+        for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
+            if value is None and key is not None:
+                frame = self._key_frame(chunk, index, key)
+                group = groups.setdefault(frame, Group(frame, frame))
+                group.indices.append(index)
+                group.keys.append(key)
+        return list(groups.values())
+
+    def _add(self, chunk: RecordChunk, group: Group, declared: Types, decoded: Decoded) -> None:
+        refused: Reasons = {}
+        try:
+            keys = None
+            if group.key is not None:
+                keys = self._reader.read(group.key, group.keys, "key", refused)
+            rows: Fields = {}
+            if group.values:
+                rows = self._reader.read(group.value, group.values, "decode", refused)
+        except RecordError as error:
+            refused = dict.fromkeys(range(len(group.indices)), error.reason)
+        else:
+            table = _table(chunk, group, rows, keys, declared)
+            good = np.ones(len(group.indices), np.bool_)
+            good[list(refused)] = False
+            batch = change_batch(table if good.all() else table.keep(good), refused)
+            if batch is not None:
+                decoded.batches.append(batch)
+            if batch is not None and group.values:
+                names = self._reader.former(group.value)
+                decoded.schema_changes.extend(alias_events(chunk, batch, names))
+        decoded.rejected.extend(
+            rejected(chunk, group.indices[place], reason) for place, reason in refused.items()
+        )
+
+
+def _table(
+    chunk: RecordChunk, group: Group, rows: Fields, keys: Fields | None, declared: Types
+) -> TableChanges:
+    size = len(group.indices)
+    columns = {name: part.column for name, part in rows.items()}
+    for name, part in (keys or {}).items():
+        columns[name] = key_column(columns.get(name, part.column))
+    columns = {name: as_declared(one, declared.get(name)) for name, one in columns.items()}
+    own = None
+    if keys is not None:
+        own = {name: replace(part, column=columns[name]) for name, part in keys.items()}
+    after = struct_of({name: part.array for name, part in rows.items()}, size)
+    changes = Changes(
+        table=topic_table(chunk.topic),
+        places=np.arange(size),
+        operations=np.full(size, "c" if group.values else "d"),
+        before=None,
+        after=after if group.values else None,
+        source={},
+    )
+    nodes = {name: part.node for name, part in rows.items()}
+    return TableChanges(changes, columns, nodes, own, chunk.offsets[np.array(group.indices)])

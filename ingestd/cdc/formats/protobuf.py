@@ -1,0 +1,136 @@
+"""Data format `protobuf`: rows as Protobuf messages, with schemas from a registry.
+
+Which message of a file a record holds is said by the indexes behind the schema id. Messages are
+read one by one: their fields come in any order, so there is no column to read them by.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingestd.cdc.avro.aliases import Names
+from ingestd.cdc.avro.envelope import Reasons
+from ingestd.cdc.avro.rows import Part
+from ingestd.cdc.avro.writers import registered_schema
+from ingestd.cdc.base import FormatSettings
+from ingestd.cdc.formats.plain_records import Fields, PlainRecords
+from ingestd.cdc.protobuf.columns import ProtoColumn, proto_column
+from ingestd.cdc.protobuf.schema import ProtobufSchemaError, parse_protobuf
+from ingestd.cdc.protobuf.wire import MessageReader, WireError, read_varint
+from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, explain_cell, refuse
+from ingestd.cdc.schema_frames import Frame
+from ingestd.cdc.schema_lookup import SchemaLookup, lookup_of
+
+_MAX_SCHEMAS = 5000
+_MAX_INDEXES = 64
+"""Messages are seldom nested more than twice."""
+
+
+def new_format(settings: FormatSettings) -> PlainRecords:
+    """A decoder that knows no schema yet. Raises ConfigError without a registry."""
+    schemas = lookup_of(settings.schemas, "protobuf")
+    return PlainRecords("protobuf", ProtobufFields(schemas), settings.framing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """One message type of a schema."""
+
+    name: str
+    reader: MessageReader
+    columns: tuple[ProtoColumn, ...]
+
+
+class ProtobufFields:
+    """Reads Protobuf messages into columns; keeps the schemas it has met."""
+
+    def __init__(self, schemas: SchemaLookup) -> None:
+        self._schemas = schemas
+        self._messages: dict[tuple[bytes, tuple[int, ...]], _Message] = {}
+
+    def refine(self, frame: Frame, message: bytes) -> Frame:
+        """The frame with the indexes of the message's type."""
+        if frame.detail:
+            return frame
+        try:
+            _, at = _indexes(message, frame.skip)
+        except WireError:
+            return frame
+        return Frame(frame.mark, at, message[frame.skip : at])
+
+    def former(self, frame: Frame) -> Names:
+        """None: a schema knows the numbers of its fields, and not what others call them."""
+        del frame
+        return ()
+
+    def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
+        """The columns of messages of one type; why some cannot be read is in `refused`."""
+        part = "message key" if stage == "key" else "message value"
+        try:
+            indexes, _ = _indexes(frame.detail, 0)
+        except WireError as error:
+            raise refuse(stage, "invalid_protobuf", f"the {part}: {error}") from error
+        kind = self._message(frame, indexes, stage)
+        found: list[dict[str, object] | None] = []
+        for place, data in enumerate(messages):
+            row = None
+            try:
+                row = kind.reader.read(kind.name, data, frame.skip)
+            except WireError as error:
+                why = Reason(stage, "invalid_protobuf", f"the {part} is no such message: {error}")
+                refused.setdefault(place, why)
+            found.append(row)
+        return {one.column.name: _part(one, found, refused) for one in kind.columns}
+
+    def _message(self, frame: Frame, indexes: tuple[int, ...], stage: str) -> _Message:
+        known = self._messages.get((frame.mark, indexes))
+        if known is None:
+            if len(self._messages) >= _MAX_SCHEMAS:
+                self._messages.clear()
+            registered = registered_schema(self._schemas, frame, stage, "PROTOBUF")
+            try:
+                texts = [reference.text for reference in registered.references]
+                types = parse_protobuf(registered.text, texts)
+                name = types.message_at(indexes)
+            except ProtobufSchemaError as error:
+                raise refuse(stage, "invalid_schema", str(error)) from error
+            columns = tuple(proto_column(one, types) for one in types.messages[name])
+            known = _Message(name, MessageReader(types), columns)
+            self._messages[frame.mark, indexes] = known
+        return known
+
+
+def _indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """The indexes that lead to the message type, and the place behind them."""
+    count, at = _zigzag(data, at)
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= _MAX_INDEXES:
+        raise WireError(f"{count} message indexes")
+    indexes = []
+    for _ in range(count):
+        index, at = _zigzag(data, at)
+        indexes.append(index)
+    return tuple(indexes), at
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value, at = read_varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _part(column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused: Reasons) -> Part:
+    """A column of all rows; rows with a value that does not fit are refused."""
+    name = column.column.name
+    values = [None if row is None else row[name] for row in rows]
+    try:
+        array = column.build(values)
+    except BUILD_ERRORS:
+        for place, value in enumerate(values):
+            try:
+                column.build([value])
+            except BUILD_ERRORS as error:
+                why = explain_cell(error, name, value, column.column.data_type)
+                refused.setdefault(place, why)
+                values[place] = None
+        array = column.build(values)
+    return Part(column.column, None, array)

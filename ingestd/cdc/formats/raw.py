@@ -1,0 +1,47 @@
+"""Data format `raw`: each record is a row of its bytes, key and value, looked at by nobody."""
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.base import (
+    UNKNOWN_POSITION,
+    ChangeBatch,
+    Decoded,
+    FormatSettings,
+    KnownColumns,
+    RecordChunk,
+)
+from ingestd.cdc.formats.plain_json import topic_table
+from ingestd.paimon.spec.data_types import DataType, RowKind
+
+_BYTES = DataType("BYTES")
+
+
+def new_format(settings: FormatSettings) -> "RawRecords":
+    """A decoder, which has nothing to learn."""
+    return RawRecords()
+
+
+class RawRecords:
+    """Gives columns `key` and `value`, null where a record has none."""
+
+    name = "raw"
+
+    def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
+        """All records of a chunk as rows, in a table named after the topic."""
+        size = len(chunk.values)
+        if not size:
+            return Decoded([], [], [], 0)
+        columns = {"key": chunk.keys, "value": chunk.values}
+        batch = ChangeBatch(
+            source=topic_table(chunk.topic),
+            columns=pa.table({name: pa.array(c, pa.binary()) for name, c in columns.items()}),
+            types=dict.fromkeys(columns, _BYTES),
+            primary_keys=(),
+            row_kind=np.full(size, RowKind.INSERT, np.int8),
+            offset=chunk.offsets,
+            position=np.full(size, UNKNOWN_POSITION, np.int64),
+            snapshot_row=np.zeros(size, np.bool_),
+            unavailable={},
+        )
+        return Decoded([batch], [], [], 0)

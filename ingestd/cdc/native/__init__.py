@@ -1,0 +1,1 @@
+"""JSON to columns through the native reader, if it is installed."""

@@ -1,0 +1,118 @@
+"""Columns that the native reader made, as Arrow arrays, and how rows of them are put together."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.cdc.columns.recast import recast
+from ingestd.cdc.native.form import RAW, NativeForm
+from ingestd.cdc.native.module import NativeColumn
+from ingestd.cdc.native.plan import form_of
+from ingestd.cdc.plan_column import PlanColumn, Value, WireType
+from ingestd.paimon.spec.arrow import Array
+
+Marks = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+# The stubs know these functions for some types only.
+_if_else: Callable[[Array, Array, Array], Array] = pc.if_else
+_take: Callable[[Array, Array], Array] = pc.take
+_equal: Callable[[Array, Array], Array] = pc.equal
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells of a column as they are stored; `left_out` marks placeholders (None: there are none).
+
+    `seen` counts the messages that had the field.
+    """
+
+    array: Array
+    left_out: Marks | None
+    seen: int
+
+
+def to_cells(found: NativeColumn, form: NativeForm, rows: int) -> Cells:
+    """A column of the native reader; its memory is not copied."""
+    validity = None if found.validity is None else pa.py_buffer(found.validity)
+    buffers = [validity]
+    if found.offsets is not None:
+        buffers.append(pa.py_buffer(found.offsets))
+    buffers.append(pa.py_buffer(found.data))
+    array: Array = pa.Array.from_buffers(form.storage, rows, buffers, found.nulls)
+    left_out = None
+    if found.left_out is not None:
+        left_out = np.zeros(rows, np.bool_)
+        left_out[np.frombuffer(found.left_out, np.uint32)] = True
+    return Cells(array, left_out, found.seen)
+
+
+def numbers(found: NativeColumn, rows: int) -> tuple[npt.NDArray[np.int64], Marks]:
+    """Integers of 64 bits, and which of them are there."""
+    values = np.frombuffer(found.data, np.int64)
+    if found.validity is None:
+        return values, np.ones(rows, np.bool_)
+    bits = np.frombuffer(found.validity, np.uint8)
+    return values, np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
+
+
+def flags(found: NativeColumn) -> Marks:
+    """Whether an object was there."""
+    return np.frombuffer(found.data, np.bool_)
+
+
+def choose(from_first: Marks, first: Cells, second: Cells) -> Cells:
+    """Cells of the first column where the marks say so, else of the second."""
+    array = _if_else(pa.array(from_first), first.array, second.array)
+    left_out = None
+    if first.left_out is not None or second.left_out is not None:
+        none = np.zeros(len(from_first), np.bool_)
+        a, b = (none if c.left_out is None else c.left_out for c in (first, second))
+        left_out = np.where(from_first, a, b)
+    return Cells(array, left_out, first.seen + second.seen)
+
+
+def differ(first: Cells, second: Cells) -> Marks:
+    """Where two columns have not the same value; nulls always differ."""
+    equal = _equal(first.array, second.array).fill_null(False)
+    marks: Marks = ~equal.to_numpy(zero_copy_only=False)
+    return marks
+
+
+def take(cells: Cells, rows: Indices) -> Cells:
+    """Cells of these rows, null and not left out where a row is negative."""
+    absent = rows < 0
+    left_out = None if cells.left_out is None else cells.left_out[rows] & ~absent
+    indices: Array = pa.array(rows, pa.int64(), mask=absent)
+    return Cells(_take(cells.array, indices), left_out, cells.seen)
+
+
+def build(column: PlanColumn, cells: Cells) -> tuple[Array, Marks | None]:
+    """A column's array in its table type and the marks of values left out.
+
+    Raises one of `BUILD_ERRORS` or `PARSE_ERRORS` if any value does not fit.
+    """
+    if column.column is None or column.reader is None:
+        raise ValueError(f"column {column.name} has no reader yet")
+    form = form_of(column)
+    if form is RAW:
+        array, left_out = column.reader.read(_decoded(column.wire, cells.array))
+    else:
+        array, left_out = form.finish(cells.array), cells.left_out
+    return recast(array, column.column), left_out
+
+
+def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:
+    """JSON texts as the reader in Python wants their values."""
+    cells = texts.to_pylist()
+    present = [text for text in cells if text is not None]
+    values = msgspec.json.decode(b"[" + b",".join(present) + b"]", type=list[wire])
+    if len(present) == len(cells):
+        return values
+    remaining = iter(values)
+    return [None if text is None else next(remaining) for text in cells]

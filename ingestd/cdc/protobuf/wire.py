@@ -1,0 +1,223 @@
+"""Protobuf messages in their binary form to Python values, one message after the other.
+
+Specification: Protocol Buffers, Encoding. Fields that the schema does not know are passed over;
+a scalar that comes twice counts as it came last, as the specification wants it. Every byte of a
+message is looked at once for each level of nesting.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ingestd.cdc.protobuf.schema import SCALARS, WELL_KNOWN, ProtoField, ProtoTypes
+
+_VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5
+_MAX_DEPTH = 64
+_WIRE_OF: Mapping[str, int] = {
+    **dict.fromkeys(("double", "fixed64", "sfixed64"), _FIXED64),
+    **dict.fromkeys(("float", "fixed32", "sfixed32"), _FIXED32),
+    **dict.fromkeys(("string", "bytes"), _SIZED),
+}
+
+
+class WireError(ValueError):
+    """Bytes that are no message of the type."""
+
+
+def _narrow(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _zigzag(value: int) -> int:
+    return (value >> 1) ^ -(value & 1)
+
+
+_VARINTS: Mapping[str, Callable[[int], Any]] = {
+    "int32": _narrow,
+    "int64": _signed,
+    "uint32": lambda value: value & 0xFFFFFFFF,
+    "uint64": lambda value: value,
+    "sint32": lambda value: _zigzag(value & 0xFFFFFFFF),
+    "sint64": _zigzag,
+    "bool": bool,
+}
+_FIXED: Mapping[str, struct.Struct] = {
+    "double": struct.Struct("<d"),
+    "fixed64": struct.Struct("<Q"),
+    "sfixed64": struct.Struct("<q"),
+    "float": struct.Struct("<f"),
+    "fixed32": struct.Struct("<I"),
+    "sfixed32": struct.Struct("<i"),
+}
+_DEFAULTS: Mapping[str, Any] = {
+    **dict.fromkeys(SCALARS, 0),
+    **dict.fromkeys(("double", "float"), 0.0),
+    "bool": False,
+    "string": "",
+    "bytes": b"",
+}
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned integer of up to 64 bits, and the place behind it."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise WireError("a number breaks off or is too long")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+
+
+class MessageReader:
+    """Reads messages with the types of one schema."""
+
+    def __init__(self, types: ProtoTypes) -> None:
+        self._types = types
+        self._fields: dict[str, dict[int, ProtoField]] = {}
+
+    def fields_of(self, message: str) -> Mapping[int, ProtoField]:
+        """The fields of a message type by number."""
+        found = self._fields.get(message)
+        if found is None:
+            declared = self._types.messages.get(message) or WELL_KNOWN.get(message, ())
+            found = self._fields[message] = {one.number: one for one in declared}
+        return found
+
+    def read(self, message: str, data: bytes, at: int = 0, depth: int = 0) -> dict[str, Any]:
+        """The values of a message by field name, null for what is absent. Raises WireError."""
+        if depth > _MAX_DEPTH:
+            raise WireError("the message is nested too deeply")
+        fields = self.fields_of(message)
+        values = {one.name: self._absent(one) for one in fields.values()}
+        size = len(data)
+        while at < size:
+            tag, at = read_varint(data, at)
+            one, wire = fields.get(tag >> 3), tag & 7
+            raw, at = _raw(data, at, wire)
+            if not tag >> 3:
+                raise WireError("there is no field 0")
+            if one is not None:
+                self._put(values, one, wire, raw, depth)
+        return values
+
+    def _absent(self, one: ProtoField) -> Any:  # noqa: ANN401  (any value)
+        if one.key_type is not None:
+            return {}
+        if one.repeated:
+            return []
+        if one.has_presence or one.type_name in self._types.messages or self._is_known(one):
+            return None
+        if one.type_name in self._types.enums:
+            return self._enum(one.type_name, 0)
+        return _DEFAULTS[one.type_name]
+
+    def _is_known(self, one: ProtoField) -> bool:
+        return one.type_name not in SCALARS and one.type_name not in self._types.enums
+
+    def _put(
+        self,
+        values: dict[str, Any],
+        one: ProtoField,
+        wire: int,
+        raw: Any,  # noqa: ANN401
+        depth: int,
+    ) -> None:
+        kind = one.type_name
+        if one.key_type is not None:
+            self._put_entry(values[one.name], one, raw, depth)
+        elif one.repeated:
+            expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
+            if wire == _SIZED and expected != _SIZED:
+                values[one.name].extend(self._packed(kind, expected, raw))
+            else:
+                values[one.name].append(self._value(kind, wire, raw, depth))
+        else:
+            values[one.name] = self._value(kind, wire, raw, depth)
+
+    def _put_entry(
+        self,
+        entries: dict[Any, Any],
+        one: ProtoField,
+        raw: Any,  # noqa: ANN401
+        depth: int,
+    ) -> None:
+        if not isinstance(raw, bytes):
+            raise WireError(f"field {one.name} is no map entry")
+        key_type = one.key_type or "string"
+        key, value = _DEFAULTS.get(key_type, 0), None
+        at = 0
+        while at < len(raw):
+            tag, at = read_varint(raw, at)
+            inner, at = _raw(raw, at, tag & 7)
+            if tag >> 3 == 1:
+                key = self._value(key_type, tag & 7, inner, depth)
+            elif tag >> 3 == 2:
+                value = self._value(one.type_name, tag & 7, inner, depth)
+        entries[key] = self._default(one.type_name, depth) if value is None else value
+
+    def _default(self, kind: str, depth: int) -> Any:  # noqa: ANN401
+        """What a map entry without a value holds: a message has an empty one."""
+        absent = ProtoField("value", 2, kind, has_presence=False)
+        value = self._absent(absent)
+        return self.read(kind, b"", 0, depth + 1) if value is None else value
+
+    def _is_number(self, kind: str) -> bool:
+        return kind in _VARINTS or kind in self._types.enums
+
+    def _packed(self, kind: str, wire: int, raw: bytes) -> list[Any]:
+        found, at = [], 0
+        while at < len(raw):
+            one, at = _raw(raw, at, wire)
+            found.append(self._value(kind, wire, one, 0))
+        return found
+
+    def _value(self, kind: str, wire: int, raw: Any, depth: int) -> Any:  # noqa: ANN401
+        """A value from what was found on the wire."""
+        expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
+        if wire != expected:
+            raise WireError(f"a {kind} has the wire type {wire}")
+        if kind in _VARINTS:
+            return _VARINTS[kind](raw)
+        if kind in _FIXED:
+            return _FIXED[kind].unpack(raw)[0]
+        if kind == "bytes":
+            return raw
+        if kind == "string":
+            return _text(raw)
+        if kind in self._types.enums:
+            return self._enum(kind, _narrow(raw))
+        return self.read(kind, raw, 0, depth + 1)
+
+    def _enum(self, kind: str, number: int) -> str:
+        return self._types.enums[kind].get(number, str(number))
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise WireError(f"a text is not UTF-8: {error}") from error
+
+
+def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:
+    """A value as it is on the wire, and the place behind it."""
+    if wire == _VARINT:
+        return read_varint(data, at)
+    if wire == _SIZED:
+        size, at = read_varint(data, at)
+    elif wire in (_FIXED32, _FIXED64):
+        size = 4 if wire == _FIXED32 else 8
+    else:
+        raise WireError(f"there is no wire type {wire}")
+    if size > len(data) - at:
+        raise WireError("the message breaks off")
+    return data[at : at + size], at + size

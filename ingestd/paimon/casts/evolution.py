@@ -1,0 +1,223 @@
+"""Rows of a data file in the columns of a newer schema. Specification: Schema evolution.
+
+A column is found by its field id: the file knows it by the name it had when the file was
+written. What the file does not have is null; what has another type is cast as Paimon casts.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.casts.from_text import cast_from_text
+from ingestd.paimon.casts.nested import cast_nested_chunks
+from ingestd.paimon.casts.nested_from_text import cast_text_to_nested
+from ingestd.paimon.casts.numbers import cast_number
+from ingestd.paimon.casts.times import TIME_ROOTS, cast_time
+from ingestd.paimon.casts.to_text import TEXT, cast_to_bytes, cast_to_text
+from ingestd.paimon.spec.arrow import Array, arrow_schema, to_arrow_type
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    NESTED_ROOTS,
+    DataField,
+    DataType,
+    walk_types,
+)
+from ingestd.paimon.spec.type_casts import can_cast
+
+if TYPE_CHECKING:
+    Chunked = pa.ChunkedArray[Any]
+else:
+    Chunked = pa.ChunkedArray
+
+_UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+
+
+@lru_cache(maxsize=1024)
+def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
+    """What `arrow_schema` makes of some fields; a table's many files share a few of them."""
+    return arrow_schema(fields)
+
+
+def file_columns(
+    file_fields: Sequence[DataField], fields: Sequence[DataField]
+) -> dict[str, DataField]:
+    """For each of the wanted fields that a file has: wanted name -> the file's own field."""
+    by_id = {field.id: field for field in file_fields}
+    return {field.name: by_id[field.id] for field in fields if field.id in by_id}
+
+
+def evolve(
+    rows: pa.Table, file_fields: Sequence[DataField], fields: Sequence[DataField]
+) -> pa.Table:
+    """Rows read with a file's schema as rows of `fields`, in their order and Arrow types.
+
+    UnsupportedError names the column and the types of a cast that is not implemented.
+    """
+    sources = file_columns(file_fields, fields)
+    schema = columns_schema(tuple(fields))
+    present = set(rows.column_names)
+    columns = []
+    for field, arrow_field in zip(fields, schema, strict=True):
+        source = sources.get(field.name)
+        if source is None or source.name not in present:
+            columns.append(pa.nulls(rows.num_rows, arrow_field.type))
+        else:
+            column = rows.column(source.name)
+            columns.append(_cast_column(column, source, field, arrow_field.type))
+    names = [field.name for field in fields]
+    # Types only: a null where the schema forbids one is for `verify` to find, not for readers.
+    plain = pa.schema([(name, field.type) for name, field in zip(names, schema, strict=True)])
+    return pa.Table.from_arrays(columns, schema=plain)
+
+
+def _cast_column(
+    column: Chunked, source: DataField, field: DataField, arrow_type: pa.DataType
+) -> Chunked:
+    try:
+        _refuse_shredded(column.type, source.type)
+        physical = to_arrow_type(source.type)
+        if column.type != physical:
+            column = _as_declared(column, physical)
+        if source.type.as_nullable() == field.type.as_nullable():
+            return _relabelled(column, arrow_type)
+        chunks = [cast_array(chunk, source.type, field.type) for chunk in column.chunks]
+        target: Any = to_arrow_type(field.type)
+        return _relabelled(pa.chunked_array(chunks, target), arrow_type)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"column {field.name}: {error.message}") from error
+    except pa.ArrowInvalid as error:
+        raise UnsupportedError(
+            f"column {field.name}: a value of {source.type} cannot be held as {field.type}: {error}"
+        ) from error
+
+
+def _refuse_shredded(stored: pa.DataType, declared: DataType) -> None:
+    """Parts of a VARIANT may lie in columns of their own, which is not read here."""
+    inside = any(t.root == "VARIANT" for t in walk_types(declared))
+    if inside and "typed_value" in str(stored):
+        raise UnsupportedError(f"{declared} that is shredded into columns is not supported")
+
+
+def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
+    """A column as its file holds it, in the Arrow type of its declared type.
+
+    Digits below the unit of a timestamp are cut: INT96 and ORC have nanoseconds, whatever was
+    declared.
+    """
+    if pa.types.is_timestamp(declared):
+        unit: Any = declared
+        floor: Any = pc.floor_temporal
+        column = floor(column, unit=_UNITS[unit.unit])
+    if not pa.types.is_nested(declared):
+        return column.cast(declared)
+    nested: Chunked = cast_nested_chunks(column.chunks, declared)
+    return nested
+
+
+def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
+    """The same values in a type that differs by field ids and nullability of inner fields."""
+    if column.type == arrow_type:
+        return column
+    if not pa.types.is_nested(arrow_type):
+        return column.cast(arrow_type)
+    nested: Chunked = cast_nested_chunks(column.chunks, arrow_type)
+    return nested
+
+
+def cast_array(array: Array, source: DataType, target: DataType) -> Array:
+    """Values of one type as another; UnsupportedError names a cast that there is not.
+
+    It also names a value that the other type has no place for, where Java stops as well.
+    """
+    if source.as_nullable() == target.as_nullable() or source.root == target.root == "TIME":
+        return array
+    if source.root == target.root == "ROW":
+        return _cast_row(array, source, target)
+    if source.root == target.root and source.root in ("ARRAY", "MAP"):
+        return _cast_collection(array, source, target)
+    if not can_cast(source, target):
+        raise _refused(source, target)
+    return _cast_plain(array, source, target)
+
+
+def _cast_plain(array: Array, source: DataType, target: DataType) -> Array:
+    if target.root in CHARACTER_ROOTS:
+        return cast_to_text(array, source, target)
+    if target.root in BINARY_ROOTS:
+        return cast_to_bytes(array, target)
+    if source.root in CHARACTER_ROOTS:
+        return cast_text(array, target)
+    if source.root in TIME_ROOTS or target.root in TIME_ROOTS:
+        return cast_time(array, source, target)
+    return cast_number(array, source, target)
+
+
+def cast_text(array: Array, target: DataType) -> Array:
+    """Texts as values of any type; UnsupportedError names a text that is none.
+
+    More than `cast_array` takes: default values of nested columns are texts as well.
+    """
+    if target.root in CHARACTER_ROOTS:
+        return cast_to_text(array, TEXT, target)
+    if target.root in BINARY_ROOTS:
+        return cast_to_bytes(array, target)
+    if target.root in ("ARRAY", "MAP", "ROW"):
+        return cast_text_to_nested(array, target, cast_text)
+    if target.root in NESTED_ROOTS or target.root in ("VARIANT", "BLOB"):
+        raise _refused(TEXT, target)
+    return cast_from_text(array, target)
+
+
+def _cast_row(column: Array, source: DataType, target: DataType) -> Array:
+    array: Any = column
+    sources: Mapping[int, tuple[int, DataField]] = {
+        field.id: (i, field) for i, field in enumerate(source.fields)
+    }
+    children: list[Array] = []
+    for field in target.fields:
+        place, inner = sources.get(field.id, (None, field))
+        if place is None:
+            children.append(_nulls(len(array), field.type))
+        else:
+            children.append(cast_array(array.field(place), inner.type, field.type))
+    mask = array.is_null() if array.null_count else None
+    arrow_type: Any = to_arrow_type(target)
+    fields = [arrow_type.field(i) for i in range(arrow_type.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _nulls(count: int, t: DataType) -> Array:
+    arrow: Any = pa
+    nulls: Array = arrow.nulls(count, to_arrow_type(t))
+    return nulls
+
+
+def _cast_collection(column: Array, source: DataType, target: DataType) -> Array:
+    # A slice keeps the values in front of it; taking the rows makes an array that starts at 0.
+    array: Any = column.take(np.arange(len(column)))
+    arrow: Any = pa
+    mask = array.is_null() if array.null_count else None
+    arrow_type = to_arrow_type(target)
+    result: Array
+    if source.element is not None and target.element is not None:
+        values = cast_array(array.values, source.element, target.element)
+        result = arrow.ListArray.from_arrays(array.offsets, values, arrow_type, mask=mask)
+    elif source.value is not None and target.value is not None and source.key == target.key:
+        items = cast_array(array.items, source.value, target.value)
+        result = arrow.MapArray.from_arrays(array.offsets, array.keys, items, arrow_type, mask=mask)
+    else:
+        raise _refused(source, target)
+    return result
+
+
+def _refused(source: DataType, target: DataType) -> UnsupportedError:
+    return UnsupportedError(
+        f"reading {source} as {target} is not supported; compact the table with another writer, "
+        "or change the column's type back"
+    )

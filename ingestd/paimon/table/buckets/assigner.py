@@ -1,0 +1,165 @@
+"""Which bucket a row is written to, fixed or dynamic. Specification: Bucket; Hash index.
+
+A dynamic assigner owns the buckets whose number modulo the number of assigners is its own id.
+It alone puts new keys there, so assigners of one partition never meet.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.crash_points import Point, reach
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.bucket import (
+    fixed_buckets,
+    hash_columns,
+    mod_buckets,
+    takes_bucket_keys,
+)
+from ingestd.paimon.spec.hive_hash import hive_buckets, hive_hashes
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
+from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.table.buckets.filler import BucketFiller, Buckets
+from ingestd.paimon.table.buckets.hash_index import (
+    CACHE,
+    HASH_INDEX,
+    UNKNOWN_BUCKET,
+    Hashes,
+    PartitionIndex,
+    with_gained,
+)
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
+
+_Places = npt.NDArray[np.int64]
+
+_NO_HASHES = np.zeros(0, np.int32)
+
+
+def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
+    """The bucket of each row of a table with a fixed number of them, shape (rows,)."""
+    return assign_among(table, rows, table.options.bucket)
+
+
+def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
+    """The bucket of each row if there were `n` of them."""
+    options = table.options
+    keys = options.bucket_keys
+    columns = [rows.column(key) for key in keys]
+    types = [table.schema.field(key).type for key in keys]
+    if not takes_bucket_keys(options.bucket_function, types):
+        raise UnsupportedError(
+            f"table {table.name}: 'bucket-function.type' = '{options.bucket_function}' is not "
+            f"supported for the bucket key {', '.join(keys)}"
+        )
+    if options.bucket_function == "mod":
+        return mod_buckets(columns[0], n)
+    if options.bucket_function == "hive":
+        return hive_buckets(hive_hashes(columns, types), n)
+    return fixed_buckets(hash_columns(columns, types), n)
+
+
+class DynamicBucketAssigner:
+    """Gives the keys of one partition their buckets, and new buckets when those are full.
+
+    `partition` is the serialized row; of `entries` those of other partitions are left out.
+    """
+
+    def __init__(
+        self,
+        table: FileStoreTable,
+        partition: bytes,
+        entries: Iterable[IndexManifestEntry],
+        assigner_id: int,
+        assigners: int,
+    ) -> None:
+        self._table = table
+        self._partition = partition
+        ours = [e for e in entries if e.partition == partition and e.index_type == HASH_INDEX]
+        self._index = PartitionIndex.load(table, ours)
+        self._files = {entry.bucket: index_path(table, entry) for entry in ours}
+        counts = {bucket: len(hashes) for bucket, hashes in self._index.buckets.items()}
+        self._filler = BucketFiller(table, counts, assigner_id, assigners)
+        self._gained: dict[int, list[Hashes]] = {}
+
+    def assign(self, hashes: Hashes) -> Buckets:
+        """The bucket of each key hash, shape (rows,); new hashes count in arrival order.
+
+        A hash that is known in any bucket of the partition stays there.
+        """
+        distinct, first, positions = _distinct(hashes)
+        buckets = self._known(distinct)
+        new = np.flatnonzero(buckets == UNKNOWN_BUCKET)
+        if len(new):
+            new = new[np.argsort(first[new], kind="stable")]
+            buckets[new] = self._place(distinct[new])
+        return buckets[positions]
+
+    def prepare_commit(self, io: FileIO) -> tuple[IndexManifestEntry, ...]:
+        """Write a new index file for each bucket that gained hashes; their entries.
+
+        They belong into the snapshot of the rows that brought the hashes.
+        """
+        buckets = dict(self._index.buckets)
+        new_name = _names()
+        entries = []
+        for bucket, gained in sorted(self._gained.items()):
+            hashes = with_gained(buckets.get(bucket, _NO_HASHES), gained)
+            entry, buckets[bucket] = self._write(io, new_name(), bucket, hashes)
+            entries.append(entry)
+        self._index = PartitionIndex(buckets)
+        self._gained = {}
+        return tuple(entries)
+
+    def _known(self, distinct: Hashes) -> Buckets:
+        buckets = self._index.lookup_sorted(distinct)
+        for bucket, arrays in self._gained.items():
+            for gained in arrays:
+                buckets[np.isin(distinct, gained)] = bucket
+        return buckets
+
+    def _place(self, hashes: Hashes) -> Buckets:
+        placed = self._filler.place(hashes.view(np.uint32))
+        for bucket in np.unique(placed).tolist():
+            self._gained.setdefault(bucket, []).append(hashes[placed == bucket])
+        return placed
+
+    def _write(
+        self, io: FileIO, name: str, bucket: int, hashes: Hashes
+    ) -> tuple[IndexManifestEntry, Hashes]:
+        path = new_index_path(self._table, self._partition, bucket, name)
+        data = encode_hash_index(hashes)
+        io.write_new(path, data)
+        reach(Point.INDEX_WRITTEN)
+        # The next batch asks for this file; its predecessor would only take up room.
+        CACHE.discard(self._files.get(bucket, ""))
+        kept = CACHE.put(path, hashes)
+        self._files[bucket] = path
+        entry = IndexManifestEntry(
+            FileKind.ADD, self._partition, bucket, HASH_INDEX, name, len(data), len(hashes)
+        )
+        return entry, kept
+
+
+def _distinct(hashes: Hashes) -> tuple[Hashes, _Places, _Places]:
+    """The distinct hashes in order, the place of the first of each, and which one each row has.
+
+    Sorting hash and place as one number costs a third of what `numpy.unique` costs.
+    """
+    packed = (hashes.astype(np.int64) << 32) | np.arange(len(hashes))
+    packed.sort()
+    ordered, places = (packed >> 32).astype(np.int32), packed & 0xFFFFFFFF
+    starts = np.ones(len(ordered), bool)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    positions = np.empty(len(hashes), np.int64)
+    positions[places] = np.cumsum(starts) - 1
+    return ordered[starts], places[starts], positions
+
+
+def _names() -> Callable[[], str]:
+    stem, count = uuid.uuid4(), iter(range(1 << 31))
+    return lambda: f"index-{stem}-{next(count)}"

@@ -1,0 +1,86 @@
+"""Which dynamic bucket a new key is put into: the first with room, then a new one.
+
+Specification: Bucket (dynamic).
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+MAX_BUCKETS = 32767
+"""Highest number of dynamic buckets of a partition if the table sets none."""
+
+Buckets = npt.NDArray[np.int32]
+_Unsigned = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+
+
+class BucketFiller:
+    """Fills the buckets of one partition that an assigner owns; `counts` has the keys of each.
+
+    An assigner owns the buckets whose number modulo the number of assigners is its own id.
+    """
+
+    def __init__(
+        self, table: FileStoreTable, counts: Mapping[int, int], assigner_id: int, assigners: int
+    ) -> None:
+        self._table = table
+        self._id, self._assigners = assigner_id % assigners, assigners
+        own = {bucket: n for bucket, n in counts.items() if bucket % assigners == self._id}
+        self._counts = dict(sorted(own.items()))
+
+    def place(self, keys: _Unsigned) -> Buckets:
+        """The bucket of each new key; the numbers spread them over full buckets, at the limit.
+
+        UnsupportedError if every bucket is full and no more may be made.
+        """
+        placed = np.empty(len(keys), np.int32)
+        done = 0
+        for bucket in self._candidates():
+            if done == len(keys):
+                break
+            room = self._table.options.dynamic_bucket_target_row_num - self._counts.get(bucket, 0)
+            taken = len(keys[done : done + room])
+            placed[done : done + taken] = bucket
+            self._gain(bucket, taken)
+            done += taken
+        if done < len(keys):
+            placed[done:] = self._spread(keys[done:])
+        return placed
+
+    def _candidates(self) -> Iterator[int]:
+        """Own buckets with room, then numbers of new ones as long as there may be more."""
+        target = self._table.options.dynamic_bucket_target_row_num
+        yield from [bucket for bucket, count in self._counts.items() if count < target]
+        limit = self._limit()
+        for bucket in range(self._id, limit, self._assigners):
+            if self._counts and max(self._counts) >= limit - 1:
+                return
+            if bucket not in self._counts:
+                yield bucket
+
+    def _limit(self) -> int:
+        configured = self._table.options.dynamic_bucket_max_buckets
+        return MAX_BUCKETS if configured == -1 else configured
+
+    def _gain(self, bucket: int, keys: int) -> None:
+        if keys:
+            self._counts[bucket] = self._counts.get(bucket, 0) + keys
+
+    def _spread(self, keys: _Unsigned) -> Buckets:
+        """Every own bucket is full and no new one may be made: share them out evenly."""
+        options = self._table.options
+        own = np.array(sorted(self._counts), np.int32)
+        if options.dynamic_bucket_max_buckets == -1 or not len(own):
+            raise UnsupportedError(
+                f"table {self._table.name}: no dynamic bucket is left for new keys; raise "
+                "'dynamic-bucket.target-row-num', or 'dynamic-bucket.max-buckets' to at least "
+                f"the number of assigners ({self._assigners})"
+            )
+        placed = own[keys % len(own)]
+        for bucket in own.tolist():
+            self._gain(bucket, int(np.count_nonzero(placed == bucket)))
+        return placed

@@ -1,0 +1,214 @@
+"""Which bucket each key hash of a partition lives in. Specification: Hash index.
+
+An index file never changes, so its hashes are kept in this process by the file's path: worker
+processes that write batch after batch read each file at most once. What memory has no room for is
+kept on the local disk, so that a batch costs what it holds, however large the index has become.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
+from ingestd.paimon.table.buckets.mapped_hashes import mapped
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path
+
+HASH_INDEX = "HASH"
+UNKNOWN_BUCKET = -1
+CACHE_BYTES = 64 << 20
+"""Bytes of hashes that a process keeps in memory, unless told otherwise."""
+MAPPED_BYTES = 1 << 30
+"""Bytes of hashes that a process keeps on its local disk besides."""
+MAPPED_FILES = 400
+"""Files that these may be: each takes one of the process's file descriptors."""
+_LEAST_MAPPED = 64 << 10
+"""Below so many bytes an index file is read again just as soon."""
+
+Hashes = npt.NDArray[np.int32]
+
+
+class HashCache:
+    """Sorted hashes by path of the index file, the longest unused ones given up first.
+
+    What no longer fits into `max_bytes` of memory is kept on the local disk, if it is worth a
+    file; of that, too, only so much.
+    """
+
+    def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
+        self._memory = _Kept(max_bytes)
+        self._mapped = _Kept(max_mapped, MAPPED_FILES)
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> Hashes | None:
+        """The hashes of a file, if they are here."""
+        with self._lock:
+            found = self._memory.get(path)
+            return self._mapped.get(path) if found is None else found
+
+    def put(self, path: str, hashes: Hashes) -> Hashes:
+        """Keep the hashes of a file if there is room for them; they are used as what is returned.
+
+        In memory an array above the limit by itself is not kept.
+        """
+        known = self.get(path)
+        if known is not None:
+            return known
+        with self._lock:
+            spills = hashes.nbytes >= _LEAST_MAPPED and not self._memory.has_room(hashes)
+        kept = mapped(hashes) if spills else None
+        with self._lock:
+            if kept is None:
+                self._memory.put(path, hashes)
+                return hashes
+            self._mapped.put(path, kept)
+            return kept
+
+    def limit(self, max_bytes: int) -> None:
+        """Hold no more than so many bytes in memory from now on."""
+        with self._lock:
+            self._memory.max_bytes = max_bytes
+            self._memory.give_up()
+
+    def discard(self, path: str) -> None:
+        """Give up the hashes of a file, if they are here."""
+        with self._lock:
+            self._memory.discard(path)
+            self._mapped.discard(path)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that hashes take."""
+        return self._memory.nbytes
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Bytes of local disk that hashes take."""
+        return self._mapped.nbytes
+
+
+class _Kept:
+    """Arrays by path within bounds, the longest unused ones given up first."""
+
+    def __init__(self, max_bytes: int, max_arrays: int | None = None) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        self._max_arrays = max_arrays
+        self._arrays: OrderedDict[str, Hashes] = OrderedDict()
+
+    def get(self, path: str) -> Hashes | None:
+        found = self._arrays.get(path)
+        if found is not None:
+            self._arrays.move_to_end(path)
+        return found
+
+    def has_room(self, hashes: Hashes) -> bool:
+        return self.nbytes + hashes.nbytes <= self.max_bytes
+
+    def put(self, path: str, hashes: Hashes) -> None:
+        if path in self._arrays or hashes.nbytes > self.max_bytes:
+            return
+        self._arrays[path] = hashes
+        self.nbytes += hashes.nbytes
+        self.give_up()
+
+    def give_up(self) -> None:
+        while self.nbytes > self.max_bytes or (
+            self._max_arrays is not None and len(self._arrays) > self._max_arrays
+        ):
+            self.nbytes -= self._arrays.popitem(last=False)[1].nbytes
+
+    def discard(self, path: str) -> None:
+        found = self._arrays.pop(path, None)
+        if found is not None:
+            self.nbytes -= found.nbytes
+
+
+CACHE = HashCache(CACHE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionIndex:
+    """The hash index of one partition: sorted distinct hashes of each bucket, by bucket."""
+
+    buckets: Mapping[int, Hashes]
+
+    @classmethod
+    def load(cls, table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> "PartitionIndex":
+        """The index that the HASH entries of one partition make up.
+
+        FormatError names an index file that is missing, damaged or not alone in its bucket.
+        """
+        buckets: dict[int, Hashes] = {}
+        for entry in sorted(entries, key=lambda entry: entry.bucket):
+            if entry.bucket in buckets:
+                path = index_path(table, entry)
+                raise FormatError(f"hash index {path}: bucket {entry.bucket} has another one too")
+            buckets[entry.bucket] = load_hashes(table, entry)
+        return cls(buckets)
+
+    def lookup(self, hashes: Hashes) -> npt.NDArray[np.int32]:
+        """The bucket of each hash, -1 where it is not known yet."""
+        distinct, positions = np.unique(hashes, return_inverse=True)
+        return self.lookup_sorted(distinct)[positions]
+
+    def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
+        """The same of hashes that are sorted."""
+        found = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
+        left = np.arange(len(distinct))
+        for bucket, known in self.buckets.items():
+            among = is_among(distinct, known)
+            if among.any():
+                # A hash is in one bucket, so the others need not be asked for it.
+                found[left[among]] = bucket
+                left, distinct = left[~among], distinct[~among]
+            if not len(left):
+                break
+        return found
+
+
+def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
+    """The sorted hashes of one index file, from the cache if it has them."""
+    path = index_path(table, entry)
+    known = CACHE.get(path)
+    if known is not None:
+        return known
+    try:
+        hashes = decode_hash_index(table.io.read_bytes(path), path)
+    except FileNotFoundError as error:
+        raise FormatError(
+            f"hash index {path} is missing: its snapshot was expired meanwhile, or the table is "
+            "damaged, then `ingestd repair hash-index` makes it anew"
+        ) from error
+    if len(hashes) != entry.row_count:
+        raise FormatError(
+            f"hash index {path} holds {len(hashes)} hashes, {entry.row_count} are promised"
+        )
+    if not is_sorted(hashes):  # ingestd writes them sorted, others need not
+        hashes.sort()
+    return CACHE.put(path, hashes)
+
+
+def is_sorted(hashes: Hashes) -> bool:
+    """Whether hashes ascend."""
+    return bool((hashes[1:] >= hashes[:-1]).all())
+
+
+def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
+    """Sorted hashes and new ones in one sorted array, at the cost of copying it."""
+    new = np.sort(np.concatenate(gained))
+    return np.insert(known, np.searchsorted(known, new), new)
+
+
+def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of some hashes are in a sorted array; quick if they are sorted, too."""
+    if not len(known):
+        return np.zeros(len(hashes), bool)
+    places = np.searchsorted(known, hashes)
+    among: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == hashes
+    return among

@@ -1,0 +1,1 @@
+"""Files become visible: conflicts, manifests, and one snapshot."""

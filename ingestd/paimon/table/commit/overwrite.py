@@ -1,0 +1,183 @@
+"""Replacing what a table or some of its partitions hold, in one OVERWRITE snapshot.
+
+Specification: Snapshot (overwrite), Partition. Nothing is deleted from the storage: the older
+snapshots go on showing what was there until they expire. Changelog files are not committed by an
+overwrite of this kind; streaming readers do not look at such a snapshot unless they are told to.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.option_values import bool_option, int_option
+from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import PartitionSpec, partition_filter
+from ingestd.paimon.table.metadata.scan import PartitionFilter, live_files, partition_test
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_COMPACTION_TRIGGER = 5
+_ABOUT_NEW_FILES = frozenset(
+    {"deletion-vectors.enabled", "changelog-producer", "bucket-function.type", "force-lookup",
+     "row-tracking.enabled", "index-file-in-data-file-dir"}
+)  # fmt: skip
+"""Options that ask something of whoever writes files; taking files out heeds none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """What an overwrite would take out of a table: the files of one partition."""
+
+    partition: bytes
+    files: int
+    rows: int
+    bytes: int
+
+
+def overwrite(
+    table: FileStoreTable,
+    commit_user: str,
+    committable: ManifestCommittable,
+    partition: PartitionSpec | None = None,
+    *,
+    state: TableState,
+    now_ms: int,
+) -> CommitResult:
+    """Put the files of a committable in the place of what is there.
+
+    By default, in a table with partitions, they replace the partitions that they are in, and
+    nothing at all if there are none. With the option `dynamic-partition-overwrite`=false they
+    replace the partitions that `partition` names (None or empty: the whole table), and
+    ConfigError refuses files outside of them. With `overwrite-upgrade` (the default) files of a
+    bucket that do not overlap land on the top level, where nothing has to merge them.
+
+    Raises as `commit`.
+    """
+    refuse_unsupported(table.schema, for_write=True)
+    added = {message.partition for message in committable.messages if message.new_files}
+    dynamic = bool_option(table.schema.options, "dynamic-partition-overwrite", True)
+    replaced: PartitionFilter | None = None
+    if table.schema.partition_keys and dynamic:
+        if not added:
+            return CommitResult("empty", state.snapshot, state, 0)
+        replaced = frozenset(added)
+    elif partition:
+        replaced = partition_filter(table, [partition])
+        _refuse_outside(table, added, replaced)
+    upgraded = upgraded_messages(table, committable.messages)
+    messages = tuple(replace(message, changelog_files=()) for message in upgraded)
+    change = replace(committable, messages=messages, overwrite=True, replaced=replaced)
+    return commit(table, commit_user, change, state=state, now_ms=now_ms)
+
+
+def truncate_table(table: FileStoreTable, *, now_ms: int) -> CommitResult:
+    """Empty a table. Raises as `commit`."""
+    return _take_out(table, None, now_ms)
+
+
+def drop_partitions(
+    table: FileStoreTable, partitions: Sequence[PartitionSpec], *, now_ms: int
+) -> CommitResult:
+    """Empty the partitions that agree with any of the specs, which may have some columns only.
+
+    Raises as `commit`; ConfigError for no spec at all or one without columns.
+    """
+    if not partitions or not all(partitions):
+        raise ConfigError(f"table {table.name}: name at least one partition column and its value")
+    return _take_out(table, partition_filter(table, partitions), now_ms)
+
+
+def going(
+    table: FileStoreTable, snapshot: Snapshot | None, replaced: PartitionFilter | None
+) -> list[Going]:
+    """What an overwrite of these partitions would take out of a snapshot, by partition."""
+    parts: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+    for entry in live_files(table, snapshot, partition_filter=replaced):
+        parts[entry.partition].append(entry.file)
+    return [
+        Going(
+            partition,
+            len(files),
+            sum(file.row_count for file in files),
+            sum(file.file_size for file in files),
+        )
+        for partition, files in parts.items()
+    ]
+
+
+def upgraded_messages(
+    table: FileStoreTable, messages: Sequence[CommitMessage]
+) -> list[CommitMessage]:
+    """The messages with the new files of a bucket on the top level if they don't overlap in key.
+
+    Nothing is changed in a table without primary keys, in one whose buckets are not settled, and
+    without the option `overwrite-upgrade`.
+    """
+    wanted = bool_option(table.schema.options, "overwrite-upgrade", True)
+    settled = all(
+        message.bucket >= 0 and all(file.level == 0 for file in message.new_files)
+        for message in messages
+    )
+    if not (wanted and settled and table.schema.primary_keys):
+        return list(messages)
+    by_bucket: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+    for message in messages:
+        by_bucket[message.partition, message.bucket] += message.new_files
+    rising = {bucket for bucket, files in by_bucket.items() if not _overlap(table, files)}
+    top = _top_level(table)
+    return [
+        _on_level(message, top) if (message.partition, message.bucket) in rising else message
+        for message in messages
+    ]
+
+
+def _take_out(table: FileStoreTable, replaced: PartitionFilter | None, now_ms: int) -> CommitResult:
+    options = {k: v for k, v in table.schema.options.items() if k not in _ABOUT_NEW_FILES}
+    refuse_unsupported(replace(table.schema, options=options), for_write=True)
+    committable = ManifestCommittable(
+        BATCH_COMMIT_IDENTIFIER, (), overwrite=True, replaced=replaced
+    )
+    return commit(table, str(uuid.uuid4()), committable, state=load_state(table), now_ms=now_ms)
+
+
+def _refuse_outside(
+    table: FileStoreTable, partitions: set[bytes], replaced: PartitionFilter
+) -> None:
+    inside = partition_test(table, replaced)
+    for partition in partitions:
+        if not inside(partition):
+            values = deserialize_row(table.partition_types, partition)
+            named = dict(zip(table.schema.partition_keys, values, strict=True))
+            raise ConfigError(
+                f"table {table.name}: rows of partition {named} are not of the partition that is "
+                "overwritten; leave them out, or set 'dynamic-partition-overwrite' to true"
+            )
+
+
+def _overlap(table: FileStoreTable, files: Sequence[DataFileMeta]) -> bool:
+    types = [table.schema.field(name).type for name in table.schema.trimmed_primary_keys]
+    ranges = sorted(
+        (deserialize_row(types, file.min_key), deserialize_row(types, file.max_key))
+        for file in files
+    )
+    return any(high >= low for (_, high), (low, _) in pairwise(ranges))
+
+
+def _on_level(message: CommitMessage, level: int) -> CommitMessage:
+    files = tuple(replace(file, level=level) for file in message.new_files)
+    return replace(message, new_files=files)
+
+
+def _top_level(table: FileStoreTable) -> int:
+    trigger = int_option(
+        table.schema.options, "num-sorted-run.compaction-trigger", _COMPACTION_TRIGGER
+    )
+    return int_option(table.schema.options, "num-levels", trigger + 1) - 1

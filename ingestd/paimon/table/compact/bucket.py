@@ -1,0 +1,146 @@
+"""What to compact in one bucket of a primary-key table, and doing it.
+
+Specification: Compaction. The outcome is a message for the committer; nothing is visible before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.compact.levels import Levels
+from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
+from ingestd.paimon.table.compact.plan import Choice, Moment, choose, choose_full
+from ingestd.paimon.table.compact.tree import (
+    BucketChange,
+    TreeCompaction,
+    TreeRules,
+    partition_values,
+)
+from ingestd.paimon.table.files.deletion_vectors import dv_index_path
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.commit_message import CommitMessage
+
+
+@dataclass(frozen=True, slots=True)
+class CompactBucket:
+    """A bucket as it is: its live files, and the index files that are about it."""
+
+    table: FileStoreTable
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    files: tuple[DataFileMeta, ...]
+    index: tuple[IndexManifestEntry, ...] = ()
+
+    def place(self, level: int) -> FilePlace:
+        """Where new files of a level go."""
+        values = partition_values(self.table, self.partition)
+        return FilePlace(self.table, values, self.bucket, level)
+
+    def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
+        """Delete files that were made for the bucket and will not be committed."""
+        place, io = self.place(0), self.table.io
+        for file in files:
+            for name in (file.file_name, *file.extra_files):
+                io.delete_quietly(place.path(name))
+        for entry in index:
+            io.delete_quietly(dv_index_path(self.table, entry))
+
+    def message(self, change: BucketChange, beside: Sequence[str]) -> CommitMessage:
+        """The change as the committer takes it; `beside` are files that it relies on."""
+        index = () if change.index is None else (change.index,)
+        return CommitMessage(
+            self.partition,
+            self.bucket,
+            self.total_buckets,
+            compact_before=tuple(change.before),
+            compact_after=tuple(change.after),
+            compact_changelog=tuple(change.changelog),
+            compact_beside=frozenset(beside),
+            new_index_files=index,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TreePlan:
+    """What is to be compacted: the newest runs that `choice` says, or single `files` of the top
+    level whose deleted rows are to go."""
+
+    bucket: CompactBucket
+    levels: Levels
+    choice: Choice
+    files: tuple[DataFileMeta, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Which trigger it is."""
+        return self.choice.reason
+
+    @property
+    def inputs(self) -> tuple[DataFileMeta, ...]:
+        """The files that it is about."""
+        if self.files:
+            return self.files
+        runs = self.levels.runs[: self.choice.count]
+        return tuple(file for run in runs for file in run.files)
+
+    def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
+        """Compact; the message, and the files that were made for it."""
+        bucket, table = self.bucket, self.bucket.table
+        rules = TreeRules(compaction_options(table.schema), lookup_rules(table.schema))
+        vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)
+        place = bucket.place(self.choice.output_level)
+        work = TreeCompaction(place, bucket.partition, self.levels, rules, vectors)
+        try:
+            if self.files:
+                work.rewrite_each(self.files)
+            else:
+                work.compact_runs(self.levels.runs[: self.choice.count])
+            change = work.finish()
+        except BaseException:
+            bucket.delete(work.change.made, ())
+            raise
+        inputs = {file.file_name for file in change.before}
+        beside = [
+            file.file_name
+            for run in self.levels.runs
+            for file in run.files
+            if run.level > 0 and file.file_name not in inputs
+        ]
+        return bucket.message(change, beside), tuple(change.made)
+
+
+def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePlan | None:
+    """What a bucket needs now, or with `full` what makes it one sorted run; None: nothing."""
+    table = bucket.table
+    options = compaction_options(table.schema)
+    types = [field.type for field in table.schema.key_fields]
+    levels = Levels.of(types, bucket.files, options.num_levels)
+    if full:
+        choice = choose_full(levels.sizes, levels.max_level)
+        return _top_rewrites(bucket, levels) if choice is None else TreePlan(bucket, levels, choice)
+    since = Moment(moment.now_ms, moment.hour, levels.last_full_ms)
+    choice = choose(levels.sizes, levels.max_level, options, since)
+    if choice is None:
+        return None
+    plan = TreePlan(bucket, levels, choice)
+    only = plan.inputs[0] if len(plan.inputs) == 1 else None
+    return None if only is not None and only.level == choice.output_level else plan
+
+
+def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
+    """Files that are worth rewriting although there is but the top level."""
+    options = compaction_options(bucket.table.schema)
+    deleted = {part.data_file_name for entry in bucket.index for part in entry.dv_ranges or ()}
+    files = tuple(
+        file
+        for run in levels.runs
+        for file in run.files
+        if options.rewrites_all or file.file_name in deleted
+    )
+    if not files:
+        return None
+    return TreePlan(bucket, levels, Choice(len(levels.runs), levels.max_level, "full"), files)

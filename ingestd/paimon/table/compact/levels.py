@@ -1,0 +1,77 @@
+"""The files of one bucket of a primary-key table as sorted runs, newest first.
+
+Specification: Merge tree, Compaction.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.table.compact.plan import RunSize
+from ingestd.paimon.table.read.bucket_read import comparable_key
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRun:
+    """Files of one level in the order of their keys, no key in two of them."""
+
+    level: int
+    files: tuple[DataFileMeta, ...]
+
+    @property
+    def size(self) -> RunSize:
+        """What the planner is told of it."""
+        return RunSize(self.level, sum(file.file_size for file in self.files))
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The sorted runs of a bucket from the newest to the oldest; levels go up to `max_level`."""
+
+    runs: tuple[SortedRun, ...]
+    max_level: int
+
+    @classmethod
+    def of(
+        cls, types: Sequence[DataType], files: Sequence[DataFileMeta], num_levels: int
+    ) -> "Levels":
+        """The runs of live files; a level that is in use counts, whatever `num_levels` says."""
+        by_level: dict[int, list[DataFileMeta]] = defaultdict(list)
+        for file in files:
+            by_level[file.level].append(file)
+        newest = sorted(by_level.pop(0, []), key=_age)
+        runs = [SortedRun(0, (file,)) for file in newest]
+        for level, own in sorted(by_level.items()):
+            own.sort(key=lambda file: comparable_key(types, file.min_key))
+            runs.append(SortedRun(level, tuple(own)))
+        highest = max((run.level for run in runs), default=0)
+        return cls(tuple(runs), max(num_levels - 1, highest))
+
+    @property
+    def sizes(self) -> list[RunSize]:
+        """What the planner is told."""
+        return [run.size for run in self.runs]
+
+    @property
+    def highest(self) -> int:
+        """The highest level that has a file, -1 without any file."""
+        return max((run.level for run in self.runs), default=-1)
+
+    @property
+    def last_full_ms(self) -> int | None:
+        """When the top level was last written to, as far as its files tell."""
+        top = [run for run in self.runs if run.level == self.max_level]
+        times = [file.creation_time_ms for run in top for file in run.files]
+        return max((time for time in times if time is not None), default=None)
+
+
+def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
+    """Newest first; files of several writers may share sequence numbers."""
+    return (
+        -file.max_sequence_number,
+        file.min_sequence_number,
+        file.creation_time_ms or 0,
+        file.file_name,
+    )

@@ -1,0 +1,185 @@
+"""Merged rows given piece by piece become data or changelog files of one bucket and level.
+
+Files roll at `target-file-size`. What is in memory is a row group or stripe, whatever the size of a
+file. Specification: Data files.
+"""
+
+import sys
+from contextlib import ExitStack
+
+import pyarrow as pa
+
+from ingestd.crash_points import Point, reach
+from ingestd.paimon.casts.evolution import columns_schema
+from ingestd.paimon.format.base import load_format
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import KEY_PREFIX
+from ingestd.paimon.table.compact.figures import FileFigures, FilePlace
+from ingestd.paimon.table.files.data_files import data_file_fields
+from ingestd.paimon.table.files.file_index_write import with_file_index
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_GROUP_BYTES = 16 << 20
+"""Bytes of a row group in memory."""
+_LEAST_BYTES = 1 << 16
+_SAMPLE_ROWS = 16384
+_FULL = 0.95
+"""A file of this share of its target size is done."""
+_LEAST_SHARE = 20
+
+
+class RollingWriter:
+    """Writes rows in the order in which they come; `files` are those that are complete.
+
+    Rows have the table's columns, and those of a primary-key table `_SEQUENCE_NUMBER` and
+    `_VALUE_KIND`, keys ascending. Rows of an append table are numbered from `first_sequence`.
+    """
+
+    def __init__(self, place: FilePlace, first_sequence: int = 0) -> None:
+        self.files: list[DataFileMeta] = []
+        self._place = place
+        self._names = place.names()
+        self._target = place.table.options.target_file_size
+        self._group_bytes = min(_GROUP_BYTES, max(self._target, _LEAST_BYTES))
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._next_sequence = first_sequence
+        self._row_bytes: float | None = None
+        self._open: _OpenFile | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Take more rows."""
+        if not rows.num_rows:
+            return
+        self._pending.append(rows)
+        self._pending_bytes += rows.nbytes
+        if self._pending_bytes >= self._group_bytes:
+            self._flush()
+
+    def close(self) -> list[DataFileMeta]:
+        """Write what is left; all files."""
+        self._flush()
+        self._finish()
+        return self.files
+
+    def abort(self) -> None:
+        """Delete everything that was written."""
+        if self._open is not None:
+            self._open.abort()
+            self._open = None
+        for meta in self.files:
+            for name in (meta.file_name, *meta.extra_files):
+                self._place.table.io.delete_quietly(self._place.path(name))
+        self.files = []
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending).combine_chunks()
+        self._pending, self._pending_bytes = [], 0
+        while rows.num_rows:
+            count = self._fitting(rows)
+            self._write(rows.slice(0, count))
+            rows = rows.slice(count)
+
+    def _fitting(self, rows: pa.Table) -> int:
+        """How many of the rows go into the open file, or into a new one."""
+        if self._row_bytes is None and rows.nbytes <= self._target:
+            return rows.num_rows
+        if self._row_bytes is None:
+            self._row_bytes = self._sampled(rows)
+        whole = max(int(self._target / self._row_bytes), 1)
+        left = self._target - (0 if self._open is None else self._open.size)
+        return max(int(left / self._row_bytes), whole // _LEAST_SHARE, 1)
+
+    def _sampled(self, rows: pa.Table) -> float:
+        """Bytes that one of the rows takes in a file."""
+        options = self._place.options
+        sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
+        size = load_format(options.file_format).encoded_size(sample, options)
+        return max(size / sample.num_rows, 1e-3)
+
+    def _write(self, rows: pa.Table) -> None:
+        if self._open is None:
+            self._open = _OpenFile(self._place, next(self._names), self._next_sequence, rows)
+        self._open.write(rows, self._row_bytes)
+        self._next_sequence += rows.num_rows
+        if self._open.is_exact:
+            self._row_bytes = max(self._open.size / self._open.rows, 1e-3)
+        elif self._row_bytes is None and self._open.size >= self._target * _FULL:
+            self._row_bytes = self._sampled(rows)
+            self._open.size = int(self._row_bytes * self._open.rows)
+        if self._open.size >= self._target * _FULL:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._open is not None:
+            meta = self._open.close()
+            self._open = None
+            self.files.append(meta)
+            self._row_bytes = max(meta.file_size / meta.row_count, 1e-3)
+
+
+class _OpenFile:
+    """One file that is being written, and what the manifest will say of it."""
+
+    def __init__(self, place: FilePlace, name: str, first_sequence: int, first: pa.Table) -> None:
+        self.rows = 0
+        self.size = 0
+        self._place = place
+        self._name = name
+        self._figures = FileFigures(place, first_sequence)
+        self._stack = ExitStack()
+        options, io = place.options, place.table.io
+        self._stream = self._stack.enter_context(io.open_output(place.path(name)))
+        try:
+            head, module = _file_rows(place.table, first), load_format(options.file_format)
+            self._sink = module.open_sink(self._stream, head, options)
+        except BaseException:
+            self._forget()
+            raise
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `size` is that of the file so far, not an estimate."""
+        return self._sink.size is not None
+
+    def write(self, rows: pa.Table, row_bytes: float | None) -> None:
+        """Take more rows, each of about `row_bytes` in a file (None: nobody knows)."""
+        self._figures.add(rows)
+        self.rows += rows.num_rows
+        self._sink.write(_file_rows(self._place.table, rows))
+        exact = self._sink.size
+        if exact is None:
+            exact = self.size + (
+                rows.nbytes if row_bytes is None else int(row_bytes * rows.num_rows)
+            )
+        self.size = exact
+
+    def close(self) -> DataFileMeta:
+        place = self._place
+        path = place.path(self._name)
+        self._sink.close()
+        self.size = int(self._stream.tell())
+        self._stack.close()
+        reach(Point.CHANGELOG_WRITTEN if place.changelog else Point.DATA_WRITTEN)
+        meta = self._figures.meta(self._name, self.size)
+        if place.changelog or self._figures.indexed is None:
+            return meta
+        return with_file_index(place.table, path, self._figures.indexed, meta)
+
+    def abort(self) -> None:
+        """The stream is told of an error, so that nothing remains of its file."""
+        self._sink.abort()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._stack.__exit__(*sys.exc_info())
+        self._place.table.io.delete_quietly(self._place.path(self._name))
+
+
+def _file_rows(table: FileStoreTable, rows: pa.Table) -> pa.Table:
+    """Rows in the columns of a data file."""
+    fields = data_file_fields(table.schema)
+    columns = [rows.column(field.name.removeprefix(KEY_PREFIX)) for field in fields]
+    return pa.Table.from_arrays(columns, schema=columns_schema(fields))

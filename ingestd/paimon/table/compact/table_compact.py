@@ -1,0 +1,275 @@
+"""Compacting a table: what there is to do, doing it bucket by bucket, one COMPACT snapshot.
+
+    result = compact_table(table, now_ms=now)          # what the triggers ask for
+    result = compact_table(table, now_ms=now, full=True)
+
+Nothing is visible before the snapshot is, and ingest may go on meanwhile: its appends and our
+snapshot are rebased over each other. A bucket that somebody else has compacted meanwhile is given
+up, with the files that were made for it. Specification: Compaction; Snapshot (conflicts).
+"""
+
+import logging
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ingestd.crash_points import Point, reach
+from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.compact.append import plan_append
+from ingestd.paimon.table.compact.bucket import CompactBucket, plan_bucket
+from ingestd.paimon.table.compact.order import CompactPlan, first_plans
+from ingestd.paimon.table.compact.plan import Moment
+from ingestd.paimon.table.compact.report import BucketReport, report_of
+from ingestd.paimon.table.compact.standing import TableStanding, standing_of
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_LOG = logging.getLogger(__name__)
+_MILLIS_OF_HOUR = 3_600_000
+_HOURS = 24
+
+CompactStatus = Literal["compacted", "nothing", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """Outcome of a compaction.
+
+    `compacted`: `snapshot` has what `buckets` say, except of those marked as lost. `nothing`:
+    no trigger asked for anything. `lost`: others have compacted every bucket meanwhile; the files
+    that were made are deleted. `seconds` is the time it took. `standing` is that of the buckets
+    looked at: as they were when the compaction began, with what it changed. `left` counts the
+    buckets that were left for another time.
+    """
+
+    status: CompactStatus
+    snapshot: Snapshot | None
+    buckets: tuple[BucketReport, ...]
+    seconds: float
+    standing: TableStanding
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    plan: CompactPlan
+    message: CommitMessage
+    files: tuple[DataFileMeta, ...]
+
+    def delete(self) -> None:
+        self.plan.bucket.delete(self.files, self.message.new_index_files)
+
+
+def plan_compaction(
+    table: FileStoreTable,
+    *,
+    now_ms: int,
+    full: bool = False,
+    partition_filter: PartitionFilter | None = None,
+    state: TableState | None = None,
+) -> list[CompactPlan]:
+    """What `compact_table` would do now; only manifests are read.
+
+    UnsupportedError for a table that cannot be written.
+    """
+    refuse_unsupported(table.schema, for_write=True)
+    state = load_state(table) if state is None else state
+    buckets = _live_buckets(table, state, partition_filter)
+    return list(_plans(table, buckets, now_ms, full=full))
+
+
+def compact_table(
+    table: FileStoreTable,
+    *,
+    now_ms: int,
+    full: bool = False,
+    partition_filter: PartitionFilter | None = None,
+    commit_user: str | None = None,
+    most_bytes: int | None = None,
+) -> CompactResult:
+    """Compact what the table's triggers ask for, once in each bucket; with `full` all there is.
+
+    With `most_bytes` buckets with many files come first, and once the inputs are so large the rest
+    is left, so that what is done lands soon.
+
+    `table` is as of its newest schema. `write-only` is an option for other writers: this is the
+    compaction that they leave to somebody. `commit_user` is for its snapshots alone (None: a new
+    one); two compactions may have the same. Raises UnsupportedError for a table that cannot be
+    written, FormatError for a damaged file, StorageError; in all of these nothing is left behind.
+    CommitUnknownError if the storage does not say whether the snapshot landed: files stay.
+    """
+    refuse_unsupported(table.schema, for_write=True)
+    started = time.monotonic()
+    state = load_state(table)
+    buckets = _live_buckets(table, state, partition_filter)
+    plans = list(_plans(table, buckets, now_ms, full=full))
+    chosen = plans if most_bytes is None else first_plans(plans, most_bytes)
+    reach(Point.COMPACTION_PLANNED)
+    made = _made(chosen)
+    reach(Point.COMPACTION_WRITTEN)
+    if not made:
+        standing = _standing(table, state, buckets, ())
+        return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, standing)
+    user = str(uuid.uuid4()) if commit_user is None else commit_user
+    snapshot, lost = _commit(table, _unheard_of(state, user), made, user, now_ms)
+    reach(Point.COMPACTION_LANDED)
+    landed = [one for one in made if not any(one is other for other in lost)]
+    reports = tuple(_report(one, lost=not any(one is other for other in landed)) for one in made)
+    status: CompactStatus = "lost" if snapshot is None else "compacted"
+    standing, left = _standing(table, state, buckets, landed), len(plans) - len(chosen)
+    return CompactResult(status, snapshot, reports, time.monotonic() - started, standing, left)
+
+
+def _made(plans: Iterable[CompactPlan]) -> list[_Made]:
+    """Do what is planned; nothing is left behind by what is raised."""
+    made: list[_Made] = []
+    try:
+        for plan in plans:
+            message, files = plan.run()
+            if not message.is_empty:
+                made.append(_Made(plan, message, files))
+    except BaseException:
+        _delete(made)
+        raise
+    return made
+
+
+def _report(made: _Made, *, lost: bool) -> BucketReport:
+    return report_of(made.plan.reason, made.message, made.files, lost=lost)
+
+
+def _unheard_of(state: TableState, user: str) -> TableState:
+    """The state without a look at all snapshots for the user's: replays are no matter here."""
+    return replace(state, committed={user: -1, **state.committed})
+
+
+def _standing(
+    table: FileStoreTable,
+    state: TableState,
+    buckets: Iterable[CompactBucket],
+    landed: Iterable[_Made],
+) -> TableStanding:
+    number = state.snapshot.id if state.snapshot else None
+    if not table.schema.primary_keys:
+        return TableStanding(number)
+    files = {(one.partition, one.bucket): one.files for one in buckets}
+    return standing_of(number, files, [one.message for one in landed])
+
+
+def _plans(
+    table: FileStoreTable, buckets: Iterable[CompactBucket], now_ms: int, *, full: bool
+) -> Iterator[CompactPlan]:
+    mode = bucket_mode(table.schema)
+    moment = Moment(now_ms, now_ms // _MILLIS_OF_HOUR % _HOURS)
+    for bucket in buckets:
+        if table.schema.primary_keys:
+            plan = plan_bucket(bucket, moment, full=full)
+            if plan is not None:
+                yield plan
+        else:
+            has_buckets = mode is not BucketMode.BUCKET_UNAWARE
+            yield from plan_append(bucket, has_buckets=has_buckets, full=full)
+
+
+def _live_buckets(
+    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None
+) -> list[CompactBucket]:
+    entries = live_entries(table, state.manifests, partition_filter=partition_filter)
+    return list(_buckets(table, entries, state))
+
+
+def _buckets(
+    table: FileStoreTable, entries: Iterable[ManifestEntry], state: TableState
+) -> Iterator[CompactBucket]:
+    """Buckets with files; what waits for its bucket is not among them."""
+    groups: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        if entry.bucket >= 0:
+            groups[entry.partition, entry.bucket].append(entry)
+    index = _index_by_bucket(state)
+    for place, own in groups.items():
+        files = tuple(entry.file for entry in own)
+        yield CompactBucket(table, *place, own[-1].total_buckets, files, tuple(index[place]))
+
+
+def _index_by_bucket(state: TableState) -> Mapping[tuple[bytes, int], list[IndexManifestEntry]]:
+    index: dict[tuple[bytes, int], list[IndexManifestEntry]] = defaultdict(list)
+    for entry in (*state.index_entries.values(), *state.repeated_index_entries):
+        index[entry.partition, entry.bucket].append(entry)
+    return index
+
+
+def _commit(
+    table: FileStoreTable, state: TableState, made: Sequence[_Made], user: str, now_ms: int
+) -> tuple[Snapshot | None, list[_Made]]:
+    """Land what still can; the snapshot (None: nothing landed) and what was given up."""
+    left, lost = list(made), list[_Made]()
+    while left:
+        messages = tuple(one.message for one in left)
+        committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, messages)
+        try:
+            result = commit(table, user, committable, state=state, now_ms=now_ms)
+        except CommitUnknownError:
+            raise
+        except CommitConflictError as error:
+            state = _unheard_of(load_state(table), user)
+            gone = [one for one in left if not _still_fits(table, state, one)]
+            # When all of them fit after all, the other writers were merely faster.
+            given_up = gone or left
+            _LOG.warning(
+                "compaction_lost", extra={"ctx": {"buckets": len(given_up), "error": str(error)}}
+            )
+            _delete(given_up)
+            lost += given_up
+            left = [one for one in left if not any(one is other for other in given_up)]
+        except IngestdError:
+            _delete(left)
+            raise
+        else:
+            # What else may be raised, as by a signal, does not say that nothing has landed.
+            return result.snapshot, lost
+    return None, lost
+
+
+def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
+    """Whether a bucket above level 0, its inputs and its deletion vectors are as they were."""
+    bucket, message = made.plan.bucket, made.message
+    entries = live_entries(
+        table,
+        state.manifests,
+        partition_filter=frozenset({bucket.partition}),
+        buckets=frozenset({bucket.bucket}),
+    )
+    now = next(_buckets(table, entries, state), None)
+    if now is None:
+        return False
+    there = {(file.file_name, file.level) for file in now.files}
+    inputs = {(file.file_name, file.level) for file in message.compact_before}
+    above = {name for name, level in there - inputs if level > 0}
+    return (
+        inputs <= there
+        and (message.compact_beside is None or above == message.compact_beside)
+        and _vector_files(now) == _vector_files(bucket)
+    )
+
+
+def _vector_files(bucket: CompactBucket) -> set[str]:
+    """Hash indexes may change: no compaction relies on them."""
+    vectors = (one for one in bucket.index if one.index_type == DELETION_VECTORS_INDEX)
+    return {one.file_name for one in vectors}
+
+
+def _delete(made: Iterable[_Made]) -> None:
+    for one in made:
+        one.delete()

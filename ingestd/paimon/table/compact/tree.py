@@ -1,0 +1,264 @@
+"""One compaction of one bucket of a primary-key table: the chosen runs become files of a level.
+
+Large files that overlap no other only change their level (an upgrade); all else is rewritten,
+neighbours together. Specification: Compaction.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.compaction_options import CompactionOptions, LookupRules
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.table.compact.changes import ChangeRules
+from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.compact.levels import Levels, SortedRun
+from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
+from ingestd.paimon.table.compact.rolling_write import RollingWriter
+from ingestd.paimon.table.compact.rows import RowRules, compact_block
+from ingestd.paimon.table.compact.sorted_input import BucketInput, Source
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.bucket_read import comparable_key, sections
+
+_SMALL = 0.7
+"""Files of less than this share of the target size are rewritten rather than upgraded."""
+
+Section = Sequence[DataFileMeta]
+
+
+def small_file_size(target_file_size: int) -> int:
+    """Bytes below which a file is worth rewriting."""
+    return target_file_size // 10 * int(_SMALL * 10)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRules:
+    """What a table's options say of compaction, and of what it asks the higher levels."""
+
+    options: CompactionOptions
+    lookups: LookupRules
+
+
+@dataclass(slots=True)
+class BucketChange:
+    """What a compaction takes away from a bucket and puts there; `made` are its new files."""
+
+    before: list[DataFileMeta] = field(default_factory=list)
+    after: list[DataFileMeta] = field(default_factory=list)
+    changelog: list[DataFileMeta] = field(default_factory=list)
+    index: IndexManifestEntry | None = None
+    made: list[DataFileMeta] = field(default_factory=list)
+
+
+class TreeCompaction:
+    """Compacts files of a bucket into level `output`; `levels` has all files of the bucket."""
+
+    def __init__(
+        self,
+        place: FilePlace,
+        partition: bytes,
+        levels: Levels,
+        rules: TreeRules,
+        vectors: BucketVectors,
+    ) -> None:
+        self.change = BucketChange()
+        self._table, self._output = place.table, place.level
+        self._place = place
+        self._partition = partition
+        self._levels = levels
+        self._rules = rules
+        self._vectors = vectors
+        # Deletes are dropped when nothing older is left below that they could be about.
+        lookups = rules.lookups
+        self._drops = self._output != 0 and (self._output >= levels.highest or lookups.vectors)
+        self._types = [one.type for one in self._table.schema.key_fields]
+
+    def compact_runs(self, runs: Sequence[SortedRun]) -> None:
+        """Compact whole runs, the newest ones of the bucket."""
+        files = [file for run in runs for file in run.files]
+        small = small_file_size(self._table.options.target_file_size)
+        waiting: list[Section] = []
+        for section in sections(self._types, files):
+            if len(section) > 1 or section[0].file_size < small:
+                waiting.append(section)
+                continue
+            self._rewrite_together(waiting)
+            waiting = []
+            self._upgrade(section[0])
+        self._rewrite_together(waiting)
+
+    def rewrite_each(self, files: Sequence[DataFileMeta]) -> None:
+        """Rewrite single files, each by itself."""
+        for file in files:
+            self._rewrite([[file]])
+
+    def finish(self) -> BucketChange:
+        """The change, the bucket's deletion vectors written."""
+        self.change.index = self._vectors.write()
+        return self.change
+
+    def _rewrite_together(self, waiting: Sequence[Section]) -> None:
+        if len(waiting) == 1 and len(waiting[0]) == 1:
+            self._upgrade(waiting[0][0])
+        elif waiting:
+            self._rewrite(waiting)
+
+    def _upgrade(self, file: DataFileMeta) -> None:
+        """Move a file to the output level, as it is if that is right."""
+        has_deletes = file.delete_row_count != 0
+        if (self._is_top and has_deletes) or self._rules.options.rewrites_all:
+            self._rewrite([[file]])
+        elif file.level != self._output:
+            if self._must_rewrite(file, has_deletes=has_deletes):
+                self._run([[file]], tells=True)
+                return
+            if self._tells_upgrade(file):
+                self._run([[file]], tells=True, rewrites=False)
+            self.change.before.append(file)
+            self.change.after.append(replace(file, level=self._output))
+
+    @property
+    def _is_top(self) -> bool:
+        return self._output == self._levels.max_level
+
+    def _tells_upgrade(self, file: DataFileMeta) -> bool:
+        """Whether rows have to be looked at although the file stays as it is."""
+        lookups = self._rules.lookups
+        if lookups.full_changelog:
+            return self._is_top
+        return lookups.needed and file.level == 0
+
+    def _must_rewrite(self, file: DataFileMeta, *, has_deletes: bool) -> bool:
+        """Whether a lookup may change what the file's rows are."""
+        lookups, table = self._rules.lookups, self._table
+        if not lookups.needed or file.level != 0:
+            return False
+        options = table.options
+        if options.at_level(0).file_format != options.at_level(self._output).file_format:
+            return True
+        if lookups.vectors and has_deletes:
+            return True
+        newest_wins = (
+            table.merge_rules.engine == "deduplicate" and not table.merge_rules.sequence_fields
+        )
+        return not (self._is_top or newest_wins)
+
+    def _rewrite(self, parts: Sequence[Section]) -> None:
+        lookups = self._rules.lookups
+        fresh = any(file.level == 0 for section in parts for file in section)
+        tells = self._is_top if lookups.full_changelog else lookups.needed and fresh
+        self._run(parts, tells=tells and self._output != 0)
+
+    def _run(self, parts: Sequence[Section], *, tells: bool, rewrites: bool = True) -> None:
+        """Merge sections one after another into new files, telling what changes."""
+        lookups = self._rules.lookups
+        told = tells and (lookups.changelog or lookups.full_changelog)
+        rows = RollingWriter(self._place) if rewrites else None
+        changes = RollingWriter(replace(self._place, changelog=True)) if told else None
+        writers = [one for one in (rows, changes) if one is not None]
+        rules = self._row_rules(tells=tells, told=told)
+        try:
+            for section in parts:
+                self._merge(section, rules, rows, changes)
+            after = rows.close() if rows is not None else []
+            self.change.made += after
+            changelog = changes.close() if changes is not None else []
+        except BaseException:
+            for writer in writers:
+                writer.abort()
+            raise
+        self.change.made += changelog
+        self.change.changelog += changelog
+        if rewrites:
+            before = [file for section in parts for file in section]
+            self.change.before += before
+            self.change.after += after
+            for file in before:
+                self._vectors.remove(file.file_name)
+
+    def _merge(
+        self,
+        section: Section,
+        rules: RowRules,
+        rows: RollingWriter | None,
+        changes: RollingWriter | None,
+    ) -> None:
+        sources = self._sources(section, rules)
+        if rows is None and changes is None and all(source.picked for source in sources):
+            return
+        lookups, place = self._rules.lookups, self._place
+        given = BucketInput(
+            DataFileReader(self._table, self._vectors.deletions),
+            self._partition,
+            place.bucket,
+            self._table.schema.trimmed_primary_keys,
+            places=rules.looks_up and lookups.vectors,
+        )
+        for block in given.blocks(sources):
+            if not any(sources[number].picked for number, _ in block):
+                continue
+            made = compact_block(block, sources, rules)
+            if rows is not None:
+                rows.add(made.rows)
+            if changes is not None and made.changes is not None:
+                changes.add(made.changes)
+            for source, file, positions in made.deleted:
+                self._vectors.delete(sources[source].files[file].file_name, positions)
+
+    def _row_rules(self, *, tells: bool, told: bool) -> RowRules:
+        lookups, merge = self._rules.lookups, self._table.merge_rules
+        names = self._table.schema.field_names
+        compared = tuple(name for name in names if name not in lookups.ignored)
+        newest_wins = merge.engine == "deduplicate" and not merge.sequence_fields
+        return RowRules(
+            # Whoever looks up merges what was found even with nothing.
+            merge=replace(merge, merges_single=tells and lookups.needed),
+            key_names=self._table.schema.trimmed_primary_keys,
+            columns=tuple(names),
+            drops_deletes=self._drops,
+            looks_up=tells and lookups.needed,
+            keeps_older=merge.engine != "first-row"
+            and not (lookups.vectors and newest_wins and not told),
+            changes=ChangeRules(compared if lookups.deduplicates else None) if told else None,
+            top_level=self._levels.max_level if lookups.full_changelog else None,
+        )
+
+    def _sources(self, section: Section, rules: RowRules) -> list[Source]:
+        """The files of a section by run, and those of higher levels that may have its keys."""
+        schema = self._table.schema
+        fields = (*SYSTEM_FIELDS, *schema.fields)
+        runs: dict[tuple[int, str], list[DataFileMeta]] = defaultdict(list)
+        for file in section:
+            runs[file.level, file.file_name if file.level == 0 else ""].append(file)
+        sources = []
+        for (level, _), files in sorted(runs.items()):
+            files.sort(key=lambda one: comparable_key(self._types, one.min_key))
+            sources.append(Source(level, tuple(files), fields))
+        if rules.looks_up:
+            older = fields if rules.keeps_older else schema.key_fields
+            sources += self._older(section, older)
+        return sources
+
+    def _older(self, section: Section, fields: tuple[DataField, ...]) -> Iterator[Source]:
+        low = min(comparable_key(self._types, file.min_key) for file in section)
+        high = max(comparable_key(self._types, file.max_key) for file in section)
+        for run in self._levels.runs:
+            if run.level <= self._output:
+                continue
+            files = tuple(
+                file
+                for file in run.files
+                if comparable_key(self._types, file.min_key) <= high
+                and comparable_key(self._types, file.max_key) >= low
+            )
+            if files:
+                yield Source(run.level, files, fields, picked=False)
+
+
+def partition_values(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:
+    """The values of a serialized partition."""
+    return tuple(deserialize_row(table.partition_types, partition))

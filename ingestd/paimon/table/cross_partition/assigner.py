@@ -1,0 +1,204 @@
+"""Rows of a table whose key is unique over all its partitions: where each is written to.
+
+A key that comes with another partition than it has: with `deduplicate` its old row is deleted and
+the new one written where it belongs; `partial-update` and `aggregation` go on merging in the old
+partition; `first-row` leaves the new row out. Specification: Bucket (cross partition).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.arrow import column_of
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
+from ingestd.paimon.spec.key_prints import KeyPrints
+from ingestd.paimon.table.buckets.filler import BucketFiller
+from ingestd.paimon.table.cross_partition.kept_indexes import KEPT
+from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, Places
+from ingestd.paimon.table.cross_partition.load import KeyShare, prints_of
+from ingestd.paimon.table.cross_partition.moves import (
+    NOWHERE,
+    KeyRows,
+    Moves,
+    Numbers,
+    ends_gone,
+    moves_of,
+)
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Rows with the partition columns of where they go: `partitions[codes[i]]`, `buckets[i]`."""
+
+    rows: pa.Table
+    codes: Numbers
+    partitions: Sequence[bytes]
+    buckets: Numbers
+
+
+class CrossPartitionAssigner:
+    """Places the rows of one share of a table's keys, for one batch."""
+
+    def __init__(self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare) -> None:
+        self._table = table
+        self._snapshot_id = snapshot_id
+        self._share = share
+        self._after: KeyIndex | None = None
+
+    def place(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> PlacedRows:
+        """Where rows go that have sequence numbers and row kinds; all of the batch at once.
+
+        `partitions[codes[i]]` is the partition that row i came with. Among the placed rows are
+        deletions of what has moved. Raises what reading the table raises, and UnsupportedError
+        if no bucket is left.
+        """
+        options = self._table.options
+        order, key, keys = _by_key(prints_of(self._table, rows), rows)
+        index = KEPT.open(self._table, self._snapshot_id, self._share, keys)
+        before = index.lookup(keys)
+        known = [*partitions]
+        old = _partitions_of(before, index, known)
+        ordered = rows.take(order)
+        kinds = ordered.column(VALUE_KIND).to_numpy()
+        batch = KeyRows(key, kinds, codes[order], old)
+        every_step = options.changelog_producer == "input"
+        moves = moves_of(options.merge_engine, batch, every_step=every_step)
+        buckets = _Buckets(_Fillers(self._table, self._share, index), known, before, old)
+        targets = np.concatenate([moves.target[moves.kept], moves.left_in])
+        owners = np.concatenate([key[moves.kept], key[moves.left]])
+        placed = buckets.of(keys, owners, targets)
+        self._after = index.with_changes(keys, self._final(batch, moves, buckets))
+        written = _written(self._table, ordered, moves, targets, known)
+        return PlacedRows(written, targets, known, placed)
+
+    def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
+        """The partitions that the keys of some rows are in so far."""
+        keys = prints_of(self._table, rows)
+        index = KEPT.open(self._table, self._snapshot_id, self._share, keys)
+        places = np.unique(index.lookup(keys)).tolist()
+        return frozenset(index.book.place(one)[0] for one in places if one != UNKNOWN)
+
+    def wrote(self, files: Collection[str]) -> None:
+        """Say which data files the placed rows are in: with them the keys are where they are."""
+        if self._after is not None and files:
+            KEPT.note(self._table, self._share, files, self._after)
+
+    def _final(self, batch: KeyRows, moves: Moves, buckets: "_Buckets") -> Places:
+        rules, engine = self._table.merge_rules, self._table.options.merge_engine
+        gone = ends_gone(batch, engine, remove_on_delete=rules.remove_on_delete)
+        places = buckets.places(moves.target[batch.last])
+        places[gone] = UNKNOWN
+        return places
+
+
+class _Buckets:
+    """The bucket of each key in each partition that it comes to in the batch.
+
+    `before` has the place of each key so far, `old` the partition of that place.
+    """
+
+    def __init__(
+        self, fillers: "_Fillers", partitions: Sequence[bytes], before: Places, old: Numbers
+    ) -> None:
+        self._fillers = fillers
+        self._partitions = partitions
+        self._before, self._old = before, old
+        self._pairs: Numbers = np.zeros(0, np.int64)
+        self._numbers: Places = np.zeros(0, np.int32)
+
+    def of(self, keys: KeyPrints, owners: Numbers, targets: Numbers) -> Numbers:
+        """The bucket for each of some keys (by number) in each of some partitions."""
+        self._pairs, inverse = np.unique(self._pair(owners, targets), return_inverse=True)
+        owner, target = self._pairs // len(self._partitions), self._pairs % len(self._partitions)
+        numbers = self._before[owner]
+        is_new = self._old[owner] != target
+        for partition in np.unique(target[is_new]).tolist():
+            new = np.flatnonzero(is_new & (target == partition))
+            prints = keys.first[owner[new]]
+            numbers[new] = self._fillers.places(self._partitions[partition], prints)
+        self._numbers = numbers
+        return self._fillers.buckets(numbers)[inverse]
+
+    def places(self, targets: Numbers) -> Places:
+        """The place of each key in the partition where it ends."""
+        new = np.flatnonzero(targets != self._old)
+        places = self._before.copy()
+        places[new] = self._numbers[np.searchsorted(self._pairs, self._pair(new, targets[new]))]
+        return places
+
+    def _pair(self, owners: Numbers, targets: Numbers) -> Numbers:
+        return owners * len(self._partitions) + targets
+
+
+@dataclass(frozen=True, slots=True)
+class _Fillers:
+    """Places for keys that are new in a partition."""
+
+    table: FileStoreTable
+    share: KeyShare
+    index: KeyIndex
+
+    def places(self, partition: bytes, prints: npt.NDArray[np.uint64]) -> Places:
+        share, book = self.share, self.index.book
+        counts = self.index.counts_of(partition)
+        filler = BucketFiller(self.table, counts, share.assigner, share.assigners)
+        buckets, inverse = np.unique(filler.place(prints), return_inverse=True)
+        numbers = [book.number(partition, bucket) for bucket in buckets.tolist()]
+        return np.array(numbers, np.int32)[inverse]
+
+    def buckets(self, places: Places) -> Numbers:
+        distinct, inverse = np.unique(places, return_inverse=True)
+        buckets = [self.index.book.place(number)[1] for number in distinct.tolist()]
+        return np.array(buckets, np.int64)[inverse]
+
+
+def _by_key(prints: KeyPrints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyPrints]:
+    """The order of rows by key and sequence number, the number of each one's key, and the keys."""
+    numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
+    order = np.lexsort((numbers, prints.second, prints.first))
+    ordered = prints.take(order)
+    starts = np.ones(len(order), bool)
+    starts[1:] = ordered.first[1:] != ordered.first[:-1]
+    starts[1:] |= ordered.second[1:] != ordered.second[:-1]
+    return order, np.cumsum(starts) - 1, ordered.take(starts)
+
+
+def _partitions_of(places: Places, index: KeyIndex, known: list[bytes]) -> Numbers:
+    """The partition of each place as its number in `known`, to which unknown ones are added."""
+    codes = {partition: code for code, partition in enumerate(known)}
+    distinct, inverse = np.unique(places, return_inverse=True)
+    found = []
+    for number in distinct.tolist():
+        if number == UNKNOWN:
+            found.append(NOWHERE)
+            continue
+        partition = index.book.place(number)[0]
+        if partition not in codes:
+            codes[partition] = len(known)
+            known.append(partition)
+        found.append(codes[partition])
+    return np.array(found, np.int64)[inverse]
+
+
+def _written(
+    table: FileStoreTable, rows: pa.Table, moves: Moves, codes: Numbers, known: Sequence[bytes]
+) -> pa.Table:
+    """Rows that stay and deletions of those that left, with the partition that each goes to."""
+    left = rows.take(moves.left)
+    at = left.column_names.index(VALUE_KIND)
+    kind = pa.array(np.full(len(moves.left), int(RowKind.DELETE), np.int8))
+    left = left.set_column(at, left.field(at), kind)
+    together = pa.concat_tables([rows.filter(pa.array(moves.kept)), left])
+    values = [deserialize_row(table.partition_types, partition) for partition in known]
+    for number, name in enumerate(table.schema.partition_keys):
+        field = together.schema.field(name)
+        cells = column_of([one[number] for one in values], table.partition_types[number])
+        together = together.set_column(
+            together.column_names.index(name), field, cells.cast(field.type).take(codes)
+        )
+    return together

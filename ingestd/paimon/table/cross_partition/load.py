@@ -1,0 +1,161 @@
+"""The key index of a table made from the table itself, and carried from snapshot to snapshot.
+
+Nothing of an index is stored: it is what the key columns of the live files say. Reading them all
+is the start; after that only what later snapshots have added. Specification: Bucket (cross
+partition).
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.bucket import hash_columns
+from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, RowKind
+from ingestd.paimon.spec.key_prints import KeyPrints, key_prints
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, PlaceBook, Places
+from ingestd.paimon.table.files.data_files import DataFileReader
+from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import delta_entries, live_entries, snapshot_manifests
+from ingestd.paimon.table.read.bucket_read import BucketFiles, BucketReader, group_by_bucket
+from ingestd.paimon.table.read.table_read import index_entries
+
+_SEEDS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)))
+"""Of this process, so that nobody can choose keys with equal prints."""
+
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShare:
+    """The keys that are in the care of one of several assigners."""
+
+    assigner: int
+    assigners: int
+
+    def mine(self, hashes: npt.NDArray[np.int32]) -> _Mask:
+        """Marks the keys of this share by the hash of the primary key."""
+        marks: _Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
+        return marks
+
+
+def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDArray[np.int64]:
+    """Which assigner cares for each key, whatever its partition."""
+    return np.abs(np.fmod(hashes.astype(np.int64), assigners))
+
+
+def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int32]:
+    """Hash of the whole primary key of each row."""
+    fields = _key_fields(table)
+    return hash_columns([rows.column(f.name) for f in fields], [f.type for f in fields])
+
+
+def prints_of(table: FileStoreTable, rows: pa.Table) -> KeyPrints:
+    """Print of the whole primary key of each row."""
+    fields = _key_fields(table)
+    return key_prints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
+
+
+def load_index(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    share: KeyShare,
+    max_bytes: int,
+    wanted: KeyPrints,
+) -> tuple[KeyIndex, bool]:
+    """The index of a share as of a snapshot, and whether it is whole.
+
+    One that would be larger than `max_bytes` knows the places of the `wanted` keys only. Reads
+    the key columns of all live files, one section of a bucket at a time.
+    """
+    gathered = _Gathered(max_bytes, wanted)
+    entries = live_entries(table, snapshot_manifests(table, snapshot))
+    vectors = DeletionVectors.of(table, index_entries(table, snapshot))
+    reader = BucketReader(table, _key_fields(table), None, DataFileReader(table, vectors))
+    for bucket in group_by_bucket(entries):
+        number = gathered.book.number(bucket.partition, bucket.bucket)
+        for rows in reader.read(bucket):
+            own = share.mine(primary_key_hashes(table, rows))
+            gathered.add(prints_of(table, rows).take(own), number)
+    return gathered.index(), gathered.is_whole
+
+
+def index_after(
+    table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
+) -> KeyIndex:
+    """An index as of the snapshot before carried over what an APPEND snapshot added."""
+    added = [one for one in delta_entries(table, snapshot) if one.kind == FileKind.ADD]
+    gone: list[tuple[KeyPrints, Places]] = []
+    there: list[tuple[KeyPrints, Places]] = []
+    for bucket, rows in _rows_of(table, added):
+        number = index.book.number(bucket.partition, bucket.bucket)
+        own = share.mine(primary_key_hashes(table, rows))
+        keys, kinds = prints_of(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
+        retracted = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
+        for part, marks in ((gone, retracted), (there, ~retracted)):
+            part.append((keys.take(marks), np.full(int(marks.sum()), number, np.int32)))
+    # What left one place may have come to another in the same snapshot.
+    for keys, places in gone:
+        leaves = index.lookup(keys) == places
+        left = keys.take(leaves)
+        index = index.with_changes(left, np.full(len(left), UNKNOWN, np.int32))
+    for keys, places in there:
+        index = index.with_changes(keys, places)
+    return index
+
+
+def _rows_of(
+    table: FileStoreTable, added: Sequence[ManifestEntry]
+) -> Iterator[tuple[BucketFiles, pa.Table]]:
+    reader = BucketReader(table, _key_fields(table), None, DataFileReader(table), kinds=True)
+    for bucket in group_by_bucket(added):
+        for rows in reader.read(bucket):
+            yield bucket, rows
+
+
+def _key_fields(table: FileStoreTable) -> tuple[DataField, ...]:
+    return table.schema.select(table.schema.primary_keys)
+
+
+class _Gathered:
+    """Keys and places as they are read; beyond the limit the wanted ones only."""
+
+    def __init__(self, max_bytes: int, wanted: KeyPrints) -> None:
+        self.book = PlaceBook()
+        self.is_whole = True
+        self._max_bytes = max_bytes
+        self._wanted = np.unique(wanted.first)
+        self._parts: list[tuple[KeyPrints, Places]] = []
+        self._counts: dict[int, int] = {}
+        self._bytes = 0
+
+    def add(self, keys: KeyPrints, place: int) -> None:
+        self._counts[place] = self._counts.get(place, 0) + len(keys)
+        self._hold(keys, np.full(len(keys), place, np.int32))
+        if self.is_whole and self._bytes > self._max_bytes:
+            self.is_whole, held = False, self._parts
+            self._parts, self._bytes = [], 0
+            for part in held:
+                self._hold(*part)
+
+    def _hold(self, keys: KeyPrints, places: Places) -> None:
+        if not self.is_whole:
+            kept = np.isin(keys.first, self._wanted)
+            keys, places = keys.take(kept), places[kept]
+        self._parts.append((keys, places))
+        self._bytes += keys.first.nbytes + keys.second.nbytes + places.nbytes
+
+    def index(self) -> KeyIndex:
+        keys = KeyPrints.concat([keys for keys, _ in self._parts])
+        none = np.zeros(0, np.int32)
+        index = KeyIndex.of(self.book, keys, np.concatenate([none, *(p for _, p in self._parts)]))
+        if self.is_whole:
+            return index
+        counts = np.array([self._counts.get(n, 0) for n in range(len(self.book))], np.int64)
+        return index.counted(counts)

@@ -1,0 +1,1 @@
+"""Data files and what belongs to them: their rows, deletion vectors, indexes."""

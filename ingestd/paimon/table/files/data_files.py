@@ -1,0 +1,256 @@
+"""Data files of a table: which columns they have, where they lie, how their rows are read.
+
+Specification: Data files.
+"""
+
+import contextlib
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.casts.evolution import evolve, file_columns
+from ingestd.paimon.format.base import read_batches, read_wanted
+from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.row_groups import FilePart, GroupFilter
+from ingestd.paimon.spec.arrow import Array, Column, column_of
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import (
+    KEY_FIELD_ID_START,
+    KEY_PREFIX,
+    SEQUENCE_NUMBER,
+    SEQUENCE_NUMBER_ID,
+    VALUE_KIND,
+    VALUE_KIND_ID,
+    DataField,
+    DataType,
+    RowKind,
+)
+from ingestd.paimon.spec.deletion_vector import Positions
+from ingestd.paimon.spec.paths import partition_path
+from ingestd.paimon.spec.predicate import Predicate
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.files.file_checks import check_columns, check_nulls
+from ingestd.paimon.table.metadata.file_stats import group_filter
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+RETRACTS = (int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE))
+SYSTEM_FIELDS = (
+    DataField(SEQUENCE_NUMBER_ID, SEQUENCE_NUMBER, DataType("BIGINT", nullable=False)),
+    DataField(VALUE_KIND_ID, VALUE_KIND, DataType("TINYINT", nullable=False)),
+)
+
+
+def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
+    """The `_KEY_` columns of a primary-key table's data files, with their field ids."""
+    return tuple(
+        DataField(KEY_FIELD_ID_START + field.id, KEY_PREFIX + field.name, field.type.not_null())
+        for field in schema.select(schema.trimmed_primary_keys)
+    )
+
+
+def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
+    """All columns of a table's data files, in their order."""
+    if not schema.primary_keys:
+        return schema.fields
+    return (*key_fields(schema), *SYSTEM_FIELDS, *schema.fields)
+
+
+def data_file_path(
+    table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
+) -> str:
+    """Where a data file of a bucket lies."""
+    directory = partition_path(
+        table.schema.partition_keys,
+        table.partition_types,
+        partition_values,
+        table.options.partition_default_name,
+        table.options.partition_legacy_name,
+    )
+    above = table.schema.options.get("data-file.path-directory", "").strip().strip("/")
+    return table.paths.data_file(f"{above}/{directory}" if above else directory, bucket, name)
+
+
+def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+    """Where the data file of a manifest entry lies."""
+    if file.external_path is not None:
+        return file.external_path
+    values = deserialize_row(table.partition_types, partition)
+    return data_file_path(table, values, bucket, file.file_name)
+
+
+def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Rows of a data file with those of `columns` (None: all) that the file itself has.
+
+    FormatError names a file that is missing or damaged.
+    """
+    return _part(table, path, columns, None).rows
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileReader:
+    """Reads data files of a table without the rows that deletion vectors delete.
+
+    `wanted` lets parts of a file be left out that certainly hold no row for which it is true;
+    other rows for which it is not may stay.
+    """
+
+    table: FileStoreTable
+    deletions: DeletionVectors | None = None
+    wanted: Predicate | None = None
+
+    def read(
+        self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
+        """Rows of a data file as `fields` of the table's schema, or of the system columns.
+
+        Partition columns come from the manifest, as other readers take them. FormatError names
+        a file that is missing, damaged, or has another number of rows than promised.
+        """
+        table = self.table
+        names = self._stored_names(file, fields)
+        path = live_path(table, partition, bucket, file)
+        # A file without any of the columns still has to tell its number of rows.
+        least = [VALUE_KIND] if table.schema.primary_keys else None
+        wanted = group_filter(table, table.schemas(file.schema_id), self.wanted)
+        part = _part(table, path, names or least, wanted)
+        _check_count(path, part.row_count, file)
+        check_columns(path, part.rows, file, names)
+        if part.rows.num_rows == file.row_count:
+            check_nulls(path, part.rows, file, table.schemas(file.schema_id))
+        kept = self._kept(partition, bucket, file)
+        rows = part.rows
+        if kept is not None:
+            masks = [kept[start : start + count] for start, count in part.ranges]
+            rows = rows.filter(pa.array(np.concatenate(masks) if masks else kept[:0]))
+        with _evolving(path, same=file.schema_id == table.schema.id):
+            return self._as_declared(rows, partition, file, fields)
+
+    def batches(
+        self,
+        partition: bytes,
+        bucket: int,
+        file: DataFileMeta,
+        fields: Sequence[DataField],
+        size: BatchSize,
+    ) -> Generator[tuple[Positions, pa.Table]]:
+        """Like `read`, in parts of such a size, with the positions of their rows in the file.
+
+        A part may be empty. Parts of the file are not left out, whatever is wanted.
+        """
+        path = live_path(self.table, partition, bucket, file)
+        names = self._stored_names(file, fields)
+        kept = self._kept(partition, bucket, file)
+        start = 0
+        try:
+            for part in read_batches(self.table.io, path, names or None, size):
+                at = np.arange(start, start + part.num_rows)
+                start += part.num_rows
+                if kept is not None and start <= file.row_count:
+                    part, at = part.filter(pa.array(kept[at])), at[kept[at]]
+                check_columns(path, part, file, names)
+                with _evolving(path, same=file.schema_id == self.table.schema.id):
+                    declared = self._as_declared(part, partition, file, fields)
+                yield at, declared
+                # Not in memory while the next one is read.
+                del part, declared
+        except FileNotFoundError as error:
+            raise _missing(path) from error
+        _check_count(path, start, file)
+
+    def _stored_names(self, file: DataFileMeta, fields: Sequence[DataField]) -> list[str]:
+        stored = [f for f in fields if f.name not in self.table.schema.partition_keys]
+        file_fields = (*SYSTEM_FIELDS, *self.table.schemas(file.schema_id).fields)
+        return [field.name for field in file_columns(file_fields, stored).values()]
+
+    def _as_declared(
+        self, rows: pa.Table, partition: bytes, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
+        """Rows of a file as `fields`, with the columns that the manifest has."""
+        table, keys = self.table, self.table.schema.partition_keys
+        stored = [field for field in fields if field.name not in keys]
+        evolved = evolve(rows, (*SYSTEM_FIELDS, *table.schemas(file.schema_id).fields), stored)
+        if len(stored) == len(fields):
+            return evolved
+        cells = deserialize_row(table.partition_types, partition)
+        values = dict(zip(keys, cells, strict=True))
+        columns: dict[str, Column] = {name: evolved.column(name) for name in evolved.column_names}
+        for field in fields:
+            if field.name in values:
+                columns[field.name] = _repeated(values[field.name], field.type, rows.num_rows)
+        return pa.table({field.name: columns[field.name] for field in fields})
+
+    def _kept(
+        self, partition: bytes, bucket: int, file: DataFileMeta
+    ) -> npt.NDArray[np.bool_] | None:
+        """Which rows of a file no vector deletes; None: all."""
+        if self.deletions is None:
+            return None
+        deleted = self.deletions.deleted_rows(partition, bucket, file.file_name)
+        if not len(deleted):
+            return None
+        if int(deleted[-1]) >= file.row_count:
+            raise FormatError(
+                f"data file {file.file_name} has {file.row_count} rows, its deletion vector "
+                f"deletes row {int(deleted[-1])}"
+            )
+        kept = np.ones(file.row_count, np.bool_)
+        kept[deleted] = False
+        return kept
+
+
+def read_data_file(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    file: DataFileMeta,
+    fields: Sequence[DataField],
+) -> pa.Table:
+    """All rows of a data file, deleted ones too, as `DataFileReader.read` gives them."""
+    return DataFileReader(table).read(partition, bucket, file, fields)
+
+
+def _part(
+    table: FileStoreTable, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
+) -> FilePart:
+    try:
+        return read_wanted(table.io, path, columns, wanted)
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+
+
+def _check_count(path: str, found: int, file: DataFileMeta) -> None:
+    if found != file.row_count:
+        raise FormatError(f"data file {path} has {found} rows, {file.row_count} are promised")
+
+
+@contextlib.contextmanager
+def _evolving(path: str, *, same: bool) -> Iterator[None]:
+    """Says what is wrong with a file whose columns are not what its schema says.
+
+    Under the `same` schema no value has to be cast, so that none can be one that has no cast.
+    """
+    wrong = f"data file {path} has columns of other types than its schema says"
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise FormatError(f"{wrong}: {error}") from error
+    except UnsupportedError as error:
+        if same:
+            raise FormatError(f"{wrong}: {error}") from error
+        raise
+
+
+def _missing(path: str) -> FormatError:
+    return FormatError(
+        f"data file {path} is missing: its snapshot was expired meanwhile, or the table is damaged"
+    )
+
+
+def _repeated(value: object, t: DataType, count: int) -> Array:
+    return column_of([value], t).take(np.zeros(count, np.int64))

@@ -1,0 +1,126 @@
+"""Deletion vectors of a table: finding those of a data file, and writing those of a bucket.
+
+Specification: Deletion Vectors. The bytes live in `spec.deletion_vector`.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ingestd.crash_points import Point, reach
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.deletion_vector import Positions, decode_dv_index, encode_dv_index
+from ingestd.paimon.spec.index_manifest import (
+    DELETION_VECTORS_INDEX,
+    DeletionVectorRange,
+    IndexManifestEntry,
+)
+from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path
+
+_FileKey = tuple[bytes, int, str]
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(slots=True)
+class DeletionVectors:
+    """Where the deletion vectors of a snapshot's data files are; read when they are asked for.
+
+    The bytes of the index file used last are kept: a bucket has one.
+    """
+
+    table: FileStoreTable
+    _places: Mapping[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]]
+    _last: tuple[str, bytes] = field(default=("", b""))
+
+    @classmethod
+    def of(cls, table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> "DeletionVectors":
+        """Those of the index files of a snapshot; FormatError if a data file has two."""
+        places: dict[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]] = {}
+        for entry in entries:
+            if entry.index_type != DELETION_VECTORS_INDEX:
+                continue
+            for part in entry.dv_ranges or ():
+                key = (entry.partition, entry.bucket, part.data_file_name)
+                if key in places:
+                    raise FormatError(
+                        f"data file {part.data_file_name} has deletion vectors both in "
+                        f"{places[key][0].file_name} and in {entry.file_name}"
+                    )
+                places[key] = (entry, part)
+        return cls(table, places)
+
+    def deleted_rows(self, partition: bytes, bucket: int, file_name: str) -> Positions:
+        """Positions of the deleted rows of a data file, ascending; none if it has no vector."""
+        place = self._places.get((partition, bucket, file_name))
+        if place is None:
+            return _NONE
+        entry, part = place
+        path = dv_index_path(self.table, entry)
+        return decode_dv_index(self._bytes(path), (part,), path)[file_name]
+
+    def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
+        """How many rows of a data file are deleted."""
+        place = self._places.get((partition, bucket, file.file_name))
+        if place is None:
+            return 0
+        known = place[1].cardinality
+        if known is not None:
+            return known
+        return len(self.deleted_rows(partition, bucket, file.file_name))
+
+    def _bytes(self, path: str) -> bytes:
+        known, data = self._last
+        if known != path:
+            data = read_dv_index(self.table, path)
+            self._last = (path, data)
+        return data
+
+
+def read_dv_index(table: FileStoreTable, path: str) -> bytes:
+    """The bytes of an index file of deletion vectors; FormatError if it is missing."""
+    try:
+        return table.io.read_bytes(path)
+    except FileNotFoundError as error:
+        raise FormatError(
+            f"deletion vectors {path} are missing: their snapshot was expired meanwhile, or the "
+            "table is damaged"
+        ) from error
+
+
+def dv_index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
+    """Where an index file of deletion vectors lies."""
+    return index_path(table, entry)
+
+
+def write_deletion_vectors(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    vectors: Mapping[str, Positions],
+) -> IndexManifestEntry:
+    """Write the deletion vectors of a bucket's data files as one new index file.
+
+    `vectors` has the positions of the deleted rows, ascending, by name of the data file. In a
+    table with buckets the file stands for all vectors of the bucket, so files that lose no more
+    rows than before must be among them; without any, an empty file takes the place of the old.
+    The caller commits the entry.
+    """
+    data, ranges = encode_dv_index(vectors)
+    entry = IndexManifestEntry(
+        kind=FileKind.ADD,
+        partition=partition,
+        bucket=bucket,
+        index_type=DELETION_VECTORS_INDEX,
+        file_name=f"index-{uuid.uuid4()}-0",
+        file_size=len(data),
+        row_count=len(ranges),
+        dv_ranges=ranges,
+    )
+    table.io.write_new(dv_index_path(table, entry), data)
+    reach(Point.VECTORS_WRITTEN)
+    return entry

@@ -1,0 +1,132 @@
+"""Indexes of data files asked whether a file may hold wanted rows. Specification: File index.
+
+An index that is not known here (bsi, range-bitmap, later layouts) excludes nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.arrow import column_of
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.file_index import (
+    BITMAP,
+    BLOOM_FILTER,
+    FileIndexes,
+    decode_file_index,
+)
+from ingestd.paimon.spec.file_index_bitmap import BitmapIndex, decode_bitmap_index
+from ingestd.paimon.spec.file_index_bloom import may_contain
+from ingestd.paimon.spec.hash64 import hash_values, is_hashable
+from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value
+from ingestd.paimon.spec.predicate_stats import may_match
+from ingestd.paimon.table.files.data_files import data_file_path
+from ingestd.paimon.table.metadata.file_stats import compares_alike
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+INDEX_SUFFIX = ".index"
+
+
+def read_file_indexes(
+    table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta
+) -> FileIndexes | None:
+    """The indexes of a data file, embedded or beside it; None if it has none.
+
+    FormatError if they are missing or damaged.
+    """
+    if file.embedded_index is not None:
+        return decode_file_index(file.embedded_index, f"of {file.file_name}")
+    names = [name for name in file.extra_files if name.endswith(INDEX_SUFFIX)]
+    if not names:
+        return None
+    path = index_file_path(table, partition, bucket, file, names[0])
+    try:
+        return decode_file_index(table.io.read_bytes(path), path)
+    except FileNotFoundError as error:
+        raise FormatError(f"file index {path} is missing") from error
+
+
+def index_file_path(
+    table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta, name: str
+) -> str:
+    """Where an index file beside a data file lies."""
+    if file.external_path is not None:
+        return f"{file.external_path.rpartition('/')[0]}/{name}"
+    return data_file_path(table, deserialize_row(table.partition_types, partition), bucket, name)
+
+
+def indexes_may_match(
+    table: FileStoreTable, file: DataFileMeta, indexes: FileIndexes, predicate: Predicate
+) -> bool:
+    """Whether a data file may hold rows for which a predicate is true, by its indexes."""
+    old_schema = table.schemas(file.schema_id)
+    old_fields = {field.id: field for field in old_schema.fields}
+    columns: dict[str, _ColumnIndexes] = {}
+    for new in table.schema.fields:
+        old = old_fields.get(new.id)
+        # Hashes are those of the file's own type.
+        if old is not None and old.name in indexes and compares_alike(old.type, new.type):
+            columns[new.name] = _ColumnIndexes(old, indexes[old.name], file.file_name)
+
+    def test(leaf: Leaf, negated: bool) -> bool:
+        found = columns.get(leaf.column)
+        return found is None or found.may_match(leaf, negated)
+
+    return may_match(predicate, test)
+
+
+@dataclass(frozen=True)
+class _ColumnIndexes:
+    """The indexes of one column of one file."""
+
+    field: DataField
+    kinds: Mapping[str, bytes | None]
+    file_name: str
+
+    def may_match(self, leaf: Leaf, negated: bool) -> bool:
+        if isinstance(leaf, IsNull):
+            bitmap = self._bitmap
+            if bitmap is None:
+                return True
+            return bitmap.value_count > 0 if negated else bitmap.holds(None)
+        if isinstance(leaf, Comparison) and leaf.operator == ("!=" if negated else "="):
+            return self._may_hold((leaf.value,))
+        if isinstance(leaf, IsIn) and not negated:
+            return self._may_hold(leaf.values)
+        return True
+
+    def _may_hold(self, values: Iterable[Value]) -> bool:
+        wanted = [one for value in values for one in _equal_values(value)]
+        bitmap = self._bitmap
+        if bitmap is not None and not any(self._fits(v) and bitmap.holds(v) for v in wanted):
+            return False
+        bloom = self.kinds.get(BLOOM_FILTER)
+        if bloom is None or not is_hashable(self.field.type):
+            return True
+        fitting = [value for value in wanted if self._fits(value)]
+        hashes = hash_values(column_of(fitting, self.field.type), self.field.type)
+        return bool(np.any(may_contain(bloom, hashes, self.file_name)))
+
+    @cached_property
+    def _bitmap(self) -> BitmapIndex | None:
+        data = self.kinds.get(BITMAP)
+        where = f"column {self.field.name} of {self.file_name}"
+        return None if data is None else decode_bitmap_index(data, self.field.type, where)
+
+    def _fits(self, value: Value) -> bool:
+        """Whether a file of a narrower type may hold the value at all."""
+        bits = _BITS.get(self.field.type.root)
+        return bits is None or -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+
+def _equal_values(value: Value) -> tuple[Value, ...]:
+    """What compares equal and is stored differently: the two zeros of floating point."""
+    return (0.0, -0.0) if isinstance(value, float) and value == 0 else (value,)

@@ -1,0 +1,132 @@
+"""Statistics of data files as the newest schema names its columns, for skipping files.
+
+A column is found by its field id. What a file does not have is null in all its rows; statistics
+of a type whose values compare otherwise are not used. Specification: SimpleStats.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ingestd.paimon.format.row_groups import GroupFilter
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, INTEGER_ROOTS, DataField, DataType
+from ingestd.paimon.spec.predicate import Predicate, columns_of
+from ingestd.paimon.spec.predicate_stats import ColumnStats, may_match, stats_test
+from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_WIDTH = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 3}
+
+
+def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, ColumnStats]:
+    """The partition columns of all rows of a partition: one value, known exactly."""
+    values = deserialize_row(table.partition_types, partition)
+    return {
+        name: ColumnStats(value, value, int(value is None), 1)
+        for name, value in zip(table.schema.partition_keys, values, strict=True)
+    }
+
+
+def manifest_partition_stats(table: FileStoreTable, stats: SimpleStats) -> dict[str, ColumnStats]:
+    """The partition columns of all files of a manifest; the number of files is not known."""
+    types, names = table.partition_types, table.schema.partition_keys
+    return dict(_columns(names, types, stats, None))
+
+
+def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
+    """The key columns of a data file of a primary-key table."""
+    fields = table.schema.key_fields
+    types = [field.type for field in fields]
+    names = [field.name for field in fields]
+    found = dict(_columns(names, types, file.key_stats, file.row_count))
+    low = deserialize_row(types, file.min_key)
+    high = deserialize_row(types, file.max_key)
+    if len(fields) == 1 and low and high:
+        found[names[0]] = ColumnStats(low[0], high[0], 0, file.row_count)
+    return found
+
+
+def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
+    """The columns of a data file, as far as its statistics tell."""
+    schema = table.schemas(file.schema_id)
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    fields = schema.select([name for name in names if name in schema.field_names])
+    if len(fields) < len(names):
+        return {}
+    types = [field.type for field in fields]
+    stats = dict(_columns(names, types, file.value_stats, file.row_count))
+    by_id = {field.id: field for field in schema.fields}
+    found: dict[str, ColumnStats] = {}
+    for field in table.schema.fields:
+        old = by_id.get(field.id)
+        if old is None:
+            found[field.name] = ColumnStats(None, None, file.row_count, file.row_count)
+        elif old.name in stats:
+            found[field.name] = _translated(stats[old.name], old.type, field.type)
+    return found
+
+
+def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats:
+    if compares_alike(old, new):
+        return stats
+    if old.root == new.root:
+        return ColumnStats(None, None, stats.null_count, stats.row_count)
+    return ColumnStats(None, None, None, stats.row_count)
+
+
+def compares_alike(old: DataType, new: DataType) -> bool:
+    """Whether values of an older type compare with those of a newer one as they stand."""
+    if old.as_nullable() == new.as_nullable():
+        return True
+    if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:
+        return _WIDTH[old.root] <= _WIDTH[new.root]
+    if old.root in CHARACTER_ROOTS and new.root in CHARACTER_ROOTS:
+        return new.length is None or (old.length is not None and old.length <= new.length)
+    if old.root == new.root == "DECIMAL":
+        fraction = (new.scale or 0) - (old.scale or 0)
+        return 0 <= fraction <= (new.precision or 0) - (old.precision or 0)
+    return old.root == "FLOAT" and new.root == "DOUBLE"
+
+
+def _columns(
+    names: Sequence[str],
+    types: Sequence[DataType],
+    stats: SimpleStats,
+    row_count: int | None,
+) -> Iterator[tuple[str, ColumnStats]]:
+    if not types:
+        return
+    low = deserialize_row(types, stats.min_values)
+    high = deserialize_row(types, stats.max_values)
+    counts: Iterable[int | None] = stats.null_counts
+    if len(stats.null_counts) != len(names):
+        counts = [None] * len(names)
+    for name, least, most, nulls in zip(names, low, high, counts, strict=True):
+        yield name, ColumnStats(least, most, nulls, row_count)
+
+
+def group_filter(
+    table: FileStoreTable, file_schema: TableSchema, wanted: Predicate | None
+) -> GroupFilter | None:
+    """The test of row groups of a file with a certain schema; None if all are wanted.
+
+    Columns that were renamed are known by their older names there.
+    """
+    if wanted is None:
+        return None
+    by_id = {field.id: field for field in file_schema.fields}
+    names: dict[str, DataField] = {}
+    for field in table.schema.fields:
+        old = by_id.get(field.id)
+        alike = old is not None and compares_alike(old.type, field.type)
+        if old is not None and alike and field.name not in table.schema.partition_keys:
+            names[field.name] = old
+    if not columns_of(wanted) & names.keys():
+        return None
+
+    def test(stats: Mapping[str, ColumnStats]) -> bool:
+        known = {name: stats[old.name] for name, old in names.items() if old.name in stats}
+        return may_match(wanted, stats_test(known))
+
+    return GroupFilter(test, {old.name: to_arrow_type(old.type) for old in names.values()})

@@ -1,0 +1,85 @@
+"""The handle of a table: where it lies, its schema, and the FileIO that reaches it.
+
+It holds no state of the table's content, so it may be pickled and sent to tasks. A process that
+receives the same handle again gets the very object it had, with all that was worked out from it.
+"""
+
+import pickle
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
+from ingestd.paimon.spec.options import CoreOptions, core_options
+from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.table.metadata.schema_manager import read_schema
+from ingestd.paimon.table.metadata.snapshot_commit import SnapshotCommit
+
+_KEPT_HANDLES = 1024
+
+
+@dataclass(frozen=True)
+class FileStoreTable:
+    """A table as of one schema.
+
+    `path` is the table directory; `name` is "database.table", for messages; `branch` the line of
+    snapshots that is meant. `snapshot_commit` commits where files do not decide (None: they do);
+    it stays with the process that has it, since a handle that is sent to a task only writes.
+    """
+
+    path: str
+    schema: TableSchema
+    io: FileIO
+    name: str
+    branch: str = MAIN_BRANCH
+    snapshot_commit: SnapshotCommit | None = field(default=None, repr=False, compare=False)
+    _schemas: dict[int, TableSchema] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @cached_property
+    def paths(self) -> TablePaths:
+        """Names of all files of the table."""
+        return TablePaths(self.path, self.branch)
+
+    @cached_property
+    def options(self) -> CoreOptions:
+        """Typed view of the table options."""
+        return core_options(self.schema)
+
+    @cached_property
+    def merge_rules(self) -> MergeRules:
+        """How rows of one key become one row."""
+        return merge_rules(self.schema)
+
+    @cached_property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """Types of the partition columns, in the order of the partition keys."""
+        return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
+
+    def schemas(self, schema_id: int) -> TableSchema:
+        """The schema of that id, read at most once; FormatError if it is missing."""
+        if schema_id == self.schema.id:
+            return self.schema
+        if schema_id not in self._schemas:
+            self._schemas[schema_id] = read_schema(self.io, self.paths, schema_id)
+        return self._schemas[schema_id]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (self._packed,)
+
+    @cached_property
+    def _packed(self) -> bytes:
+        return pickle.dumps((self.path, self.schema, self.io, self.name, self.branch))
+
+    def with_schema(self, schema: TableSchema) -> "FileStoreTable":
+        """The same table as of another schema."""
+        return replace(self, schema=schema)
+
+
+@lru_cache(maxsize=_KEPT_HANDLES)
+def _received(packed: bytes) -> FileStoreTable:
+    return FileStoreTable(*pickle.loads(packed))  # noqa: S301  (our own driver packed it)

@@ -1,0 +1,32 @@
+"""Where the index files of a table lie: in one folder, or beside the data files of their bucket.
+
+Specification: Table index.
+"""
+
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec.paths import partition_path
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+
+def index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
+    """Where an index file lies."""
+    if entry.external_path is not None:
+        return entry.external_path
+    return new_index_path(table, entry.partition, entry.bucket, entry.file_name)
+
+
+def new_index_path(table: FileStoreTable, partition: bytes, bucket: int, name: str) -> str:
+    """Where an index file of a bucket belongs; `partition` is the serialized row."""
+    options = table.options
+    if not bool_option(table.schema.options, "index-file-in-data-file-dir", False):
+        return table.paths.index(name)
+    directory = partition_path(
+        table.schema.partition_keys,
+        table.partition_types,
+        deserialize_row(table.partition_types, partition),
+        options.partition_default_name,
+        options.partition_legacy_name,
+    )
+    return table.paths.data_file(directory, bucket, name)

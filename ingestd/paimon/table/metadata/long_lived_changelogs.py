@@ -1,0 +1,59 @@
+"""Long-lived changelogs: what stays of expired snapshots for those who follow the changes.
+
+Specification: Snapshot, Changelog. Each is a copy of its snapshot file, in a folder with hints of
+its own. Only the files with its changes are kept; what its rows were made of is not.
+"""
+
+import json
+
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import find_changelog
+
+_PREFIX = "changelog-"
+
+
+def changelog_ids(table: FileStoreTable) -> list[int]:
+    """Ids of all long-lived changelogs, ascending, from a listing."""
+    names = table.io.list_names(table.paths.changelog_dir)
+    tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
+
+
+def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
+    """Copy snapshots that are about to expire; the hints follow."""
+    if not ids:
+        return
+    for one in ids:
+        data = table.io.read_bytes(table.paths.snapshot(one))
+        table.io.overwrite(table.paths.changelog(one), data)
+    _write_hint(table, "LATEST", ids[-1])
+
+
+def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:
+    """Delete long-lived changelogs, the oldest first; `first_left` is the oldest that stays."""
+    for one in ids:
+        table.io.delete_quietly(table.paths.changelog(one))
+    _write_hint(table, "EARLIEST", first_left)
+
+
+def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
+    """Delete the long-lived changelogs behind an id, the newest first; their ids."""
+    ids = changelog_ids(table)
+    going = [one for one in reversed(ids) if one > last]
+    if going:
+        left = [one for one in ids if one <= last]
+        # What readers know as "not known", as long as there is none.
+        _write_hint(table, "LATEST", left[-1] if left else -1)
+    for one in going:
+        table.io.delete_quietly(table.paths.changelog(one))
+    return going
+
+
+def changelog_time(table: FileStoreTable, snapshot_id: int) -> int | None:
+    """When the snapshot of a long-lived changelog was committed; None if there is none."""
+    found = find_changelog(table.io, table.paths, snapshot_id)
+    return None if found is None else found.time_millis
+
+
+def _write_hint(table: FileStoreTable, name: str, snapshot_id: int) -> None:
+    table.io.overwrite(f"{table.paths.changelog_dir}/{name}", json.dumps(snapshot_id).encode())

@@ -1,0 +1,67 @@
+"""Partitions as people name them: `dt=2024-01-01,hr=3`, with some of the columns or with all.
+
+Specification: Partition. A value is written as in a predicate; the table's
+`partition.default-name` stands for null.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.binary_row import serialize_row
+from ingestd.paimon.spec.literals import parse_literal
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import PartitionFilter
+
+PartitionSpec = Mapping[str, object]
+"""Values of some partition columns by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyPartitionOf:
+    """The partitions that agree with at least one of several specs.
+
+    A spec is pairs of a column's place among the partition keys and its value.
+    """
+
+    specs: tuple[tuple[tuple[int, object], ...], ...]
+
+    def __call__(self, values: tuple[object, ...]) -> bool:
+        """Whether a partition with these values is meant."""
+        return any(all(values[i] == value for i, value in spec) for spec in self.specs)
+
+
+def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
+    """The spec of `column=value[,column=value]`.
+
+    ConfigError names a column that is no partition key, is named twice or cannot hold its value.
+    """
+    keys = table.schema.partition_keys
+    if not keys:
+        raise ConfigError(f"table {table.name} has no partitions")
+    spec: dict[str, object] = {}
+    for part in text.replace("/", ",").split(",") if "=" in text else [text]:
+        name, equals, value = part.partition("=")
+        name = name.strip()
+        if not equals or name not in keys or name in spec:
+            raise ConfigError(
+                f"partition '{text}' of table {table.name}: write column=value, with commas "
+                f"between them, each column once; the partition columns are {', '.join(keys)}"
+            )
+        is_null = value == table.options.partition_default_name
+        spec[name] = None if is_null else parse_literal(value, table.schema.field(name))
+    return spec
+
+
+def partition_filter(table: FileStoreTable, specs: Sequence[PartitionSpec]) -> PartitionFilter:
+    """The filter for partitions that agree with one of the specs.
+
+    Specs that have all columns become serialized partitions, which manifests are pruned by.
+    """
+    keys = table.schema.partition_keys
+    if all(len(spec) == len(keys) for spec in specs):
+        rows = (tuple(spec[key] for key in keys) for spec in specs)
+        return frozenset(serialize_row(table.partition_types, row) for row in rows)
+    return AnyPartitionOf(
+        tuple(tuple((keys.index(name), value) for name, value in spec.items()) for spec in specs)
+    )

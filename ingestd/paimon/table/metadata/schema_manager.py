@@ -1,0 +1,63 @@
+"""Schema files of a table: finding the latest, reading one, publishing the next.
+
+Specification: Schema. Schema ids are consecutive from 0 and a schema file never changes.
+"""
+
+from ingestd.crash_points import Point, reach
+from ingestd.errors import FormatError
+from ingestd.paimon.casts.default_values import check_default_values
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.document_checks import sealed
+from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.spec.schema import TableSchema, encode_schema, parse_schema
+
+_PREFIX = "schema-"
+
+
+def schema_ids(io: FileIO, paths: TablePaths) -> list[int]:
+    """Ids of all schema files, ascending; [] if this is no table."""
+    names = io.list_names(paths.schema_dir)
+    tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
+
+
+def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
+    """The newest schema, or None if the directory holds no table."""
+    ids = schema_ids(io, paths)
+    return read_schema(io, paths, latest_schema_id(io, paths, ids[-1])) if ids else None
+
+
+def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
+    """Id of the newest schema, when `known` is known to exist: one look in the usual case.
+
+    A listing may be behind, so the ids that follow are looked for instead.
+    """
+    while io.exists(paths.schema(known + 1)):
+        known += 1
+    return known
+
+
+def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
+    """One schema; FormatError if its file is missing or not a schema."""
+    path = paths.schema(schema_id)
+    try:
+        data = io.read_bytes(path)
+    except FileNotFoundError as error:
+        message = f"schema file {path} is missing: the table is damaged or was dropped"
+        raise FormatError(message) from error
+    schema = parse_schema(data, path)
+    if schema.id != schema_id:
+        raise FormatError(f"schema file {path} holds schema {schema.id}")
+    return schema
+
+
+def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
+    """Publish a schema under its id; False if somebody else has published that id.
+
+    SchemaConflictError names a column whose default value is no value of its type.
+    """
+    check_default_values(schema)
+    reach(Point.SCHEMA_CHOSEN)
+    published = io.try_write_atomic(paths.schema(schema.id), sealed(encode_schema(schema)))
+    reach(Point.SCHEMA_PUBLISHED)
+    return published

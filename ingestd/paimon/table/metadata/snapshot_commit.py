@@ -1,0 +1,84 @@
+"""Committing a snapshot where that is not for files to decide: a catalog's server does it.
+
+Specification: Snapshot; REST catalog (commit). With the snapshot goes what it changes in each
+partition, from which servers keep their statistics.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.paths import java_text
+from ingestd.paimon.spec.snapshot import Snapshot
+
+if TYPE_CHECKING:  # the handle of a table names the protocol
+    from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """What a snapshot adds to one partition, less what it takes away."""
+
+    spec: Mapping[str, str]
+    record_count: int
+    file_size: int
+    file_count: int
+    last_file_creation_ms: int
+    total_buckets: int
+
+
+class SnapshotCommit(Protocol):
+    """Who makes snapshots of a table visible, and forgets them again."""
+
+    def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
+        """Make a snapshot visible; False if its id is another commit's.
+
+        StorageError means that the outcome is not known: look for the snapshot.
+        """
+        ...
+
+    def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
+        """Forget the snapshots behind one; `tag` names it if it has expired but for that.
+
+        ConfigError if it isn't there.
+        """
+        ...
+
+
+def partition_changes(
+    table: "FileStoreTable", entries: Iterable[ManifestEntry]
+) -> list[PartitionChange]:
+    """The entries of a snapshot summed up by partition."""
+    parts: dict[bytes, list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        parts[entry.partition].append(entry)
+    return [_sum(table, partition, own) for partition, own in parts.items()]
+
+
+def _sum(
+    table: "FileStoreTable", partition: bytes, entries: list[ManifestEntry]
+) -> PartitionChange:
+    signed = [(1 if entry.kind == FileKind.ADD else -1, entry.file) for entry in entries]
+    return PartitionChange(
+        _spec(table, partition),
+        sum(sign * file.row_count for sign, file in signed),
+        sum(sign * file.file_size for sign, file in signed),
+        sum(sign for sign, _ in signed),
+        max(file.creation_time_ms or 0 for _, file in signed),
+        entries[-1].total_buckets,
+    )
+
+
+def _spec(table: "FileStoreTable", partition: bytes) -> dict[str, str]:
+    spec = {}
+    values = deserialize_row(table.partition_types, partition)
+    for name, t, value in zip(
+        table.schema.partition_keys, table.partition_types, values, strict=True
+    ):
+        legacy = table.options.partition_legacy_name
+        text = "" if value is None else java_text(name, t, value, legacy=legacy)
+        spec[name] = text if text.strip() else table.options.partition_default_name
+    return spec

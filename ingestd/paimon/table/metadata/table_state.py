@@ -1,0 +1,194 @@
+"""What a committer keeps of a table between its commits, so that it need not read it again.
+
+A state belongs to one snapshot. `refresh_state` carries it to the newest one by reading only
+what other writers have added.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ingestd.errors import CommitConflictError
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
+from ingestd.paimon.table.metadata.scan import delta_entries, live_entries, snapshot_manifests
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_snapshot,
+    latest_snapshot,
+    snapshots_from_latest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table as of `snapshot` (None: no snapshot yet).
+
+    `manifests` are those of the base and then of the delta manifest list. `index_entries` is
+    keyed by (partition, bucket, index type); an entry whose key repeats, as deletion vectors of
+    append tables do, stands in `repeated_index_entries`. `max_sequence_number` is at least that
+    of every live file, -1 for none. `committed` has the newest streaming commit identifier of
+    the commit users that were looked for or seen (-1: none found).
+    """
+
+    snapshot: Snapshot | None
+    manifests: tuple[ManifestFileMeta, ...] = ()
+    index_entries: IndexEntries = field(default_factory=IndexEntries)
+    max_sequence_number: int = -1
+    repeated_index_entries: tuple[IndexManifestEntry, ...] = ()
+    committed: Mapping[str, int] = field(default_factory=dict)
+
+
+def load_state(table: FileStoreTable) -> TableState:
+    """The state of the newest snapshot; reads all manifests, for the largest sequence number."""
+    snapshot = latest_snapshot(table.io, table.paths)
+    return _state_of(table, snapshot)
+
+
+def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
+    """The state of the newest snapshot, by way of `state`; the same object if nothing happened.
+
+    CommitConflictError if the table no longer holds the state's snapshot because it was rolled
+    back: what was planned on it has lost its ground and has to be planned anew.
+    """
+    latest = latest_snapshot(table.io, table.paths)
+    if is_same_snapshot(latest, state.snapshot):
+        return state
+    if latest is None or not _continues(table, state.snapshot, latest):
+        raise CommitConflictError(
+            f"table {table.name} was rolled back below snapshot "
+            f"{state.snapshot.id if state.snapshot else 0}; load its state and plan again"
+        )
+    news = _snapshots_between(table, state.snapshot, latest)
+    if news is None:
+        retained = _newest_identifiers(snapshots_from_latest(table.io, table.paths))
+        committed = {**state.committed, **retained}
+        return replace(_state_of(table, latest), committed=committed)
+    return _advance_over(table, state, news)
+
+
+def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
+    """Whether two snapshots are the same commit, not only the same id."""
+    if left is None or right is None:
+        return left is right
+    return _identity(left) == _identity(right)
+
+
+def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState:
+    """The state with the user's newest commit identifier in `committed`.
+
+    Looks through the retained snapshots if it is not known yet.
+    """
+    if user in state.committed:
+        return state
+    snapshot = newest_of_user(table, state, user)
+    newest = -1 if snapshot is None else snapshot.commit_identifier
+    return replace(state, committed={**state.committed, user: newest})
+
+
+def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snapshot | None:
+    """The user's newest streaming snapshot, walking back from the state's; None if not retained."""
+    snapshot = state.snapshot
+    while snapshot is not None and not (snapshot.commit_user == user and _is_streaming(snapshot)):
+        snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)
+    return snapshot
+
+
+def committed_after(state: TableState, snapshot: Snapshot) -> Mapping[str, int]:
+    """`committed` once a snapshot has landed on the state."""
+    return {**state.committed, **_newest_identifiers([snapshot])}
+
+
+def max_sequence_of(entries: Iterable[ManifestEntry], floor: int = -1) -> int:
+    """The largest sequence number of added files, at least `floor`."""
+    added = (e.file.max_sequence_number for e in entries if e.kind == FileKind.ADD)
+    return max(floor, max(added, default=floor))
+
+
+def _identity(snapshot: Snapshot) -> tuple[object, ...]:
+    return (
+        snapshot.id,
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        snapshot.commit_kind,
+        snapshot.delta_manifest_list,
+    )
+
+
+def _continues(table: FileStoreTable, known: Snapshot | None, latest: Snapshot) -> bool:
+    """Whether the newest snapshot is a successor of a known one (which may have expired)."""
+    if known is None:
+        return True
+    if latest.id <= known.id:
+        return False
+    there = find_snapshot(table.io, table.paths, known.id)
+    return there is None or is_same_snapshot(there, known)
+
+
+def _snapshots_between(
+    table: FileStoreTable, known: Snapshot | None, latest: Snapshot
+) -> list[Snapshot] | None:
+    """Snapshots after the known one up to the newest; None if some have expired already."""
+    first = 1 if known is None else known.id + 1
+    found: list[Snapshot] = []
+    for snapshot_id in range(first, latest.id):
+        snapshot = find_snapshot(table.io, table.paths, snapshot_id)
+        if snapshot is None:
+            return None
+        found.append(snapshot)
+    return [*found, latest]
+
+
+def _advance_over(table: FileStoreTable, state: TableState, news: list[Snapshot]) -> TableState:
+    latest = news[-1]
+    index_entries, repeated = state.index_entries, state.repeated_index_entries
+    known_index = state.snapshot.index_manifest if state.snapshot else None
+    if latest.index_manifest != known_index:
+        index_entries, repeated = _read_index(table, latest)
+    largest = state.max_sequence_number
+    for snapshot in news:
+        largest = max_sequence_of(delta_entries(table, snapshot), largest)
+    return TableState(
+        snapshot=latest,
+        manifests=tuple(snapshot_manifests(table, latest)),
+        index_entries=index_entries,
+        max_sequence_number=largest,
+        repeated_index_entries=repeated,
+        committed={**state.committed, **_newest_identifiers(reversed(news))},
+    )
+
+
+def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
+    if snapshot is None:
+        return TableState(None)
+    manifests = tuple(snapshot_manifests(table, snapshot))
+    index_entries, repeated = _read_index(table, snapshot)
+    return TableState(
+        snapshot=snapshot,
+        manifests=manifests,
+        index_entries=index_entries,
+        max_sequence_number=max_sequence_of(live_entries(table, manifests)),
+        repeated_index_entries=repeated,
+        committed=_newest_identifiers([snapshot]),
+    )
+
+
+def _newest_identifiers(snapshots: Iterable[Snapshot]) -> dict[str, int]:
+    """Newest streaming identifier per user of snapshots given from the newest back."""
+    newest: dict[str, int] = {}
+    for snapshot in filter(_is_streaming, snapshots):
+        newest.setdefault(snapshot.commit_user, snapshot.commit_identifier)
+    return newest
+
+
+def _is_streaming(snapshot: Snapshot) -> bool:
+    return snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER
+
+
+def _read_index(
+    table: FileStoreTable, snapshot: Snapshot
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
+    if snapshot.index_manifest is None:
+        return IndexEntries(), ()
+    return read_index_entries(table.io, table.paths.manifest(snapshot.index_manifest))

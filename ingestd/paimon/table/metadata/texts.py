@@ -1,0 +1,66 @@
+"""Texts in system tables: partitions, keys and column bounds as Java prints them."""
+
+from collections.abc import Mapping, Sequence
+
+from ingestd.paimon.casts.java_double import java_double
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.paths import java_text
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+
+def partition_text(table: FileStoreTable, partition: bytes) -> str:
+    """`{value, value}`, each value cast to text."""
+    cells = deserialize_row(table.partition_types, partition)
+    names = table.schema.partition_keys
+    values = zip(names, table.partition_types, cells, strict=True)
+    return "{" + ", ".join(_cell(name, t, value, legacy=False) for name, t, value in values) + "}"
+
+
+def partition_name(table: FileStoreTable, partition: bytes) -> str:
+    """`column=value/column=value`, each value cast to text."""
+    cells = deserialize_row(table.partition_types, partition)
+    default = table.options.partition_default_name
+    names = table.schema.partition_keys
+    return "/".join(
+        f"{name}={_named(name, t, value, default)}"
+        for name, t, value in zip(names, table.partition_types, cells, strict=True)
+    )
+
+
+def _named(name: str, t: DataType, value: object, default: str) -> str:
+    """A value of a partition's name; what has no text of its own has the default name."""
+    text = "" if value is None else _cell(name, t, value, legacy=False)
+    return text if text.strip() else default
+
+
+def key_text(types: Sequence[DataType], key: bytes) -> str | None:
+    """`[value, value]` of a serialized key; None for a key without columns."""
+    cells = deserialize_row(types, key)
+    if not cells:
+        return None
+    pairs = zip(types, cells, strict=True)
+    return "[" + ", ".join(_cell("key", t, value, legacy=True) for t, value in pairs) + "]"
+
+
+def bounds_text(types: Mapping[str, DataType], values: Mapping[str, object]) -> str:
+    """`{column=value, column=value}` by name, values in their inner form: dates are numbers."""
+    names = sorted(values)
+    cells = (f"{name}={_cell(name, types[name], values[name], legacy=True)}" for name in names)
+    return "{" + ", ".join(cells) + "}"
+
+
+def counts_text(counts: Mapping[str, int | None]) -> str:
+    """`{column=count, column=count}` by name."""
+    shown = {name: "null" if count is None else str(count) for name, count in counts.items()}
+    return "{" + ", ".join(f"{name}={shown[name]}" for name in sorted(shown)) + "}"
+
+
+def _cell(name: str, t: DataType, value: object, *, legacy: bool) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and t.root == "DOUBLE":
+        return java_double(value)
+    return java_text(name, t, value, legacy=legacy)

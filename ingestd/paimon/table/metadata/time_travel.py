@@ -1,0 +1,84 @@
+"""Snapshots of the past by other names than their ids: tags and points in time; and branches.
+
+Specification: Snapshot, Tag; Branch.
+"""
+
+from dataclasses import replace
+
+from ingestd.errors import ConfigError, FormatError
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
+from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import latest_schema
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
+
+_TAG = "tag-"
+_BRANCH = "branch-"
+
+
+def tag_path(paths: TablePaths, name: str) -> str:
+    """The file of a tag."""
+    return f"{paths.tag_dir}/{_TAG}{name}"
+
+
+def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
+    """Names of all tags, sorted."""
+    names = io.list_names(paths.tag_dir)
+    return sorted(name.removeprefix(_TAG) for name in names if name.startswith(_TAG))
+
+
+def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
+    """The content of a tag's file; ConfigError, with the names that exist, if there is none."""
+    try:
+        return io.read_bytes(tag_path(paths, name))
+    except FileNotFoundError as error:
+        there = ", ".join(tag_names(io, paths)) or "there are none"
+        raise ConfigError(f"{paths.root} has no tag '{name}'; its tags: {there}") from error
+
+
+def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
+    """The snapshot that a tag keeps, whether or not it has expired meanwhile."""
+    data = tag_bytes(table.io, table.paths, name)
+    return parse_snapshot(data, tag_path(table.paths, name))
+
+
+def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
+    """The newest snapshot committed at a time or before it (milliseconds of the epoch).
+
+    ConfigError if the table was empty then, or what was there then has expired.
+    """
+    found: Snapshot | None = None
+    ids = snapshot_ids(table.io, table.paths)
+    low, high = 0, len(ids) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        snapshot = find_snapshot(table.io, table.paths, ids[middle])
+        if snapshot is None:
+            raise FormatError(f"snapshot {ids[middle]} of {table.name} vanished; try again")
+        if snapshot.time_millis <= millis:
+            found, low = snapshot, middle + 1
+        else:
+            high = middle - 1
+    if found is None:
+        raise ConfigError(
+            f"table {table.name} has no snapshot of that time: its oldest is younger, or it has "
+            "none at all"
+        )
+    return found
+
+
+def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
+    """Names of the branches beside the main one, sorted."""
+    names = io.list_names(paths.branches_dir)
+    return sorted(name.removeprefix(_BRANCH) for name in names if name.startswith(_BRANCH))
+
+
+def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
+    """The table on a branch, with the newest schema there; ConfigError if there is no such."""
+    paths = TablePaths(table.path, branch)
+    schema = latest_schema(table.io, paths)
+    if schema is None:
+        there = ", ".join([MAIN_BRANCH, *branch_names(table.io, paths)])
+        raise ConfigError(f"table {table.name} has no branch '{branch}'; its branches: {there}")
+    return replace(table, schema=schema, branch=branch)

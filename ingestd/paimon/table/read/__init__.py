@@ -1,0 +1,1 @@
+"""Rows of a table: as of a snapshot, between two, as changes, by key."""

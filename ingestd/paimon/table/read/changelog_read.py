@@ -1,0 +1,117 @@
+"""The changes that snapshots brought, as a streaming reader is given them.
+
+Specification: Changelog. Without a changelog producer these are the rows of every APPEND
+snapshot's new files as they were written; with one, the changelog files of any snapshot.
+Compaction changes nothing, and an overwrite is not told. Where changes are kept for longer than
+snapshots, the changelog folder has a copy of each snapshot that has expired.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.paimon.casts.evolution import evolve
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.paths import partition_path
+from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, read_data_file
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import changelog_entries, delta_entries
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_changelog,
+    find_snapshot,
+    first_change_id,
+    latest_snapshot_id,
+    read_snapshot,
+)
+
+CHANGE_FIELDS = (
+    DataField(-1, "_snapshot", DataType("BIGINT", nullable=False)),
+    DataField(-2, "_kind", DataType("STRING", nullable=False)),
+)
+"""The columns in front of the table's own."""
+
+
+def read_changelog(
+    table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
+) -> pa.Table:
+    """All changes that `iter_changelog` gives, as one table."""
+    parts = list(iter_changelog(table, from_id, to_id))
+    return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
+
+
+def iter_changelog(
+    table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
+) -> Iterator[pa.Table]:
+    """The changes of the snapshots from `from_id` to `to_id`, file by file.
+
+    None are the oldest whose changes are still there and the newest.
+
+    Columns are `change_fields`: the snapshot, the kind (+I, -U, +U, -D), and the table's. Order
+    is by snapshot, partition and bucket, then as written. FormatError if a snapshot is gone and
+    has left no changelog.
+    """
+    refuse_unsupported(table.schema, for_write=False)
+    newest = latest_snapshot_id(table.io, table.paths) or 0
+    last = newest if to_id is None else min(to_id, newest)
+    first = first_change_id(table.io, table.paths) if from_id is None else from_id
+    for snapshot_id in range(first or 1, last + 1):
+        snapshot = _changes_of(table, snapshot_id)
+        entries = [entry for entry in _entries(table, snapshot) if entry.kind == FileKind.ADD]
+        texts = {entry.partition: _partition_text(table, entry.partition) for entry in entries}
+        entries.sort(key=lambda entry: (texts[entry.partition], entry.bucket))
+        for entry in entries:
+            yield _changes(table, snapshot_id, entry)
+
+
+def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
+    """What the columns of a changelog are."""
+    return (*CHANGE_FIELDS, *table.schema.fields)
+
+
+def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
+    """The snapshot, or what is kept of it."""
+    found = find_snapshot(table.io, table.paths, snapshot_id)
+    if found is None:
+        found = find_changelog(table.io, table.paths, snapshot_id)
+    # One may expire while the other is looked for.
+    return found or read_snapshot(table.io, table.paths, snapshot_id)
+
+
+def _entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
+    if table.options.changelog_producer != "none":
+        return changelog_entries(table, snapshot)
+    if snapshot.commit_kind != CommitKind.APPEND:
+        return []
+    return delta_entries(table, snapshot)
+
+
+def _changes(table: FileStoreTable, snapshot_id: int, entry: ManifestEntry) -> pa.Table:
+    fields = table.schema.fields
+    keyed = bool(table.schema.primary_keys)
+    wanted = (*fields, *SYSTEM_FIELDS) if keyed else fields
+    rows = read_data_file(table, entry.partition, entry.bucket, entry.file, wanted)
+    symbols = pa.array([kind.symbol for kind in RowKind])
+    kinds = rows.column(VALUE_KIND).to_numpy() if keyed else np.zeros(rows.num_rows, np.int8)
+    columns = {
+        "_snapshot": pa.array(np.full(rows.num_rows, snapshot_id, np.int64)),
+        "_kind": symbols.take(pa.array(kinds)),
+        **{field.name: rows.column(field.name) for field in fields},
+    }
+    return pa.table(columns)
+
+
+def _partition_text(table: FileStoreTable, partition: bytes) -> str:
+    values = deserialize_row(table.partition_types, partition)
+    options = table.options
+    return partition_path(
+        table.schema.partition_keys,
+        table.partition_types,
+        values,
+        options.partition_default_name,
+        options.partition_legacy_name,
+    )

@@ -1,0 +1,132 @@
+"""Reading the rows of given keys only: which partitions, buckets, files and rows may hold them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.merge.base import sort_keys
+from ingestd.paimon.spec.arrow import Array, Column, column_values
+from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
+from ingestd.paimon.spec.bucket import hash_columns
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.hash_index import HASH_INDEX, PartitionIndex
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFilter:
+    """Keys to look up, by serialized partition row, or `anywhere` if they do not tell theirs."""
+
+    by_partition: Mapping[bytes, pa.Table]
+    anywhere: pa.Table | None = None
+
+    @classmethod
+    def of(cls, table: FileStoreTable, keys: pa.Table) -> "KeyFilter":
+        """A filter from the primary key columns of `keys`; ValueError if one is missing."""
+        schema = table.schema
+        missing = set(schema.primary_keys) - set(keys.column_names)
+        if missing or not schema.primary_keys:
+            raise ValueError(f"a key filter of {table.name} needs its key columns {missing}")
+        keys = keys.select(schema.primary_keys)
+        inside = [name for name in schema.partition_keys if name in schema.primary_keys]
+        if keys.num_rows == 0:
+            return cls({})
+        if len(inside) < len(schema.partition_keys):
+            return cls({}, keys)
+        if not inside:
+            return cls({EMPTY_ROW: keys})
+        return cls(_by_partition(table, keys))
+
+    @property
+    def partitions(self) -> frozenset[bytes] | None:
+        """The partitions that some of the keys may be in; None for any."""
+        return frozenset(self.by_partition) if self.anywhere is None else None
+
+    def narrow(
+        self,
+        table: FileStoreTable,
+        entries: Iterable[ManifestEntry],
+        index_entries: Iterable[IndexManifestEntry],
+    ) -> list[ManifestEntry]:
+        """The data files in whose buckets some of the keys may be."""
+        if self.anywhere is not None:
+            return list(entries)
+        index = list(index_entries)
+        wanted = {
+            partition: self._buckets(table, partition, keys, index)
+            for partition, keys in self.by_partition.items()
+        }
+        return [entry for entry in entries if _may_hold(table, entry, wanted)]
+
+    def mask(self, partition: bytes, rows: pa.Table, names: Iterable[str]) -> Array:
+        """Which rows of a partition have one of the keys; `names` are the trimmed key columns."""
+        keys = self.by_partition[partition] if self.anywhere is None else self.anywhere
+        row_code = np.zeros(rows.num_rows, np.int64)
+        key_code = np.zeros(keys.num_rows, np.int64)
+        for name in names:
+            known: Any = pc.unique(keys.column(name))
+            # Codes of more than one column stay small: renumber them before the next column.
+            both = np.concatenate([key_code, row_code])
+            _, dense = np.unique(both, return_inverse=True)
+            key_code, row_code = dense[: len(key_code)], dense[len(key_code) :]
+            key_code = key_code * (len(known) + 1) + _codes(keys.column(name), known)
+            row_code = row_code * (len(known) + 1) + _codes(rows.column(name), known)
+        return pa.array(np.isin(row_code, key_code))
+
+    def _buckets(
+        self,
+        table: FileStoreTable,
+        partition: bytes,
+        keys: pa.Table,
+        index: Iterable[IndexManifestEntry],
+    ) -> frozenset[int] | None:
+        mode = bucket_mode(table.schema)
+        if mode is BucketMode.HASH_FIXED:
+            return frozenset(assign_fixed(table, keys).tolist())
+        if mode is not BucketMode.HASH_DYNAMIC:
+            return None
+        ours = [e for e in index if e.partition == partition and e.index_type == HASH_INDEX]
+        names = table.schema.trimmed_primary_keys
+        types = [table.schema.field(name).type for name in names]
+        hashes = hash_columns([keys.column(name) for name in names], types)
+        found = PartitionIndex.load(table, ours).lookup(hashes)
+        return frozenset(found[found >= 0].tolist())
+
+
+def _by_partition(table: FileStoreTable, keys: pa.Table) -> dict[bytes, pa.Table]:
+    names = table.schema.partition_keys
+    order = sort_keys(keys, names)
+    groups = np.split(order.order, np.flatnonzero(order.first)[1:])
+    heads = keys.take([group[0] for group in groups])
+    values = zip(*(column_values(heads.column(name)) for name in names), strict=True)
+    partitions = (serialize_row(table.partition_types, row) for row in values)
+    return {
+        partition: keys.take(group) for partition, group in zip(partitions, groups, strict=True)
+    }
+
+
+def _may_hold(
+    table: FileStoreTable,
+    entry: ManifestEntry,
+    wanted: Mapping[bytes, frozenset[int] | None],
+) -> bool:
+    if entry.partition not in wanted:
+        return False
+    buckets = wanted[entry.partition]
+    rescaled = table.options.bucket > 0 and entry.total_buckets != table.options.bucket
+    return buckets is None or rescaled or entry.bucket in buckets
+
+
+def _codes(column: Column, known: Array) -> npt.NDArray[np.int64]:
+    positions: Any = pc.index_in(column, value_set=known)
+    found = pc.fill_null(positions, len(known))
+    codes: npt.NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    return codes

@@ -1,0 +1,191 @@
+"""Which data files a read opens, in which units, and why it leaves out the others.
+
+A file is left out only if it certainly holds no wanted row. In a primary-key table a file may
+hold the newer row of a key, so that conditions on other columns than the key count only for
+whole units: files whose keys are in no other unit. Specification: Read path.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.predicate import Predicate, only_on
+from ingestd.paimon.spec.predicate_stats import may_match, stats_test
+from ingestd.paimon.table.files.file_index_read import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.bucket_prune import BucketPruner
+from ingestd.paimon.table.read.bucket_read import BucketFiles, group_by_bucket, sections
+
+NOT_COMPACTED = "level 0, not visible before compaction"
+OTHER_PARTITION = "partition"
+OTHER_BUCKET = "bucket"
+POSTPONED = "postponed, not in a bucket yet"
+BY_KEYS = "key bounds"
+BY_VALUES = "column statistics"
+BY_INDEX = "file index"
+
+_VERBATIM_ENGINES = frozenset({"deduplicate", "first-row"})
+"""Merge engines whose result is one of the rows merged, as it stands in its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUnit:
+    """Files of one bucket that are read together.
+
+    `verbatim` says that each result is a row of some file as it stands, and that no other row
+    of its key decides about it: what is true of no row of a file need not be read.
+    """
+
+    files: BucketFiles
+    verbatim: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What a read opens: `units` in order, and the number of files left out by reason."""
+
+    units: tuple[ReadUnit, ...]
+    files_skipped: Mapping[str, int] = field(default_factory=dict)
+    manifests_skipped: int = 0
+
+    @property
+    def files_read(self) -> int:
+        """How many data files are opened."""
+        return sum(len(unit.files.files) for unit in self.units)
+
+
+def _hides_level_0(table: FileStoreTable) -> bool:
+    """Whether batch reads leave out what was not compacted, and need not merge the rest.
+
+    With deletion vectors every older row is deleted by a vector when its key is compacted, and
+    first-row tables do not write a key again.
+    """
+    options = table.schema.options
+    vectors = _is_true(options, "deletion-vectors.enabled")
+    merges = vectors and _is_true(options, "deletion-vectors.merge-on-read")
+    first_row = options.get("merge-engine", "").strip().lower() == "first-row"
+    return bool(table.schema.primary_keys) and (first_row or (vectors and not merges))
+
+
+def _is_true(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "false").strip().lower() == "true"
+
+
+def plan_read(
+    table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
+) -> ReadPlan:
+    """The plan of a batch read of live files for the rows that a predicate is true for."""
+    return _Planner(table, predicate, live=True).plan(entries)
+
+
+def plan_changed(
+    table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
+) -> ReadPlan:
+    """Like `plan_read`, of files that some snapshots added: none is hidden, keys repeat."""
+    return _Planner(table, predicate, live=False).plan(entries)
+
+
+class _Planner:
+    def __init__(self, table: FileStoreTable, predicate: Predicate | None, *, live: bool) -> None:
+        self._table = table
+        self._all = predicate
+        schema = table.schema
+        self._on_partition = only_on(predicate, frozenset(schema.partition_keys))
+        keys = frozenset((*schema.partition_keys, *schema.primary_keys))
+        self._on_keys = only_on(predicate, keys) if schema.primary_keys else None
+        self._buckets = BucketPruner.of(table, predicate)
+        self._hidden = live and _hides_level_0(table)
+        self._merged = bool(schema.primary_keys) and not self._hidden
+        self._partitions: dict[bytes, bool] = {}
+        self._skipped: Counter[str] = Counter()
+
+    def plan(self, entries: Iterable[ManifestEntry]) -> ReadPlan:
+        kept = [entry for entry in entries if self._keeps(entry)]
+        units = [unit for bucket in group_by_bucket(kept) for unit in self._units(bucket)]
+        units = [kept_unit for unit in units if (kept_unit := self._pruned(unit)) is not None]
+        return ReadPlan(tuple(units), dict(self._skipped))
+
+    def _keeps(self, entry: ManifestEntry) -> bool:
+        reason = self._reason(entry)
+        if reason is not None:
+            self._skipped[reason] += 1
+        return reason is None
+
+    def _reason(self, entry: ManifestEntry) -> str | None:
+        if not self._in_partition(entry.partition):
+            return OTHER_PARTITION
+        if entry.bucket < 0:
+            return POSTPONED
+        if self._buckets is not None and not self._buckets.may_hold(entry):
+            return OTHER_BUCKET
+        if self._hidden and entry.file.level == 0:
+            return NOT_COMPACTED
+        if self._on_keys is not None:
+            known = {
+                **partition_stats(self._table, entry.partition),
+                **key_stats(self._table, entry.file),
+            }
+            if not may_match(self._on_keys, stats_test(known)):
+                return BY_KEYS
+        return None
+
+    def _in_partition(self, partition: bytes) -> bool:
+        if self._on_partition is None:
+            return True
+        if partition not in self._partitions:
+            test = stats_test(partition_stats(self._table, partition))
+            self._partitions[partition] = may_match(self._on_partition, test)
+        return self._partitions[partition]
+
+    def _units(self, bucket: BucketFiles) -> Iterator[ReadUnit]:
+        groups: Sequence[Sequence[DataFileMeta]]
+        if self._merged:
+            types = [field.type for field in self._table.schema.key_fields]
+            groups = sections(types, bucket.files)
+        else:
+            groups = [[file] for file in bucket.files]
+        for files in groups:
+            part = BucketFiles(bucket.partition, bucket.bucket, tuple(files))
+            yield ReadUnit(part, self._is_verbatim(files))
+
+    def _is_verbatim(self, files: Sequence[DataFileMeta]) -> bool:
+        """Of several files none may be thinned out: an older row would come back."""
+        if not self._merged:
+            return True
+        if len(files) > 1:
+            return False
+        engine = self._table.schema.options.get("merge-engine", "deduplicate").strip().lower()
+        return engine in _VERBATIM_ENGINES or files[0].level > 0
+
+    def _pruned(self, unit: ReadUnit) -> ReadUnit | None:
+        if self._all is None:
+            return unit
+        engine = self._table.schema.options.get("merge-engine", "deduplicate").strip().lower()
+        if not unit.verbatim and engine not in _VERBATIM_ENGINES:
+            return unit
+        tests: tuple[tuple[str, Callable[[BucketFiles, DataFileMeta], bool]], ...] = (
+            (BY_VALUES, self._stats_may_match),
+            (BY_INDEX, self._indexes_may_match),
+        )
+        for reason, test in tests:
+            if not any(test(unit.files, file) for file in unit.files.files):
+                self._skipped[reason] += len(unit.files.files)
+                return None
+        return unit
+
+    def _stats_may_match(self, bucket: BucketFiles, file: DataFileMeta) -> bool:
+        if self._all is None:
+            return True
+        known = value_stats(self._table, file)
+        known |= partition_stats(self._table, bucket.partition)
+        return may_match(self._all, stats_test(known))
+
+    def _indexes_may_match(self, bucket: BucketFiles, file: DataFileMeta) -> bool:
+        enabled = self._table.schema.options.get("file-index.read.enabled", "true")
+        if self._all is None or enabled.strip().lower() == "false":
+            return True
+        indexes = read_file_indexes(self._table, bucket.partition, bucket.bucket, file)
+        return indexes is None or indexes_may_match(self._table, file, indexes, self._all)

@@ -1,0 +1,230 @@
+"""Reading a table: its rows as of a snapshot, merged, in the columns of the handle's schema.
+
+Specification: Read path. Which files are opened is decided in `scan_plan`, what a bucket's
+files make up together in `bucket_read`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.casts.evolution import evolve
+from ingestd.paimon.spec.compaction_options import compaction_options
+from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.predicate import Predicate, all_of, columns_of, matching, only_on
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.files.data_files import DataFileReader
+from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.manifest_store import read_index_manifest
+from ingestd.paimon.table.metadata.scan import (
+    PartitionFilter,
+    live_entries,
+    prune_manifests,
+    snapshot_manifests,
+)
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.read.bucket_read import BucketReader
+from ingestd.paimon.table.read.key_filter import KeyFilter
+from ingestd.paimon.table.read.key_predicate import keys_predicate
+from ingestd.paimon.table.read.read_ahead import read_in_order
+from ingestd.paimon.table.read.scan_plan import ReadPlan, ReadUnit, plan_read
+
+AUDIT_FIELD = DataField(-1, "rowkind", DataType("STRING", nullable=False))
+"""The first column of an audit log."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads rows of a table: of the columns `columns` (None: all), where `predicate` is true.
+
+    Columns are of the handle's schema, whatever a snapshot's was; for those of the snapshot's
+    time see `at_snapshot`. `key_filter` has the primary key columns of the only rows wanted.
+    With `audit` deletions that are still in the files are rows, too, and the first column,
+    `rowkind`, has the kind of each row (+I, -U, +U, -D). With `top_level` only what a full
+    compaction has made of a primary-key table is read, which takes no merging.
+    """
+
+    table: FileStoreTable
+    columns: Sequence[str] | None = None
+    predicate: Predicate | None = None
+    partition_filter: PartitionFilter | None = None
+    key_filter: pa.Table | None = None
+    audit: bool = False
+    top_level: bool = False
+
+    def plan(self, snapshot: Snapshot) -> ReadPlan:
+        """Which files a read of a snapshot opens; manifests are read, data files are not.
+
+        Raises UnsupportedError for a table that cannot be read right, ConfigError for an
+        unknown column, FormatError for a manifest that is missing or damaged.
+        """
+        refuse_unsupported(self.table.schema, for_write=False)
+        self.fields()
+        manifests = snapshot_manifests(self.table, snapshot)
+        wanted = self._wanted()
+        on_partition = only_on(wanted, frozenset(self.table.schema.partition_keys))
+        kept = prune_manifests(self.table, manifests, on_partition)
+        entries = self._entries(snapshot, kept)
+        if self.top_level and self.table.schema.primary_keys:
+            top = compaction_options(self.table.schema).num_levels - 1
+            entries = [entry for entry in entries if entry.file.level == top]
+        plan = plan_read(self.table, entries, wanted)
+        return replace(plan, manifests_skipped=len(manifests) - len(kept))
+
+    def rows(self, snapshot: Snapshot) -> Iterator[pa.Table]:
+        """The rows of a snapshot in parts of at most one unit of the plan each.
+
+        Raises what `plan` raises, and FormatError for a data file that is missing or damaged.
+        """
+        plan = self.plan(snapshot)
+        return self.read_units(plan.units, index_entries(self.table, snapshot))
+
+    def read_units(
+        self, units: Sequence[ReadUnit], index: Sequence[IndexManifestEntry] = ()
+    ) -> Iterator[pa.Table]:
+        """The rows of units of a plan, with the deletion vectors among some index files."""
+        table, fields = self.table, self.fields()
+        inner = self._read_fields(fields)
+        keys = None if self.key_filter is None else KeyFilter.of(table, self.key_filter)
+        vectors = DeletionVectors.of(table, index)
+        schema = table.schema
+        on_keys = frozenset((*schema.partition_keys, *schema.primary_keys))
+        wanted = self._wanted()
+        sources = {
+            True: DataFileReader(table, vectors, wanted),
+            False: DataFileReader(table, vectors, only_on(wanted, on_keys)),
+        }
+        types = {field.name: field.type for field in schema.fields}
+        names = [field.name for field in fields]
+
+        def read(unit: ReadUnit) -> Iterator[pa.Table]:
+            reader = BucketReader(table, inner, keys, sources[unit.verbatim], self.audit)
+            for rows in reader.read(unit.files):
+                found = matching(self.predicate, rows, types)
+                if found.num_rows:
+                    yield _with_kinds(found, names) if self.audit else found.select(names)
+
+        yield from read_in_order(units, read)
+
+    def fields(self) -> tuple[DataField, ...]:
+        """The table's fields among those of the rows; ConfigError names one that isn't there."""
+        return selected_fields(self.table, self.columns)
+
+    def row_fields(self) -> tuple[DataField, ...]:
+        """The fields of the rows."""
+        return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
+
+    def empty(self) -> pa.Table:
+        """No rows, in the columns that rows have."""
+        return evolve(pa.table({}), (), self.row_fields())
+
+    def _wanted(self) -> Predicate | None:
+        """What is true of every row that is given."""
+        if self.key_filter is None or not self.table.schema.primary_keys:
+            return self.predicate
+        parts = (self.predicate, keys_predicate(self.table, self.key_filter))
+        return all_of([part for part in parts if part is not None])
+
+    def _read_fields(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+        if self.predicate is None:
+            return fields
+        names = [field.name for field in fields]
+        extra = sorted(columns_of(self.predicate) - set(names))
+        return (*fields, *selected_fields(self.table, extra))
+
+    def _entries(
+        self, snapshot: Snapshot, manifests: Sequence[ManifestFileMeta]
+    ) -> list[ManifestEntry]:
+        table, wanted = self.table, self.partition_filter
+        if self.key_filter is None:
+            return live_entries(table, manifests, partition_filter=wanted)
+        keys = KeyFilter.of(table, self.key_filter)
+        entries = live_entries(table, manifests, partition_filter=keys.partitions)
+        if wanted is not None:
+            kept = {e.partition for e in live_entries(table, manifests, partition_filter=wanted)}
+            entries = [entry for entry in entries if entry.partition in kept]
+        return keys.narrow(table, entries, index_entries(table, snapshot))
+
+
+def _with_kinds(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    if VALUE_KIND in rows.column_names:
+        kinds = rows.column(VALUE_KIND).to_numpy()
+    else:
+        kinds = np.zeros(rows.num_rows, np.int8)
+    symbols = pa.array([kind.symbol for kind in RowKind]).take(pa.array(kinds))
+    return rows.select(names).add_column(0, AUDIT_FIELD.name, symbols)
+
+
+def read_table(
+    table: FileStoreTable,
+    *,
+    snapshot_id: int | None = None,
+    columns: Sequence[str] | None = None,
+    predicate: Predicate | None = None,
+    partition_filter: PartitionFilter | None = None,
+    key_filter: pa.Table | None = None,
+) -> pa.Table:
+    """All rows that `iter_buckets` gives, as one table."""
+    reader = TableReader(table, columns, predicate, partition_filter, key_filter)
+    parts = list(_rows(reader, snapshot_id))
+    return pa.concat_tables(parts) if parts else reader.empty()
+
+
+def iter_buckets(
+    table: FileStoreTable,
+    *,
+    snapshot_id: int | None = None,
+    columns: Sequence[str] | None = None,
+    predicate: Predicate | None = None,
+    partition_filter: PartitionFilter | None = None,
+    key_filter: pa.Table | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of a snapshot (None: the newest) in parts of at most one bucket each.
+
+    Deleted rows are left out. The rest is as `TableReader` says.
+    """
+    return _rows(TableReader(table, columns, predicate, partition_filter, key_filter), snapshot_id)
+
+
+def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
+    table = reader.table
+    refuse_unsupported(table.schema, for_write=False)
+    reader.fields()
+    if snapshot_id is None:
+        snapshot = latest_snapshot(table.io, table.paths)
+    else:
+        snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+    if snapshot is not None:
+        yield from reader.rows(snapshot)
+
+
+def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
+    """The table with the schema that it had at a snapshot."""
+    snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+    return table.with_schema(table.schemas(snapshot.schema_id))
+
+
+def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tuple[DataField, ...]:
+    """The fields of some columns (None: all); ConfigError names a column that isn't there."""
+    names = table.schema.field_names if columns is None else tuple(columns)
+    unknown = [name for name in names if name not in table.schema.field_names]
+    if unknown:
+        raise ConfigError(
+            f"table {table.name} has no column {', '.join(unknown)}; its columns are "
+            f"{', '.join(table.schema.field_names)}"
+        )
+    return table.schema.select(names)
+
+
+def index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
+    """The table index files of a snapshot."""
+    if snapshot.index_manifest is None:
+        return []
+    return read_index_manifest(table.io, table.paths, snapshot.index_manifest)

@@ -1,0 +1,1 @@
+"""What stays of a table's past and what goes: tags, branches, expiry, orphans."""

@@ -1,0 +1,137 @@
+"""Branches: lines of snapshots of their own over the files of one table.
+
+Specification: Branch. A branch has its own schemas, snapshots, tags and consumers below
+`branch/branch-<name>`; data files, manifests and indexes lie where those of the main branch do.
+"""
+
+from ingestd.errors import ConfigError, FormatError
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import schema_ids
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    earliest_snapshot_id,
+    find_snapshot,
+    read_snapshot,
+    snapshot_ids,
+    write_hints,
+)
+from ingestd.paimon.table.metadata.time_travel import (
+    branch_names,
+    on_branch,
+    tag_names,
+    tag_path,
+    tagged_snapshot,
+)
+from ingestd.paimon.table.retention.tags import check_name
+
+_KEPT_BY = ("scan.fallback-branch", "scan.primary-branch")
+
+
+def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> FileStoreTable:
+    """Begin a branch at a tag, or, without one, empty and with the schemas of the table.
+
+    The tag should stay as long as the branch does: it keeps the files that both share when the
+    snapshots of the main branch expire. ConfigError if the branch is there already, cannot have
+    that name, or if there is no such tag.
+    """
+    _check_new(table, name)
+    branch = TablePaths(table.path, name)
+    snapshot = None if tag is None else tagged_snapshot(table, tag)
+    newest = table.schema.id if snapshot is None else snapshot.schema_id
+    if snapshot is not None and tag is not None:
+        _copy(table.io, tag_path(table.paths, tag), tag_path(branch, tag))
+        # The snapshot may have expired: the tag has all that its file had.
+        source = table.paths.snapshot(snapshot.id)
+        if find_snapshot(table.io, table.paths, snapshot.id) is None:
+            source = tag_path(table.paths, tag)
+        _copy(table.io, source, branch.snapshot(snapshot.id))
+    # Schemas last: there is no branch without one.
+    for schema_id in schema_ids(table.io, table.paths):
+        if schema_id <= newest:
+            _copy(table.io, table.paths.schema(schema_id), branch.schema(schema_id))
+    return on_branch(table, name)
+
+
+def drop_branch(table: FileStoreTable, name: str) -> None:
+    """Delete a branch; the files that only it referred to become orphans.
+
+    ConfigError if there is no such branch, or the table reads from it when something is missing.
+    """
+    _check_there(table, name)
+    for option in _KEPT_BY:
+        if table.schema.options.get(option) == name:
+            raise ConfigError(f"table {table.name}: option '{option}' names branch '{name}'")
+    table.io.delete_tree(TablePaths(table.path, name).branch_root)
+
+
+def fast_forward(table: FileStoreTable, name: str) -> list[int]:
+    """Make the table what a branch is, from the first snapshot of the branch on.
+
+    Snapshots, schemas and tags that the table has from there on are replaced by the branch's.
+    Returns the ids of the snapshots that the table had and that go. No writer may be at work
+    meanwhile: one that is finds its snapshots gone and has to plan again. ConfigError if there
+    is no such branch or it has no snapshot.
+    """
+    if table.branch == name:
+        raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")
+    _check_there(table, name)
+    source = on_branch(table, name)
+    first = earliest_snapshot_id(source.io, source.paths)
+    if first is None:
+        raise ConfigError(f"branch '{name}' of table {table.name} has no snapshot to forward to")
+    first_schema = read_snapshot(source.io, source.paths, first).schema_id
+    gone = [one for one in snapshot_ids(table.io, table.paths) if one >= first]
+    io, own, theirs = table.io, table.paths, source.paths
+    _cut(table, first, max(schema_ids(io, theirs)))
+    for schema_id in schema_ids(io, theirs):
+        if schema_id >= first_schema:
+            io.overwrite(own.schema(schema_id), io.read_bytes(theirs.schema(schema_id)))
+    for tag in tag_names(io, theirs):
+        io.overwrite(tag_path(own, tag), io.read_bytes(tag_path(theirs, tag)))
+    ids = snapshot_ids(io, theirs)
+    for snapshot_id in ids:
+        _copy(io, theirs.snapshot(snapshot_id), own.snapshot(snapshot_id))
+    write_hints(io, own, ids[-1])
+    return gone
+
+
+def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
+    """Take away what a table has from a snapshot on and behind a schema, the newest first."""
+    io, paths = table.io, table.paths
+    for tag in tag_names(io, paths):
+        if tagged_snapshot(table, tag).id >= first:
+            io.delete_quietly(tag_path(paths, tag))
+    io.delete_quietly(paths.latest_hint)
+    for snapshot_id in reversed(snapshot_ids(io, paths)):
+        if snapshot_id >= first:
+            io.delete_quietly(paths.snapshot(snapshot_id))
+    if not snapshot_ids(io, paths):
+        io.delete_quietly(paths.earliest_hint)
+    for schema_id in reversed(schema_ids(io, paths)):
+        if schema_id > last_schema:
+            io.delete_quietly(paths.schema(schema_id))
+
+
+def _check_new(table: FileStoreTable, name: str) -> None:
+    check_name("branch", name)
+    if name == MAIN_BRANCH or name.isdigit():
+        raise ConfigError(f"branch name '{name}' is the main branch's, or a number")
+    if table.branch != MAIN_BRANCH:
+        raise ConfigError(f"table {table.name}: branches begin at the main branch or its tags")
+    if name in branch_names(table.io, table.paths):
+        raise ConfigError(f"table {table.name} has a branch '{name}' already")
+
+
+def _check_there(table: FileStoreTable, name: str) -> None:
+    there = branch_names(table.io, table.paths)
+    if name not in there:
+        known = ", ".join(there) or "there are none"
+        raise ConfigError(f"table {table.name} has no branch '{name}'; its branches: {known}")
+
+
+def _copy(io: FileIO, source: str, target: str) -> None:
+    """Copy a small file to a name that is free, or has the very same content."""
+    data = io.read_bytes(source)
+    if not io.try_write_atomic(target, data) and io.read_bytes(target) != data:
+        raise FormatError(f"{target} is there already, and differs from {source}")

@@ -1,0 +1,66 @@
+"""Consumers: how far streaming readers have come, so that nothing expires before they read it.
+
+Specification: Consumer. One small file each, with the id of the next snapshot to be read.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from ingestd.errors import ConfigError, FormatError
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.retention.tags import check_name
+
+_PREFIX = "consumer-"
+
+
+def consumers(table: FileStoreTable) -> Mapping[str, int]:
+    """Next snapshot of each consumer, by its id; FormatError names a file that is damaged."""
+    names = table.io.list_names(table.paths.consumer_dir)
+    ids = sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    found: dict[str, int] = {}
+    for consumer_id in ids:
+        path = _path(table, consumer_id)
+        try:
+            found[consumer_id] = int(json.loads(table.io.read_bytes(path))["nextSnapshot"])
+        except FileNotFoundError:
+            continue
+        except (ValueError, KeyError, TypeError) as error:
+            raise FormatError(f"consumer file {path} cannot be read: {error}") from error
+    return found
+
+
+def reset_consumer(table: FileStoreTable, consumer_id: str, next_snapshot: int) -> None:
+    """Make a consumer go on from a snapshot, or begin there if it is new."""
+    check_name("consumer", consumer_id)
+    data = json.dumps({"nextSnapshot": next_snapshot}).encode()
+    table.io.overwrite(_path(table, consumer_id), data)
+
+
+def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
+    """Forget a consumer; ConfigError, with those that exist, if there is none of that id."""
+    known = consumers(table)
+    if consumer_id not in known:
+        there = ", ".join(known) or "there are none"
+        raise ConfigError(f"table {table.name} has no consumer '{consumer_id}'; there is: {there}")
+    table.io.delete_quietly(_path(table, consumer_id))
+
+
+def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
+    """Ids of the consumers that have not moved for `retained_ms`; None: none ever."""
+    if retained_ms is None:
+        return []
+    return [
+        entry.name.removeprefix(_PREFIX)
+        for entry in table.io.list_entries(table.paths.consumer_dir)
+        if entry.name.startswith(_PREFIX) and now_ms - retained_ms > entry.modified_ms
+    ]
+
+
+def forget_consumers(table: FileStoreTable, ids: Iterable[str]) -> None:
+    """Forget consumers, whether they are known or not."""
+    for consumer_id in ids:
+        table.io.delete_quietly(_path(table, consumer_id))
+
+
+def _path(table: FileStoreTable, consumer_id: str) -> str:
+    return f"{table.paths.consumer_dir}/{_PREFIX}{consumer_id}"

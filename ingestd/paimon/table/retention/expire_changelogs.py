@@ -1,0 +1,104 @@
+"""Expiry of long-lived changelogs: the oldest go, with the files that only they kept.
+
+Specification: Snapshot, Changelog. With a changelog producer these are changelog files; without
+one they are the new data files of the snapshots, which go when they were deleted since.
+"""
+
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import (
+    changelog_ids,
+    changelog_time,
+    forget_changelogs,
+)
+from ingestd.paimon.table.metadata.manifest_store import read_manifest_list
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_changelog,
+    latest_snapshot_id,
+    read_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+from ingestd.paimon.table.retention.consumers import consumers
+from ingestd.paimon.table.retention.expire_plan import Window, changelogs_end
+from ingestd.paimon.table.retention.expire_settings import ExpireSettings
+from ingestd.paimon.table.retention.expire_snapshots import (
+    Expiry,
+    delete_files,
+    used_by_other_branches,
+)
+from ingestd.paimon.table.retention.expired_files import (
+    Keep,
+    TagNeeds,
+    changelog_data,
+    deleted_data,
+    file_key,
+    manifests_of,
+    metadata_names,
+)
+
+
+def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
+    """Expire what may go; what has gone.
+
+    FormatError if a snapshot or tag that stays is damaged: nothing is deleted then.
+    """
+    plan = plan_changelog_expiry(table, settings, now_ms)
+    if plan.ids and plan.end is not None:
+        forget_changelogs(table, list(plan.ids), plan.end)
+        delete_files(table, plan.files, directories=settings.clean_empty_directories)
+    return plan
+
+
+def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
+    """What `expire_changelogs` would take away. Raises as that."""
+    ids = changelog_ids(table)
+    latest = latest_snapshot_id(table.io, table.paths)
+    if not ids or latest is None:
+        return Expiry()
+    window = Window(ids[0], latest, min(consumers(table).values(), default=None))
+    end = changelogs_end(
+        window, ids[-1], settings.changelogs, now_ms, lambda one: changelog_time(table, one)
+    )
+    found = (find_changelog(table.io, table.paths, one) for one in ids if one <= end)
+    known = {one.id: one for one in found if one is not None}
+    going = [one for one in known.values() if one.id < end]
+    if not going or end not in known:
+        return Expiry(end=ids[0])
+    files = _files(table, going, known[end])
+    return Expiry(ids=tuple(one.id for one in going), end=end, files=tuple(files))
+
+
+def _files(table: FileStoreTable, going: list[Snapshot], last: Snapshot) -> list[str]:
+    names = tag_names(table.io, table.paths)
+    tags = TagNeeds(table, [tagged_snapshot(table, name) for name in names])
+    elsewhere = used_by_other_branches(table)
+    paths: list[str] = []
+    manifests: list[str] = []
+    for changelog in going:
+        if changelog.changelog_manifest_list is not None:
+            paths += changelog_data(table, changelog)
+            manifests += manifests_of(table, [changelog.changelog_manifest_list])
+        elif table.io.exists(table.paths.manifest(changelog.delta_manifest_list)):
+            paths += deleted_data(table, changelog, _kept_by(tags.before(changelog.id)))
+            lists = (changelog.delta_manifest_list, changelog.base_manifest_list)
+            manifests += manifests_of(table, lists)
+    kept = _kept_metadata(table, tags.within(going[0].id, last.id), last)
+    paths += [table.paths.manifest(name) for name in manifests if name not in kept]
+    return [path for path in dict.fromkeys(paths) if path.rpartition("/")[2] not in elsewhere]
+
+
+def _kept_by(tagged: frozenset[tuple[bytes, int, str]]) -> Keep:
+    return lambda entry: file_key(entry) in tagged
+
+
+def _kept_metadata(table: FileStoreTable, tagged: list[Snapshot], last: Snapshot) -> set[str]:
+    """Names of what the tags, the oldest snapshot and the oldest changelog that stays need."""
+    earliest = read_snapshot(table.io, table.paths, snapshot_ids(table.io, table.paths)[0])
+    kept = metadata_names(table, [*tagged, earliest])
+    for name in (last.base_manifest_list, last.delta_manifest_list):
+        # With a changelog producer they have gone with the snapshot.
+        if table.io.exists(table.paths.manifest(name)):
+            metas = read_manifest_list(table.io, table.paths, name)
+            kept |= {name, *(meta.file_name for meta in metas)}
+    return kept

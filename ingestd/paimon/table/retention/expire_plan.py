@@ -1,0 +1,78 @@
+"""Which snapshots, or long-lived changelogs, may go: always the oldest, up to some id.
+
+Pure. Specification: Snapshot (expire snapshots), Changelog.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.retention.expire_settings import Retention
+
+TimeOf = Callable[[int], int | None]
+"""When a snapshot of an id was committed (milliseconds of the epoch), None if it is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The ids that are there, and the first that somebody else still needs (None: nobody)."""
+
+    earliest: int
+    latest: int
+    held_from: int | None = None
+
+
+def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: TimeOf) -> int:
+    """The first id that stays; at most `window.earliest` if none goes.
+
+    Snapshots beyond the greatest number go if nothing holds them; of those between the greatest
+    and the least number go the ones whose successor is older than the time they are kept for: a
+    reader that took one for the newest has had that long to finish.
+    """
+    first, end = _bounds(window, retention)
+    for one in range(first, end):
+        committed = time_of(one + 1)
+        if committed is not None and now_ms - retention.time_ms <= committed:
+            return one
+    return end
+
+
+def changelogs_end(
+    window: Window, latest_changelog: int, retention: Retention, now_ms: int, time_of: TimeOf
+) -> int:
+    """The first long-lived changelog that stays; the newest always does.
+
+    `window.earliest` is the oldest of them, `window.latest` the newest snapshot: retained numbers
+    count snapshots and changelogs together.
+    """
+    first, end = _bounds(window, retention)
+    end = min(end, latest_changelog)
+    for one in range(first, end + 1):
+        committed = time_of(one)
+        if committed is not None and now_ms - retention.time_ms <= committed:
+            return min(one, end)
+    return end
+
+
+def _bounds(window: Window, retention: Retention) -> tuple[int, int]:
+    """The first id whose age is asked for, and the first that stays whatever its age."""
+    first = max(window.latest - retention.num_max + 1, window.earliest)
+    end = min(window.latest - retention.num_min + 1, window.earliest + retention.limit)
+    if window.held_from is not None:
+        end = min(end, window.held_from)
+    return first, end
+
+
+def held_by_users(newest_first: Iterable[Snapshot], now_ms: int, live_ms: int) -> int | None:
+    """The oldest of the newest snapshots of each live commit user; None if no user is live.
+
+    A user who keeps a record in its snapshots' properties looks for its newest one to learn what
+    it has committed; without it, it would commit that again. It counts as live for `live_ms`
+    milliseconds after its last commit.
+    """
+    newest: dict[str, Snapshot] = {}
+    for snapshot in newest_first:
+        if snapshot.properties and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
+            newest.setdefault(snapshot.commit_user, snapshot)
+    live = (one.id for one in newest.values() if now_ms - one.time_millis <= live_ms)
+    return min(live, default=None)

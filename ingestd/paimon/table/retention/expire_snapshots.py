@@ -1,0 +1,238 @@
+"""Expiry of snapshots: the oldest go, with every file that nothing else needs.
+
+Specification: Snapshot (expire snapshots). All is planned before anything is deleted. Then the
+snapshot files go first, so that a snapshot that can be seen can be read: whoever is killed in
+between leaves garbage for the orphan clean-up and never a hole.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ingestd.crash_points import Point, reach
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.data_file import FileSource
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids, keep_changelogs
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_snapshot,
+    latest_snapshot_id,
+    mend_earliest_hint,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.time_travel import branch_names, tag_names, tagged_snapshot
+from ingestd.paimon.table.retention.consumers import consumers, expired_consumers, forget_consumers
+from ingestd.paimon.table.retention.expire_plan import Window, held_by_users, snapshots_end
+from ingestd.paimon.table.retention.expire_settings import ExpireSettings
+from ingestd.paimon.table.retention.expired_files import (
+    Keep,
+    TagNeeds,
+    changelog_data,
+    deleted_data,
+    file_key,
+    index_and_statistics,
+    manifests_of,
+    metadata_names,
+)
+from ingestd.paimon.table.retention.kept_files import files_of
+from ingestd.paimon.table.retention.used_files import UsedFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """What expires: ids of snapshots or changelogs, and paths of the files that go with them.
+
+    `end` is the first id that stays, None if there is nothing at all. `kept_as_changelogs` are
+    the ids that live on as long-lived changelogs; `consumers` are forgotten.
+    """
+
+    ids: tuple[int, ...] = ()
+    end: int | None = None
+    files: tuple[str, ...] = ()
+    kept_as_changelogs: tuple[int, ...] = ()
+    consumers: tuple[str, ...] = ()
+
+
+def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
+    """Expire what may go; what has gone.
+
+    A writer or reader may be at work, and another expiry as well. FormatError if a snapshot that
+    stays, or a tag or branch, is damaged: nothing is deleted then.
+    """
+    tags = set(tag_names(table.io, table.paths))
+    plan = plan_snapshot_expiry(table, settings, now_ms)
+    forget_consumers(table, plan.consumers)
+    if not plan.ids or plan.end is None:
+        mend_earliest_hint(table.io, table.paths)
+        return plan
+    reach(Point.EXPIRY_PLANNED)
+    keep_changelogs(table, list(plan.kept_as_changelogs))
+    for one in plan.ids:
+        table.io.delete_quietly(table.paths.snapshot(one))
+    reach(Point.EXPIRED_SNAPSHOTS)
+    table.io.overwrite(table.paths.earliest_hint, str(plan.end).encode())
+    reach(Point.EXPIRY_HINTED)
+    # From here on no tag can be made of what went; one that was made since the plan counts.
+    late = set(tag_names(table.io, table.paths)) - tags
+    kept = set().union(*(files_of(table, tagged_snapshot(table, name)) for name in late))
+    files = tuple(path for path in plan.files if path not in kept)
+    delete_files(table, files, directories=settings.clean_empty_directories)
+    reach(Point.EXPIRED_FILES)
+    return replace(plan, files=files)
+
+
+def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
+    """What `expire_snapshots` would take away. Raises as that."""
+    gone = expired_consumers(table, now_ms, settings.consumer_ms)
+    ids = snapshot_ids(table.io, table.paths)
+    latest = latest_snapshot_id(table.io, table.paths)
+    if not ids or latest is None:
+        return Expiry(consumers=tuple(gone))
+    window = Window(ids[0], latest, _held_by_consumers(table, settings, gone))
+    end = snapshots_end(window, settings.snapshots, now_ms, lambda one: _time_of(table, one))
+    # What was committed since the listing stands between what goes and what stays, so it goes too.
+    going = _there(table, (one for one in (*ids, *range(ids[-1] + 1, end)) if one < end))
+    held = _held_by_users(table, going, end, settings, now_ms)
+    end = end if held is None else held
+    going = [one for one in going if one.id < end]
+    last = find_snapshot(table.io, table.paths, end)
+    if not going or last is None:
+        return Expiry(end=ids[0], consumers=tuple(gone))
+    try:
+        files = _Files(table, settings, going, last).paths()
+    except FormatError:
+        if find_snapshot(table.io, table.paths, end) is not None:
+            raise
+        # Another expiry was faster and went further.
+        return plan_snapshot_expiry(table, settings, now_ms)
+    going_ids = tuple(one.id for one in going)
+    return Expiry(
+        ids=going_ids,
+        end=end,
+        files=tuple(files),
+        kept_as_changelogs=going_ids if settings.changelog_decoupled else (),
+        consumers=tuple(gone),
+    )
+
+
+def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bool) -> None:
+    """Delete files, and with `directories` the buckets and partitions that are empty then."""
+    parents: dict[str, None] = {}
+    for path in paths:
+        table.io.delete_quietly(path)
+        parents[path.rpartition("/")[0]] = None
+    for parent in parents if directories else ():
+        if parent.rpartition("/")[2].startswith("bucket-"):
+            delete_empty_directories(table, parent)
+
+
+def delete_empty_directories(table: FileStoreTable, bucket: str) -> None:
+    """Delete the directory of a bucket if it is empty, and those of its partition above it."""
+    directory = bucket
+    for _ in range(len(table.schema.partition_keys) + 1):
+        if not table.io.delete_empty_directory(directory):
+            return
+        directory = directory.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files that go with some neighbouring snapshots when `last` is the first that stays."""
+
+    table: FileStoreTable
+    settings: ExpireSettings
+    going: list[Snapshot]
+    last: Snapshot
+
+    def paths(self) -> list[str]:
+        """All of them, data first."""
+        names = tag_names(self.table.io, self.table.paths)
+        tags = TagNeeds(self.table, [tagged_snapshot(self.table, name) for name in names])
+        elsewhere = used_by_other_branches(self.table)
+        data = self._data(tags)
+        metadata = self._metadata(tags)
+        found = dict.fromkeys([*data, *metadata])
+        return [path for path in found if path.rpartition("/")[2] not in elsewhere]
+
+    def _data(self, tags: TagNeeds) -> list[str]:
+        table, paths = self.table, []
+        for snapshot in [*self.going[1:], self.last]:
+            paths += deleted_data(table, snapshot, self._keep(tags.before(snapshot.id)))
+        if not self.settings.changelog_decoupled:
+            for snapshot in self.going:
+                paths += changelog_data(table, snapshot)
+        return paths
+
+    def _keep(self, tagged: frozenset[tuple[bytes, int, str]]) -> Keep:
+        told = self._appends_are_changes()
+
+        def keep(entry: ManifestEntry) -> bool:
+            appended = entry.file.file_source in (None, FileSource.APPEND)
+            return (told and appended) or file_key(entry) in tagged
+
+        return keep
+
+    def _appends_are_changes(self) -> bool:
+        """Whether the new files of snapshots are what long-lived changelogs are read from."""
+        if self.settings.has_producer:
+            return False
+        return self.settings.changelog_decoupled or bool(changelog_ids(self.table))
+
+    def _metadata(self, tags: TagNeeds) -> list[str]:
+        table, decoupled = self.table, self.settings.changelog_decoupled
+        kept_tags = tags.within(self.going[0].id, self.last.id)
+        kept = metadata_names(table, [*kept_tags, self.last])
+        manifests: list[str] = []
+        for snapshot in self.going:
+            if not self._appends_are_changes():
+                lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+                manifests += manifests_of(table, lists)
+            if not decoupled:
+                manifests += manifests_of(table, [snapshot.changelog_manifest_list])
+        paths = [table.paths.manifest(name) for name in manifests if name not in kept]
+        return [*paths, *index_and_statistics(table, self.going, kept)]
+
+
+def _time_of(table: FileStoreTable, snapshot_id: int) -> int | None:
+    found = find_snapshot(table.io, table.paths, snapshot_id)
+    return None if found is None else found.time_millis
+
+
+def _there(table: FileStoreTable, ids: Iterable[int]) -> list[Snapshot]:
+    found = (find_snapshot(table.io, table.paths, one) for one in ids)
+    return [snapshot for snapshot in found if snapshot is not None]
+
+
+def _held_by_consumers(
+    table: FileStoreTable, settings: ExpireSettings, gone: list[str]
+) -> int | None:
+    if not settings.consumers_hold_snapshots:
+        return None
+    found = consumers(table)
+    return min((found[name] for name in found if name not in gone), default=None)
+
+
+def _held_by_users(
+    table: FileStoreTable, going: list[Snapshot], end: int, settings: ExpireSettings, now_ms: int
+) -> int | None:
+    """The first snapshot that a live commit user has nothing newer than; None if there is none."""
+    users = {one.commit_user for one in going if one.properties}
+    one = latest_snapshot_id(table.io, table.paths) or 0
+    while users and one >= end:
+        snapshot = find_snapshot(table.io, table.paths, one)
+        if snapshot is not None and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
+            users.discard(snapshot.commit_user)
+        one -= 1
+    mine = [one for one in reversed(going) if one.commit_user in users]
+    return held_by_users(mine, now_ms, settings.live_user_ms)
+
+
+def used_by_other_branches(table: FileStoreTable) -> set[str]:
+    """Names of all files that other branches than the table's own may need."""
+    if table.branch == MAIN_BRANCH and not branch_names(table.io, table.paths):
+        return set()
+    used = UsedFiles()
+    used.add_table(table, without=table)
+    return used.names

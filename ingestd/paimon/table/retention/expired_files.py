@@ -1,0 +1,167 @@
+"""Files that go with snapshots and long-lived changelogs when these expire.
+
+Specification: Snapshot (expire snapshots), Manifest. What goes is what the deltas of the expired
+range deleted; a tag needs what the snapshot that it keeps had, so of all tags the nearest older
+one tells. The files of other branches, and of changelogs that live longer, stay as well.
+"""
+
+import bisect
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.files.deletion_vectors import dv_index_path
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.manifest_store import (
+    read_index_manifest,
+    read_manifest,
+    read_manifest_list,
+)
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.retention.kept_files import data_paths
+
+_LOG = logging.getLogger(__name__)
+
+Keep = Callable[[ManifestEntry], bool]
+"""Whether a data file has to stay."""
+
+
+class TagNeeds:
+    """What tags need of the data files that later snapshots deleted."""
+
+    def __init__(self, table: FileStoreTable, tagged: Iterable[Snapshot]) -> None:
+        self._table = table
+        self.snapshots = sorted({one.id: one for one in tagged}.values(), key=lambda one: one.id)
+        self._ids = [one.id for one in self.snapshots]
+        self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
+
+    def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
+        """Files (partition, bucket, name) that the nearest tag below an id needs."""
+        place = bisect.bisect_left(self._ids, snapshot_id) - 1
+        if place < 0:
+            return frozenset()
+        tagged = self.snapshots[place]
+        if tagged.id not in self._known:
+            live = live_files(self._table, tagged)
+            # Snapshots come in order, so one tag at a time is enough to remember.
+            self._known = {tagged.id: frozenset(map(file_key, live))}
+        return self._known[tagged.id]
+
+    def within(self, begin: int, end: int) -> list[Snapshot]:
+        """The tagged snapshots from `begin` to before `end`, and the nearest one below them."""
+        low = max(bisect.bisect_right(self._ids, begin) - 1, 0)
+        return self.snapshots[low : bisect.bisect_left(self._ids, end)]
+
+
+def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[str]:
+    """Data files, with those beside them, that the delta of a snapshot took away.
+
+    One that it added again on another level is still there. A manifest that is gone belongs to
+    an expiry that was cut off: nothing is deleted for it.
+    """
+    going: dict[str, ManifestEntry] = {}
+    try:
+        for entry in _entries(table, snapshot.delta_manifest_list):
+            path = data_paths(table, entry)[0]
+            if entry.kind == FileKind.ADD:
+                going.pop(path, None)
+            else:
+                going[path] = entry
+    except FormatError as error:
+        _skipped(snapshot, error)
+        return []
+    return [path for e in going.values() if not keep(e) for path in data_paths(table, e)]
+
+
+def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
+    """Changelog files of a snapshot; as many of them as can still be found."""
+    name = snapshot.changelog_manifest_list
+    if name is None:
+        return []
+    found: list[str] = []
+    try:
+        for entry in _entries(table, name):
+            if entry.kind == FileKind.ADD:
+                found += data_paths(table, entry)
+    except FormatError as error:
+        _skipped(snapshot, error)
+    return found
+
+
+def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str]:
+    """Names of manifest lists, each behind its manifests; a list that is gone is left out."""
+    names: list[str] = []
+    for name in lists:
+        if name is None:
+            continue
+        try:
+            metas = read_manifest_list(table.io, table.paths, name)
+        except FormatError:
+            metas = []
+        names += [*(meta.file_name for meta in metas), name]
+    return names
+
+
+def indexes_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
+    """Index files of a snapshot, none if their manifest is gone."""
+    if snapshot.index_manifest is None:
+        return []
+    try:
+        return read_index_manifest(table.io, table.paths, snapshot.index_manifest)
+    except FormatError:
+        return []
+
+
+def metadata_names(table: FileStoreTable, snapshots: Iterable[Snapshot]) -> set[str]:
+    """Names of manifests, lists, index and statistics files that snapshots need.
+
+    FormatError if one that names others is missing.
+    """
+    names: set[str] = set()
+    for snapshot in snapshots:
+        for one in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+            names.add(one)
+            names |= {m.file_name for m in read_manifest_list(table.io, table.paths, one)}
+        if snapshot.index_manifest is not None:
+            found = read_index_manifest(table.io, table.paths, snapshot.index_manifest)
+            names |= {snapshot.index_manifest, *(entry.file_name for entry in found)}
+        if snapshot.statistics is not None:
+            names.add(snapshot.statistics)
+    return names
+
+
+def index_and_statistics(
+    table: FileStoreTable, snapshots: Sequence[Snapshot], kept: set[str]
+) -> list[str]:
+    """Paths of index files, their manifests and statistics of snapshots, but for kept names."""
+    found: dict[str, None] = {}
+    read: set[str] = set()
+    for snapshot in snapshots:
+        name = snapshot.index_manifest
+        if name is not None and name not in read:
+            read.add(name)
+            going = [e for e in indexes_of(table, snapshot) if e.file_name not in kept]
+            found.update((dv_index_path(table, entry), None) for entry in going)
+            if name not in kept:
+                found[table.paths.manifest(name)] = None
+        if snapshot.statistics is not None and snapshot.statistics not in kept:
+            found[table.paths.statistics(snapshot.statistics)] = None
+    return list(found)
+
+
+def file_key(entry: ManifestEntry) -> tuple[bytes, int, str]:
+    """What a data file is known by, whatever its level."""
+    return entry.partition, entry.bucket, entry.file.file_name
+
+
+def _entries(table: FileStoreTable, list_name: str) -> Iterable[ManifestEntry]:
+    for meta in read_manifest_list(table.io, table.paths, list_name):
+        yield from read_manifest(table.io, table.paths, meta.file_name)
+
+
+def _skipped(snapshot: Snapshot, error: FormatError) -> None:
+    context = {"snapshot": snapshot.id, "error": error.message}
+    _LOG.warning("expired_manifest_is_gone", extra={"ctx": context})

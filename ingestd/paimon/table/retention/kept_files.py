@@ -1,0 +1,82 @@
+"""Which files a snapshot needs, and which snapshots still need a file.
+
+Specification: Snapshot, Tag, Branch. A file may be deleted only when no snapshot, tag or branch
+refers to it; here all of them are asked, so that what is left is garbage and never a hole.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.files.deletion_vectors import dv_index_path
+from ingestd.paimon.table.files.file_index_read import index_file_path
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_entries import read_index_entries
+from ingestd.paimon.table.metadata.manifest_store import read_manifest_list
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.time_travel import (
+    branch_names,
+    on_branch,
+    tag_names,
+    tagged_snapshot,
+)
+
+Reference = tuple[FileStoreTable, Snapshot]
+"""A snapshot, and the table on the branch that it is of."""
+
+
+def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:
+    """All snapshots and tags of all branches of a table, but for one tag of its own branch."""
+    main = on_branch(table, MAIN_BRANCH)
+    lines = [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
+    found: list[Reference] = []
+    for line in lines:
+        ids = snapshot_ids(line.io, line.paths)
+        there = (find_snapshot(line.io, line.paths, one) for one in ids)
+        found += [(line, snapshot) for snapshot in there if snapshot is not None]
+        for name in tag_names(line.io, line.paths):
+            if name != but_tag or line.branch != table.branch:
+                found.append((line, tagged_snapshot(line, name)))
+    return found
+
+
+def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
+    """Paths of all files that reading a snapshot may open, its own file left out."""
+    names = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
+    paths = {table.paths.manifest(name) for name in names}
+    for name in names:
+        metas = read_manifest_list(table.io, table.paths, name)
+        paths |= {table.paths.manifest(meta.file_name) for meta in metas}
+    for entry in live_files(table, snapshot):
+        paths |= set(data_paths(table, entry))
+    if snapshot.index_manifest is not None:
+        path = table.paths.manifest(snapshot.index_manifest)
+        by_key, repeated = read_index_entries(table.io, path)
+        paths.add(path)
+        for index in (*by_key.values(), *repeated):
+            paths.add(dv_index_path(table, index))
+    if snapshot.statistics is not None:
+        paths.add(table.paths.statistics(snapshot.statistics))
+    return paths
+
+
+def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
+    """Paths of a data file and of the files that belong to it."""
+    place = (table, entry.partition, entry.bucket, entry.file)
+    extra = (index_file_path(*place, name) for name in entry.file.extra_files)
+    return [live_path(*place), *extra]
+
+
+def delete_unless_kept(io: FileIO, paths: Iterable[str], others: Sequence[Reference]) -> list[str]:
+    """Delete the files that none of some snapshots needs; their paths, sorted."""
+    kept: set[str] = set()
+    for table, snapshot in others:
+        kept |= files_of(table, snapshot)
+    gone = sorted(set(paths) - kept)
+    for path in gone:
+        io.delete_quietly(path)
+    return gone

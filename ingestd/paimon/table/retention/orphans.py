@@ -1,0 +1,124 @@
+"""Files of a table that nothing refers to, and their removal. Specification: Snapshot (orphans).
+
+Writers and readers may be at work: only what is older than some age is looked at, a day unless
+told otherwise, and no commit may take that long from its first file to its snapshot. Candidates
+are gathered before the names that are in use, so that what is committed meanwhile counts.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ingestd.paimon.io.file_io import DirectoryEntry
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
+from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
+
+DAY_MS = 86_400_000
+
+_BUCKET = "bucket-"
+_SNAPSHOT = re.compile(r"snapshot-\d+|LATEST|EARLIEST")
+_CHANGELOG = re.compile(r"changelog-\d+|LATEST|EARLIEST")
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A file that nothing refers to."""
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Files that nothing refers to, and directories of buckets that are empty, by path."""
+
+    files: tuple[Orphan, ...]
+    directories: tuple[str, ...]
+
+
+def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
+    """What was last changed before a time (milliseconds of the epoch) and is of no use.
+
+    FormatError or ConfigError if a snapshot, tag or branch is damaged: what it needs is not known
+    then.
+    """
+    leftovers: list[Orphan] = []
+    for line in all_lines(table):
+        leftovers += _strangers(line, line.paths.snapshot_dir, _SNAPSHOT, older_than_ms)
+        leftovers += _strangers(line, line.paths.changelog_dir, _CHANGELOG, older_than_ms)
+    candidates: list[Orphan] = []
+    empty: list[str] = []
+    for directory in _file_directories(table):
+        entries = table.io.list_entries(directory)
+        candidates += _old_files(directory, entries, older_than_ms)
+        if not entries and _is_bucket(directory):
+            empty.append(directory)
+    used = UsedFiles(frozenset(_name(one.path) for one in candidates))
+    if candidates:
+        used.add_table(table)
+        # Once more: what was committed while this read is in new snapshots.
+        used.add_table(table)
+    found = [one for one in candidates if _name(one.path) not in used.names]
+    old = [one for one in empty if _is_old(table, one, older_than_ms)]
+    files = sorted([*leftovers, *found], key=lambda one: one.path)
+    return Orphans(tuple(files), tuple(sorted(old)))
+
+
+def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
+    """Delete the files, and directories of buckets and partitions that are empty."""
+    for one in orphans.files:
+        table.io.delete_quietly(one.path)
+    buckets = {one.path.rpartition("/")[0]: None for one in orphans.files}
+    for directory in (*orphans.directories, *filter(_is_bucket, buckets)):
+        delete_empty_directories(table, directory)
+
+
+def _strangers(
+    line: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
+) -> list[Orphan]:
+    """Temporary files and the like where only snapshots, or only changelogs, should be."""
+    entries = [e for e in line.io.list_entries(directory) if not known.fullmatch(e.name)]
+    return _old_files(directory, entries, older_than_ms)
+
+
+def _old_files(directory: str, entries: list[DirectoryEntry], older_than_ms: int) -> list[Orphan]:
+    return [
+        Orphan(f"{directory}/{entry.name}", entry.size, entry.modified_ms)
+        for entry in entries
+        if not entry.is_directory and entry.modified_ms < older_than_ms
+    ]
+
+
+def _file_directories(table: FileStoreTable) -> Iterator[str]:
+    """Directories that hold files which snapshots name: metadata, and every bucket."""
+    paths = table.paths
+    yield from (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
+    yield from _buckets(table, paths.root, len(table.schema.partition_keys))
+
+
+def _buckets(table: FileStoreTable, directory: str, depth: int) -> Iterator[str]:
+    for entry in table.io.list_entries(directory):
+        path = f"{directory}/{entry.name}"
+        if not entry.is_directory:
+            continue
+        if depth and "=" in entry.name:
+            yield from _buckets(table, path, depth - 1)
+        elif not depth and entry.name.startswith(_BUCKET):
+            yield path
+
+
+def _is_bucket(directory: str) -> bool:
+    return _name(directory).startswith(_BUCKET)
+
+
+def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
+    """Whether a directory was last changed before a time: nobody has just made it."""
+    parent, _, name = directory.rpartition("/")
+    entries = table.io.list_entries(parent)
+    return any(one.name == name and one.modified_ms < older_than_ms for one in entries)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,108 @@
+"""Going back to an older snapshot: what came after it is forgotten.
+
+Specification: Snapshot, Tag (rollback). Snapshots, tags and long-lived changelogs behind the
+target go; files that only they needed become orphans. What writers record in the properties of
+their snapshots goes back with the table. No writer may be at work meanwhile.
+"""
+
+from dataclasses import dataclass
+
+from ingestd.errors import CommitConflictError, ConfigError
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, encode_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids, cut_changelogs
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagged_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What going back to `target` takes away: snapshots, changelogs and tags behind it.
+
+    `record` is the newest snapshot that is left with a record of its writer in its properties.
+    `forgotten_users` kept such records in what goes and have none in what stays: they would begin
+    anew. `restored`: the target had expired, and lives on as a snapshot because a tag kept it.
+    """
+
+    target: Snapshot
+    snapshots: tuple[int, ...]
+    changelogs: tuple[int, ...]
+    tags: tuple[str, ...]
+    record: Snapshot | None
+    forgotten_users: tuple[str, ...]
+    restored: bool
+
+
+def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
+    """What `rollback` would do. `target` is a snapshot, or one that a tag keeps."""
+    ids = snapshot_ids(table.io, table.paths)
+    found = {one: find_snapshot(table.io, table.paths, one) for one in ids}
+    before = [s for one, s in found.items() if s is not None and one < target.id]
+    behind = [s for one, s in found.items() if s is not None and one > target.id]
+    records = [one for one in (*before, target) if _has_record(one)]
+    left = {one.commit_user for one in records}
+    names = tag_names(table.io, table.paths)
+    return Rollback(
+        target=target,
+        snapshots=tuple(one.id for one in behind),
+        changelogs=tuple(one for one in changelog_ids(table) if one > target.id),
+        tags=tuple(name for name in names if tagged_snapshot(table, name).id > target.id),
+        record=records[-1] if records else None,
+        forgotten_users=tuple(
+            sorted({one.commit_user for one in behind if _has_record(one)} - left)
+        ),
+        restored=target.id not in ids,
+    )
+
+
+def rollback(table: FileStoreTable, plan: Rollback) -> None:
+    """Go back, as planned.
+
+    Cut off in between, it leaves the table at some snapshot behind the target, and can be done
+    again. CommitConflictError if a writer has committed meanwhile; ConfigError if the target has
+    gone since it was planned.
+    """
+    target = plan.target
+    if table.snapshot_commit is not None:
+        table.snapshot_commit.rollback(table.branch, target.id, _tag_of(table, target))
+    else:
+        _forget_snapshots(table, plan)
+    for name in plan.tags:
+        table.io.delete_quietly(tag_path(table.paths, name))
+    cut_changelogs(table, target.id)
+    # From a listing: by the hint alone a snapshot behind a gap would not be seen.
+    newest = max(snapshot_ids(table.io, table.paths), default=None)
+    if newest != target.id:
+        raise CommitConflictError(
+            f"table {table.name}: snapshot {newest} appeared while it was rolled back to "
+            f"{target.id}: a writer is at work; stop it and roll back again"
+        )
+
+
+def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
+    io, paths, target = table.io, table.paths, plan.target
+    if plan.restored:
+        # A tag may have kept it; before anything goes, so that the table is never empty.
+        if not io.try_write_atomic(paths.snapshot(target.id), encode_snapshot(target)):
+            raise ConfigError(f"{paths.snapshot(target.id)} has appeared; plan the rollback again")
+        io.overwrite(paths.earliest_hint, str(target.id).encode())
+    elif find_snapshot(io, paths, target.id) is None:
+        raise ConfigError(
+            f"table {table.name}: snapshot {target.id} has expired meanwhile; choose another"
+        )
+    io.overwrite(paths.latest_hint, str(target.id).encode())
+    for one in reversed(snapshot_ids(io, paths)):
+        if one > target.id:
+            io.delete_quietly(paths.snapshot(one))
+
+
+def _tag_of(table: FileStoreTable, target: Snapshot) -> str | None:
+    """A tag that keeps a snapshot which has expired; None if it has not."""
+    if find_snapshot(table.io, table.paths, target.id) is not None:
+        return None
+    names = tag_names(table.io, table.paths)
+    return next((name for name in names if tagged_snapshot(table, name).id == target.id), None)
+
+
+def _has_record(snapshot: Snapshot) -> bool:
+    return bool(snapshot.properties) and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER

@@ -1,0 +1,111 @@
+"""Tags: names that keep snapshots readable after they have expired.
+
+Specification: Tag. A tag is a copy of a snapshot file; with a time to live it also says when it
+was made and how long it is meant to stay, which is heeded by whoever expires tags.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
+from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagged_snapshot
+from ingestd.paimon.table.retention.kept_files import (
+    delete_unless_kept,
+    files_of,
+    referring_snapshots,
+)
+from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
+
+_FORBIDDEN = frozenset("/\\:")
+_MICROS = 1_000_000
+
+
+def create_tag(
+    table: FileStoreTable,
+    name: str,
+    snapshot: Snapshot,
+    *,
+    retained_ms: int | None = None,
+    now_ms: int,
+    must_exist: bool = False,
+) -> None:
+    """Give a snapshot a name; with `must_exist` the name moves to it from another one.
+
+    With `retained_ms` the tag says that it was made at `now_ms`, in the local time of this
+    machine as Java does, and how long it should be kept. ConfigError if the name is taken, or,
+    with `must_exist`, free, and if it can be no name.
+    """
+    check_name("tag", name)
+    data = _encode_tag(snapshot, retained_ms, now_ms)
+    path = tag_path(table.paths, name)
+    if must_exist:
+        tagged_snapshot(table, name)
+        table.io.overwrite(path, data)
+    elif not table.io.try_write_atomic(path, data):
+        raise ConfigError(f"table {table.name} has a tag '{name}' already; delete or replace it")
+
+
+def delete_tag(table: FileStoreTable, name: str) -> list[str]:
+    """Delete a tag, and the files that only it kept if its snapshot has expired.
+
+    Returns the paths of those files. ConfigError, with the names that exist, if there is no such
+    tag.
+    """
+    snapshot = tagged_snapshot(table, name)
+    others = None
+    if find_snapshot(table.io, table.paths, snapshot.id) is None:
+        others = referring_snapshots(table, but_tag=name)
+    table.io.delete_quietly(tag_path(table.paths, name))
+    if others is None or any(other.id == snapshot.id for _, other in others):
+        return []
+    in_changelogs = UsedFiles()
+    for line in all_lines(table):
+        in_changelogs.add_changelogs(line)
+    files = files_of(table, snapshot)
+    going = [path for path in files if path.rpartition("/")[2] not in in_changelogs.names]
+    return delete_unless_kept(table.io, going, others)
+
+
+def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:
+    """Names of the tags whose time to live is over."""
+    return [name for name in tag_names(table.io, table.paths) if _is_over(table, name, now_ms)]
+
+
+def check_name(what: str, name: str) -> None:
+    """ConfigError if a tag, branch or consumer cannot have this name."""
+    bad = any(char in _FORBIDDEN or char < " " for char in name)
+    if not name.strip() or name.startswith(".") or bad:
+        raise ConfigError(f"{what} name '{name}' is blank, or no name of a file")
+
+
+def _encode_tag(snapshot: Snapshot, retained_ms: int | None, now_ms: int) -> bytes:
+    data = encode_snapshot(snapshot)
+    if retained_ms is None:
+        return data
+    made = datetime.fromtimestamp(now_ms / 1000).astimezone()
+    moment = [*made.timetuple()[:6], made.microsecond * 1000]
+    document = {
+        **json.loads(data),
+        "tagCreateTime": moment,
+        "tagTimeRetained": retained_ms / 1000,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False).encode()
+
+
+def _is_over(table: FileStoreTable, name: str, now_ms: int) -> bool:
+    document = json.loads(table.io.read_bytes(tag_path(table.paths, name)))
+    made, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")
+    if made is None or retained is None:
+        return False
+    return _local_ms(made) + float(retained) * 1000 < now_ms
+
+
+def _local_ms(parts: Iterable[int]) -> float:
+    """Milliseconds of the epoch of a local time as Java's JSON has it."""
+    year, month, day, hour, minute, second, nanos = [*parts, *[0] * 7][:7]
+    moment = datetime(year, month, day, hour, minute, second, nanos // 1000).astimezone()
+    return moment.timestamp() * 1000

@@ -1,0 +1,153 @@
+"""Names of all files that a table may still need, whichever snapshot, tag or branch does.
+
+Specification: Snapshot, Tag, Branch, Changelog, Manifest. More names than needed do no harm here:
+a file that only a DELETE entry names counts as used, too. One that is missing does: it stops
+whoever asked, unless its snapshot has expired while this was looking.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
+from ingestd.paimon.table.metadata.manifest_store import (
+    read_index_manifest,
+    read_manifest,
+    read_manifest_list,
+)
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_changelog,
+    find_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.time_travel import (
+    branch_names,
+    on_branch,
+    tag_names,
+    tagged_snapshot,
+)
+
+ReadAgain = Callable[[], Snapshot | None]
+"""Looks whether a snapshot, tag or changelog is still there."""
+
+
+@dataclass(slots=True)
+class UsedFiles:
+    """Names of used files, gathered snapshot by snapshot; each manifest is read once.
+
+    Only names in `of_interest` are remembered, None: all.
+    """
+
+    of_interest: frozenset[str] | None = None
+    names: set[str] = field(default_factory=set)
+    _seen: set[str] = field(default_factory=set)
+
+    def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
+        """All snapshots, tags and long-lived changelogs of all branches but one.
+
+        FormatError if a file of one of them is missing or damaged.
+        """
+        for line in all_lines(table):
+            if without is None or line.branch != without.branch:
+                self.add_line(line)
+
+    def add_line(self, line: FileStoreTable) -> None:
+        """All snapshots, tags and long-lived changelogs of one branch; again: the new ones."""
+        for snapshot, read_again in _kept_snapshots(line):
+            self._add_kept(line, snapshot, read_again)
+        self.add_changelogs(line)
+
+    def add_changelogs(self, line: FileStoreTable) -> None:
+        """All long-lived changelogs of one branch."""
+        for one in changelog_ids(line):
+            changelog = find_changelog(line.io, line.paths, one)
+            if changelog is not None:
+                self._add_changelog(line, changelog)
+
+    def _add_kept(self, line: FileStoreTable, snapshot: Snapshot, read_again: ReadAgain) -> None:
+        try:
+            self.add_snapshot(line, snapshot)
+        except FormatError:
+            if read_again() is not None:
+                raise
+
+    def add_snapshot(self, line: FileStoreTable, snapshot: Snapshot) -> None:
+        """All that one snapshot names."""
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        self._add_lists(line, lists)
+        if snapshot.changelog_manifest_list is not None:
+            self._add_lists(line, [snapshot.changelog_manifest_list])
+        if snapshot.index_manifest is not None and self._is_new(snapshot.index_manifest):
+            entries = read_index_manifest(line.io, line.paths, snapshot.index_manifest)
+            self._use(entry.file_name for entry in entries)
+        if snapshot.statistics is not None:
+            self._use([snapshot.statistics])
+
+    def _add_changelog(self, line: FileStoreTable, changelog: Snapshot) -> None:
+        """What is there of the lists that a long-lived changelog names.
+
+        Those that its changes are not in may be gone, so a missing one tells nothing.
+        """
+        lists = (
+            changelog.base_manifest_list,
+            changelog.delta_manifest_list,
+            changelog.changelog_manifest_list,
+        )
+        for name in lists:
+            if name is not None and line.io.exists(line.paths.manifest(name)):
+                self._add_lists(line, [name], missing_ok=True)
+
+    def _add_lists(
+        self, line: FileStoreTable, lists: Iterable[str], *, missing_ok: bool = False
+    ) -> None:
+        for name in lists:
+            if not self._is_new(name):
+                continue
+            for meta in read_manifest_list(line.io, line.paths, name):
+                path = line.paths.manifest(meta.file_name)
+                if self._is_new(meta.file_name) and not (missing_ok and not line.io.exists(path)):
+                    self._add_manifest(line, meta.file_name)
+
+    def _add_manifest(self, line: FileStoreTable, name: str) -> None:
+        for entry in read_manifest(line.io, line.paths, name):
+            self._use([entry.file.file_name, *entry.file.extra_files])
+
+    def _is_new(self, name: str) -> bool:
+        """Note a file that names others; whether it was not known yet."""
+        self._use([name])
+        new = name not in self._seen
+        self._seen.add(name)
+        return new
+
+    def _use(self, names: Iterable[str]) -> None:
+        if self.of_interest is None:
+            self.names.update(names)
+        else:
+            self.names.update(name for name in names if name in self.of_interest)
+
+
+def all_lines(table: FileStoreTable) -> list[FileStoreTable]:
+    """The table on its main branch and on each other one; ConfigError if one has no schema."""
+    main = on_branch(table, MAIN_BRANCH)
+    return [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
+
+
+def _kept_snapshots(line: FileStoreTable) -> Iterator[tuple[Snapshot, ReadAgain]]:
+    io, paths = line.io, line.paths
+    for name in tag_names(io, paths):
+        yield tagged_snapshot(line, name), _tag_reader(line, name)
+    for one in snapshot_ids(io, paths):
+        snapshot = find_snapshot(io, paths, one)
+        if snapshot is not None:
+            yield snapshot, _snapshot_reader(line, one)
+
+
+def _snapshot_reader(line: FileStoreTable, one: int) -> ReadAgain:
+    return lambda: find_snapshot(line.io, line.paths, one)
+
+
+def _tag_reader(line: FileStoreTable, name: str) -> ReadAgain:
+    return lambda: tagged_snapshot(line, name) if name in tag_names(line.io, line.paths) else None

@@ -1,0 +1,1 @@
+"""Files of a table written anew for other reasons than levels: moves, rescales, sorts, repairs."""

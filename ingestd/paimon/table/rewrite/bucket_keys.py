@@ -1,0 +1,149 @@
+"""Which keys the data files of dynamic buckets hold, and which are in several buckets.
+
+The hashes of one partition are in memory, 4 bytes a key; the keys themselves are read again only
+where buckets share a hash. Specification: Hash index.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.merge.base import sort_keys
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.bucket import hash_columns
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
+from ingestd.paimon.table.compact.sorted_input import batch_size
+from ingestd.paimon.table.files.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+Files = Mapping[int, Sequence[DataFileMeta]]
+"""The live data files of one partition by bucket."""
+
+_HELD = 4_000_000
+"""Hashes that wait until repeated ones among them are left out."""
+_SLICES = 64
+_BUCKET = "_BUCKET"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedHash:
+    """A key hash that the files of several buckets have; new rows of it go to `owner`.
+
+    `keys` are those that are alive in several buckets, so that readers see them as often, each
+    with its values in the order of the key columns.
+    """
+
+    hash: int
+    owner: int
+    buckets: tuple[int, ...]
+    keys: tuple[tuple[object, ...], ...]
+
+
+def stored_hashes(
+    table: FileStoreTable, partition: bytes, bucket: int, files: Sequence[DataFileMeta]
+) -> Hashes:
+    """The sorted distinct hashes of all keys in the files, deleted ones too."""
+    parts: list[Hashes] = []
+    waiting = 0
+    for rows in _key_rows(table, partition, bucket, files):
+        parts.append(_hashes(table, rows))
+        waiting += len(parts[-1])
+        if waiting > _HELD:
+            parts, waiting = [np.unique(np.concatenate(parts))], 0
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
+
+
+def shared_hashes(
+    table: FileStoreTable, partition: bytes, files: Files, hashes: Mapping[int, Hashes]
+) -> list[SharedHash]:
+    """The hashes that are in several buckets; `hashes` are those of each bucket, sorted."""
+    repeated = _in_several(list(hashes.values()))
+    if not len(repeated):
+        return []
+    touched = [bucket for bucket, own in hashes.items() if is_among(repeated, own).any()]
+    rows = _rows_of(table, partition, {bucket: files[bucket] for bucket in touched}, repeated)
+    return list(_shared(table, rows))
+
+
+def _in_several(arrays: Sequence[Hashes]) -> Hashes:
+    """The values that are in more than one of some sorted arrays, range by range of values."""
+    borders = np.linspace(-(2**31), 2**31, _SLICES + 1).astype(np.int64)
+    found = [np.empty(0, np.int32)]
+    for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        parts = [own[np.searchsorted(own, low) : np.searchsorted(own, high)] for own in arrays]
+        merged = np.sort(np.concatenate(parts)) if parts else found[0]
+        found.append(np.unique(merged[1:][merged[1:] == merged[:-1]]))
+    return np.concatenate(found)
+
+
+def _rows_of(table: FileStoreTable, partition: bytes, files: Files, wanted: Hashes) -> pa.Table:
+    """The rows of all buckets whose hash is wanted: keys, system columns, and `_BUCKET`."""
+    parts = []
+    for bucket, own in files.items():
+        for rows in _key_rows(table, partition, bucket, own, system=True):
+            picked = rows.filter(pa.array(is_among(_hashes(table, rows), wanted)))
+            numbers = pa.array(np.full(picked.num_rows, bucket, np.int32))
+            parts.append(picked.append_column(_BUCKET, numbers))
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
+    names = table.schema.trimmed_primary_keys
+    hashes = _hashes(table, rows)
+    newest = _newest_of_places(rows, names)
+    live = ~np.isin(rows.column(VALUE_KIND).to_numpy(), RETRACTS)
+    buckets, numbers = rows.column(_BUCKET).to_numpy(), rows.column(SEQUENCE_NUMBER).to_numpy()
+    keys = list(zip(*(column_values(rows.column(name)) for name in names), strict=True))
+    order = newest[np.argsort(hashes[newest], kind="stable")]
+    for mine in np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1):
+        # A row that is there outweighs a newer one that deletes: its bucket is read.
+        owner = max(mine.tolist(), key=lambda i: (live[i], numbers[i]))
+        places: dict[tuple[object, ...], int] = {}
+        for i in mine[live[mine]].tolist():
+            places[keys[i]] = places.get(keys[i], 0) + 1
+        yield SharedHash(
+            int(hashes[owner]),
+            int(buckets[owner]),
+            tuple(sorted(set(buckets[mine].tolist()))),
+            tuple(key for key, count in places.items() if count > 1),
+        )
+
+
+def _newest_of_places(rows: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The row of each key and bucket with the largest sequence number."""
+    sorted_keys = sort_keys(rows, names)
+    order = sorted_keys.order
+    key = np.empty(len(order), np.int64)
+    key[order] = np.cumsum(sorted_keys.first)
+    buckets, numbers = rows.column(_BUCKET).to_numpy(), rows.column(SEQUENCE_NUMBER).to_numpy()
+    by_place = np.lexsort((numbers, buckets, key))
+    last = np.ones(len(by_place), bool)
+    last[:-1] = (np.diff(key[by_place]) != 0) | (np.diff(buckets[by_place]) != 0)
+    found: npt.NDArray[np.int64] = by_place[last]
+    return found
+
+
+def _key_rows(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    files: Sequence[DataFileMeta],
+    *,
+    system: bool = False,
+) -> Iterator[pa.Table]:
+    fields = (*table.schema.key_fields, *(SYSTEM_FIELDS if system else ()))
+    reader = DataFileReader(table)
+    for file in files:
+        for _, rows in reader.batches(partition, bucket, file, fields, batch_size(1)):
+            yield rows
+
+
+def _hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
+    fields = table.schema.key_fields
+    columns = [rows.column(field.name) for field in fields]
+    return hash_columns(columns, [field.type.not_null() for field in fields])

@@ -1,0 +1,132 @@
+"""Deleting rows of an append table without buckets: files that have some are written anew.
+
+The new files take the place of the old ones as those of a compaction do, in a COMPACT snapshot, so
+rows that others append meanwhile stay, and a file that somebody else has replaced meanwhile refuses
+the commit. Streaming readers do not see such a snapshot. Older snapshots keep the rows until they
+expire. Specification: Snapshot, Compaction (append tables).
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import CommitUnknownError, IngestdError, UnsupportedError
+from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.rolling_write import RollingWriter
+from ingestd.paimon.table.files.data_files import DataFileReader
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
+"""Marks the rows of a part that are to go; it gets the columns that were asked for."""
+
+_BATCH_SIZE = BatchSize(8 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What was deleted, or would be: rows, files that had them, and the snapshot (None: none)."""
+
+    rows: int
+    files: int
+    snapshot: Snapshot | None = None
+
+
+def delete_rows(
+    table: FileStoreTable,
+    doomed: Doomed,
+    columns: Sequence[str],
+    *,
+    now_ms: int,
+    dry_run: bool = False,
+) -> Deletion:
+    """Delete the rows that `doomed` marks by these columns.
+
+    Raises UnsupportedError for a table with keys, buckets or deletion vectors;
+    CommitConflictError if files that have such rows were replaced meanwhile, and nothing is
+    deleted then; FormatError for a damaged file.
+    """
+    _refuse(table)
+    state = load_state(table)
+    reader = DataFileReader(table)
+    found: list[tuple[ManifestEntry, int]] = []
+    for entry in live_files(table, state.snapshot):
+        count = _count(reader, entry, doomed, columns)
+        if count:
+            found.append((entry, count))
+    rows = sum(count for _, count in found)
+    if dry_run or not rows:
+        return Deletion(rows, len(found))
+    made: list[CommitMessage] = []
+    try:
+        for entry, count in found:
+            made.append(
+                _rewritten(table, reader, entry, doomed, keeps=entry.file.row_count > count)
+            )
+        committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
+        result = commit(table, str(uuid.uuid4()), committable, state=state, now_ms=now_ms)
+    except CommitUnknownError:
+        raise
+    except IngestdError:
+        _delete(table, made)
+        raise
+    return Deletion(rows, len(found), result.snapshot)
+
+
+def _refuse(table: FileStoreTable) -> None:
+    refuse_unsupported(table.schema, for_write=True)
+    vectors = table.schema.options.get("deletion-vectors.enabled", "false").lower() == "true"
+    if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE or vectors:
+        raise UnsupportedError(
+            f"table {table.name}: deleting rows needs an append table with 'bucket'=-1 and without "
+            "deletion vectors"
+        )
+
+
+def _count(
+    reader: DataFileReader, entry: ManifestEntry, doomed: Doomed, columns: Sequence[str]
+) -> int:
+    fields = reader.table.schema.select(columns)
+    parts = reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_SIZE)
+    return sum(int(np.count_nonzero(doomed(part))) for _, part in parts)
+
+
+def _rewritten(
+    table: FileStoreTable,
+    reader: DataFileReader,
+    entry: ManifestEntry,
+    doomed: Doomed,
+    *,
+    keeps: bool,
+) -> CommitMessage:
+    """The file without its doomed rows; nothing in its place if none is left."""
+    place = (entry.partition, entry.bucket)
+    gone = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
+    if keeps:
+        bucket = CompactBucket(table, *place, entry.total_buckets, (entry.file,))
+        writer = RollingWriter(bucket.place(0), entry.file.min_sequence_number)
+        try:
+            for _, part in reader.batches(*place, entry.file, table.schema.fields, _BATCH_SIZE):
+                writer.add(part.filter(pa.array(~doomed(part))))
+            return replace(gone, compact_after=tuple(writer.close()))
+        except BaseException:
+            writer.abort()
+            raise
+    return gone
+
+
+def _delete(table: FileStoreTable, made: Iterable[CommitMessage]) -> None:
+    for message in made:
+        place = (message.partition, message.bucket, message.total_buckets)
+        CompactBucket(table, *place, ()).delete(message.compact_after, ())

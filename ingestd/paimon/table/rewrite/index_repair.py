@@ -1,0 +1,242 @@
+"""The hash index of dynamic buckets made anew from the data files, where it is lost or wrong.
+
+What is right stays as it is. The new files are committed in one COMPACT snapshot that changes no
+data, and only if nobody has changed the index of these partitions meanwhile: a writer that goes on
+is refused its next commit if it relied on what was replaced, and plans again. Specification: Hash
+index.
+"""
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ingestd.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    FormatError,
+    IngestdError,
+    UnsupportedError,
+)
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
+from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, load_hashes
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
+from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries, snapshot_manifests
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.table_state import TableState, load_state, max_sequence_of
+from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_LOG = logging.getLogger(__name__)
+_Files = dict[int, list[DataFileMeta]]
+_TRIES = 3
+_NONE = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongIndex:
+    """The index of one bucket that is made anew, and what is wrong with the one that is there.
+
+    `missing` keys of the bucket are not in it, `foreign` ones are in another bucket. `problem`
+    says why it could not be used at all.
+    """
+
+    partition: bytes
+    bucket: int
+    hashes: Hashes = field(repr=False)
+    missing: int
+    foreign: int
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRepair:
+    """What was made anew, or would be; `shared` by partition; `snapshot` is None without one."""
+
+    buckets: int
+    wrong: tuple[WrongIndex, ...] = ()
+    shared: tuple[tuple[bytes, SharedHash], ...] = ()
+    snapshot: Snapshot | None = None
+
+
+def repair_hash_index(
+    table: FileStoreTable,
+    *,
+    now_ms: int,
+    partition_filter: PartitionFilter | None = None,
+    dry_run: bool = False,
+) -> IndexRepair:
+    """Make the hash index right, partition by partition in memory; nothing if it is.
+
+    A key that is in several buckets is only told: its rows stay where they are, and the bucket of
+    the newest gets what is written from now on. Raises UnsupportedError for a table without a hash
+    index, FormatError for damaged data files; CommitConflictError if others were faster three
+    times, and nothing is left behind then.
+    """
+    if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
+        raise UnsupportedError(
+            f"table {table.name} has no hash index: only tables with 'bucket' = '-1' whose primary "
+            "key holds the partition keys do"
+        )
+    refuse_unsupported(table.schema, for_write=not dry_run)
+    turn = 0
+    while True:
+        turn += 1
+        state = _state(table, partition_filter)
+        plan = _plan(table, state, partition_filter)
+        if dry_run or not plan.wrong:
+            return plan
+        try:
+            return replace(plan, snapshot=_commit(table, state, plan.wrong, now_ms))
+        except CommitConflictError as error:
+            if turn == _TRIES:
+                raise
+            context = {"table": table.name, "error": str(error)}
+            _LOG.warning("index_repair_lost", extra={"ctx": context})
+
+
+def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
+    """The table's state; without index files if the manifest that names them is lost."""
+    try:
+        return load_state(table)
+    except FormatError:
+        snapshot = latest_snapshot(table.io, table.paths)
+        name = snapshot.index_manifest if snapshot else None
+        if snapshot is None or name is None or table.io.exists(table.paths.manifest(name)):
+            raise
+        vectors = bool_option(table.schema.options, "deletion-vectors.enabled", False)
+        if wanted is not None or vectors:
+            # The others of its files would be lost for good.
+            raise
+        manifests = tuple(snapshot_manifests(table, snapshot))
+        largest = max_sequence_of(live_entries(table, manifests))
+        return TableState(snapshot, manifests, max_sequence_number=largest)
+
+
+def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | None) -> IndexRepair:
+    files: dict[bytes, _Files] = defaultdict(lambda: defaultdict(list))
+    for entry in live_entries(table, state.manifests, partition_filter=wanted):
+        files[entry.partition][entry.bucket].append(entry.file)
+    wrong: list[WrongIndex] = []
+    shared: list[tuple[bytes, SharedHash]] = []
+    for partition, by_bucket in files.items():
+        stored = {
+            bucket: stored_hashes(table, partition, bucket, own)
+            for bucket, own in sorted(by_bucket.items())
+        }
+        found = shared_hashes(table, partition, by_bucket, stored)
+        shared += [(partition, one) for one in found]
+        wrong += _wrong(table, partition, _owned(stored, found), _entries(state, partition))
+    return IndexRepair(sum(map(len, files.values())), tuple(wrong), tuple(shared))
+
+
+def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:
+    """The hash index files of a partition by bucket, of which one is right."""
+    repeated = (e for e in state.repeated_index_entries if e.partition == partition)
+    found: dict[int, list[IndexManifestEntry]] = defaultdict(list)
+    for entry in (*state.index_entries.of_partition(partition), *repeated):
+        if entry.index_type == HASH_INDEX:
+            found[entry.bucket].append(entry)
+    return found
+
+
+def _owned(stored: Mapping[int, Hashes], shared: Sequence[SharedHash]) -> dict[int, Hashes]:
+    """The hashes of each bucket without those that another one owns."""
+    owned = dict(stored)
+    for bucket, hashes in stored.items():
+        others = [one.hash for one in shared if bucket in one.buckets and one.owner != bucket]
+        if others:
+            owned[bucket] = hashes[~np.isin(hashes, np.array(others, np.int32))]
+    return owned
+
+
+def _wrong(
+    table: FileStoreTable,
+    partition: bytes,
+    owned: Mapping[int, Hashes],
+    entries: Mapping[int, Sequence[IndexManifestEntry]],
+) -> Iterator[WrongIndex]:
+    for bucket in sorted({*owned, *entries}):
+        right = owned.get(bucket, _NONE)
+        there, problem = _there(table, entries.get(bucket, ()))
+        missing = int(np.count_nonzero(~is_among(right, there)))
+        elsewhere = there[~is_among(there, right)]
+        others = owned.values() if len(elsewhere) else ()
+        foreign = sum(int(np.count_nonzero(is_among(elsewhere, own))) for own in others)
+        if missing or foreign or problem is not None:
+            yield WrongIndex(partition, bucket, right, missing, foreign, problem)
+
+
+def _there(
+    table: FileStoreTable, entries: Sequence[IndexManifestEntry]
+) -> tuple[Hashes, str | None]:
+    """What the index of a bucket says now, and why that cannot be used as it is."""
+    if not entries:
+        return _NONE, "there is none"
+    if len(entries) > 1:
+        return _NONE, f"there are {len(entries)}"
+    try:
+        # Not from the cache: it is the file that may be lost.
+        size = table.io.size(index_path(table, entries[0]))
+        if size != entries[0].file_size:
+            return _NONE, f"has {size} bytes, {entries[0].file_size} are promised"
+        hashes = load_hashes(table, entries[0])
+    except (FileNotFoundError, FormatError) as error:
+        return _NONE, "is missing" if isinstance(error, FileNotFoundError) else error.message
+    if bool((hashes[1:] == hashes[:-1]).any()):
+        return _NONE, "holds a hash twice"
+    return hashes, None
+
+
+def _commit(
+    table: FileStoreTable, state: TableState, wrong: Sequence[WrongIndex], now_ms: int
+) -> Snapshot | None:
+    """Write the new files and commit them; they are deleted unless they are, or may be, used."""
+    stem = uuid.uuid4()
+    written: list[IndexManifestEntry] = []
+    try:
+        for number, one in enumerate(wrong):
+            written.append(_write(table, one, f"index-{stem}-{number}"))
+    except BaseException:
+        _delete(table, written)
+        raise
+    messages = []
+    for one, entry in zip(wrong, written, strict=True):
+        there = _entries(state, one.partition)[one.bucket]
+        gone = tuple(old.file_name for old in there)
+        place = (one.partition, one.bucket, -1)
+        messages.append(CommitMessage(*place, new_index_files=(entry,), gone_index_files=gone))
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
+    user = str(uuid.uuid4())
+    quiet = replace(state, committed={user: -1, **state.committed})
+    try:
+        return commit(table, user, committable, state=quiet, now_ms=now_ms).snapshot
+    except CommitUnknownError:
+        raise
+    except IngestdError:
+        # What else may be raised, as by a signal, does not say that nothing has landed.
+        _delete(table, written)
+        raise
+
+
+def _delete(table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> None:
+    for entry in entries:
+        table.io.delete_quietly(index_path(table, entry))
+
+
+def _write(table: FileStoreTable, wrong: WrongIndex, name: str) -> IndexManifestEntry:
+    data = encode_hash_index(wrong.hashes)
+    table.io.write_new(new_index_path(table, wrong.partition, wrong.bucket, name), data)
+    return IndexManifestEntry(
+        FileKind.ADD, wrong.partition, wrong.bucket, HASH_INDEX, name, len(data), len(wrong.hashes)
+    )

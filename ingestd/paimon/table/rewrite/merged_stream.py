@@ -1,0 +1,77 @@
+"""The merged rows of one bucket from its first key to its last, with a bound on memory.
+
+Every sorted run is read in batches, as a compaction reads them; rows that delete are left out.
+Rows of append tables come as they stand. Specification: Read path; Merge tree.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.rows import RowRules, compact_block
+from ingestd.paimon.table.compact.sorted_input import BucketInput, Source, batch_size
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.bucket_read import comparable_key, sections
+
+Runs = Sequence[Sequence[DataFileMeta]]
+"""Sorted runs: files in the order of their keys, no key in two of a run."""
+
+
+def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
+    """The rows of a bucket: those of primary-key tables with the system columns, keys ascending."""
+    table = bucket.table
+    vectors = DeletionVectors.of(table, bucket.index)
+    reader = DataFileReader(table, vectors)
+    if not table.schema.primary_keys:
+        yield from _appended(bucket, reader)
+        return
+    types = [field.type for field in table.schema.key_fields]
+    for section in sections(types, bucket.files):
+        yield from _merged(bucket, reader, _sources(table, section))
+
+
+def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
+    """The rows of some runs, as `bucket_rows` gives them."""
+    fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
+    sources = [Source(0, tuple(run), fields) for run in runs]
+    yield from _merged(bucket, DataFileReader(bucket.table), sources)
+
+
+def _merged(
+    bucket: CompactBucket, reader: DataFileReader, sources: Sequence[Source]
+) -> Iterator[pa.Table]:
+    schema = bucket.table.schema
+    names = schema.trimmed_primary_keys
+    rules = RowRules(bucket.table.merge_rules, names, schema.field_names, drops_deletes=True)
+    given = BucketInput(reader, bucket.partition, bucket.bucket, names)
+    for block in given.blocks(sources):
+        rows = compact_block(block, sources, rules).rows
+        if rows.num_rows:
+            yield rows
+
+
+def _appended(bucket: CompactBucket, reader: DataFileReader) -> Iterator[pa.Table]:
+    fields = bucket.table.schema.fields
+    for file in sorted(bucket.files, key=lambda file: file.min_sequence_number):
+        place = (bucket.partition, bucket.bucket)
+        for _, rows in reader.batches(*place, file, fields, batch_size(1)):
+            if rows.num_rows:
+                yield rows
+
+
+def _sources(table: FileStoreTable, section: Sequence[DataFileMeta]) -> list[Source]:
+    fields = (*SYSTEM_FIELDS, *table.schema.fields)
+    types = [field.type for field in table.schema.key_fields]
+    runs: dict[tuple[int, str], list[DataFileMeta]] = defaultdict(list)
+    for file in section:
+        runs[file.level, file.file_name if file.level == 0 else ""].append(file)
+    sources = []
+    for (level, _), files in sorted(runs.items()):
+        files.sort(key=lambda file: comparable_key(types, file.min_key))
+        sources.append(Source(level, tuple(files), fields))
+    return sources

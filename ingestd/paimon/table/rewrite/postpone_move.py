@@ -1,0 +1,204 @@
+"""Rows that wait in bucket -2 moved into real buckets, by one COMPACT snapshot.
+
+A partition keeps the number of buckets it has; one that has none yet gets as many as the option
+`postpone.default-bucket-num` says. Rows count in the order of their files' creation, and within a
+file as they stand, whatever they were numbered before. Specification: Bucket.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.crash_points import Point, reach
+from ingestd.errors import CommitUnknownError, ConfigError, IngestdError
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.option_values import int_option
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.paths import POSTPONE_BUCKET
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, data_file_path
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
+from ingestd.paimon.table.metadata.table_state import TableState
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+
+DEFAULT_BUCKETS = "postpone.default-bucket-num"
+MAX_ROUND_BYTES = 256 << 20
+"""Bytes of rows, as columns in memory, that are sorted into buckets at a time."""
+
+
+def move_waiting(
+    table: FileStoreTable,
+    commit_user: str,
+    *,
+    state: TableState,
+    now_ms: int,
+    partition_filter: PartitionFilter | None = None,
+) -> CommitResult:
+    """Move the rows that wait as of `state` into buckets; the result is `empty` if none do.
+
+    New files are of level 0: they are readable at once, but for tables whose readers leave out
+    level 0 until it is compacted. Raises what `commit` raises; CommitConflictError if somebody
+    else has moved the same rows first. What was written is deleted again then, unless nobody knows
+    whether the snapshot landed.
+    """
+    messages: list[CommitMessage] = []
+    try:
+        messages.extend(waiting_moves(table, state, partition_filter))
+        reach(Point.MOVES_WRITTEN)
+    except BaseException:
+        _delete_all(table, messages)
+        raise
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
+    try:
+        return commit(table, commit_user, committable, state=state, now_ms=now_ms)
+    except CommitUnknownError:
+        raise
+    except IngestdError:
+        # What else may be raised, as by a signal, does not say that nothing has landed.
+        _delete_all(table, messages)
+        raise
+
+
+def waiting_rows(
+    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
+) -> int:
+    """How many rows wait for their bucket."""
+    waiting = live_entries(
+        table,
+        state.manifests,
+        partition_filter=partition_filter,
+        buckets=frozenset({POSTPONE_BUCKET}),
+    )
+    return sum(entry.file.row_count for entry in waiting)
+
+
+def waiting_moves(
+    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
+) -> Iterator[CommitMessage]:
+    """The files that waiting rows are written to, and those taken away for them, by bucket.
+
+    The messages of a partition belong into one commit. Nothing for tables of another kind.
+    """
+    if bucket_mode(table.schema) is not BucketMode.POSTPONE:
+        return
+    refuse_unsupported(table.schema, for_write=True)
+    by_partition: dict[bytes, list[ManifestEntry]] = defaultdict(list)
+    for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
+        by_partition[entry.partition].append(entry)
+    for partition, entries in by_partition.items():
+        waiting = [entry.file for entry in entries if entry.bucket == POSTPONE_BUCKET]
+        if waiting:
+            settled = [entry for entry in entries if entry.bucket >= 0]
+            yield from _Move(table, partition, settled).messages(waiting)
+
+
+def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int:
+    """The number of buckets of a partition with these files in buckets; ConfigError below 1."""
+    known = next((entry.total_buckets for entry in settled), None)
+    if known is not None:
+        return known
+    wanted = int_option(table.schema.options, DEFAULT_BUCKETS, 1)
+    if wanted < 1:
+        raise ConfigError(f"option '{DEFAULT_BUCKETS}' = '{wanted}' must be above 0")
+    return wanted
+
+
+def _delete_all(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
+    for message in messages:
+        _delete(table, message.partition, message.bucket, message.compact_after)
+
+
+def _delete(
+    table: FileStoreTable, partition: bytes, bucket: int, files: Iterable[DataFileMeta]
+) -> None:
+    values = deserialize_row(table.partition_types, partition)
+    for file in files:
+        for name in (file.file_name, *file.extra_files):
+            table.io.delete_quietly(data_file_path(table, values, bucket, name))
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """A bucket that got rows: their files, and the next sequence number."""
+
+    sequence: int
+    files: list[DataFileMeta]
+
+
+class _Move:
+    """The waiting rows of one partition on their way."""
+
+    def __init__(
+        self, table: FileStoreTable, partition: bytes, settled: Sequence[ManifestEntry]
+    ) -> None:
+        options = {**table.schema.options, "bucket": str(bucket_count(table, settled))}
+        self._table = table.with_schema(replace(table.schema, options=options))
+        self._partition = partition
+        self._values = deserialize_row(table.partition_types, partition)
+        self._new_name = data_file_names(self._table)
+        self._buckets: dict[int, _Bucket] = {}
+        self._reached: dict[int, int] = defaultdict(lambda: -1)
+        for entry in settled:
+            most = max(self._reached[entry.bucket], entry.file.max_sequence_number)
+            self._reached[entry.bucket] = most
+
+    def messages(self, waiting: Sequence[DataFileMeta]) -> Iterator[CommitMessage]:
+        files = sorted(waiting, key=lambda file: file.creation_time_ms or 0)
+        try:
+            for rows in self._rounds(files):
+                self._write(rows)
+        except BaseException:
+            for number, bucket in self._buckets.items():
+                _delete(self._table, self._partition, number, bucket.files)
+            raise
+        yield CommitMessage(
+            self._partition, POSTPONE_BUCKET, POSTPONE_BUCKET, compact_before=tuple(files)
+        )
+        total = self._table.options.bucket
+        for number, bucket in sorted(self._buckets.items()):
+            new_files = tuple(bucket.files)
+            yield CommitMessage(self._partition, number, total, compact_after=new_files)
+
+    def _rounds(self, files: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
+        kind = next(field for field in SYSTEM_FIELDS if field.name == VALUE_KIND)
+        fields = (kind, *self._table.schema.fields)
+        reader, held, size = DataFileReader(self._table), list[pa.Table](), 0
+        for file in files:
+            rows = reader.read(self._partition, POSTPONE_BUCKET, file, fields)
+            if held and size + rows.nbytes > MAX_ROUND_BYTES:
+                yield pa.concat_tables(held)
+                held, size = [], 0
+            held.append(rows)
+            size += rows.nbytes
+        yield pa.concat_tables(held)
+
+    def _write(self, rows: pa.Table) -> None:
+        buckets = assign_fixed(self._table, rows)
+        order = np.argsort(buckets, kind="stable")
+        borders = np.flatnonzero(np.diff(buckets[order])) + 1
+        for mine in np.split(order, borders):
+            if not len(mine):
+                continue
+            number = int(buckets[mine[0]])
+            bucket = self._buckets.setdefault(number, _Bucket(self._reached[number] + 1, []))
+            numbers = np.arange(bucket.sequence, bucket.sequence + len(mine), dtype=np.int64)
+            bucket.sequence += len(mine)
+            message = write_bucket(
+                self._table,
+                self._partition,
+                self._values,
+                number,
+                rows.take(mine).append_column(SEQUENCE_NUMBER, pa.array(numbers)),
+                new_name=self._new_name,
+            )
+            bucket.files.extend(message.new_files)

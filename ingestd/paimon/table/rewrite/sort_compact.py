@@ -1,0 +1,195 @@
+"""Append tables without buckets written anew in the order of some columns.
+
+All files of a partition become files that hardly overlap in these columns, so that readers who ask
+for some of their values open few of them. Files that are appended meanwhile stay as they are.
+Specification: Compaction (sorted append tables).
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
+from ingestd.paimon.merge.sort_words import SORTABLE
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.rolling_write import RollingWriter
+from ingestd.paimon.table.compact.sorted_input import batch_size
+from ingestd.paimon.table.files.data_files import DataFileReader
+from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
+from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.read.table_read import selected_fields
+from ingestd.paimon.table.rewrite.external_sort import (
+    ByAll,
+    ByColumns,
+    SortOrder,
+    sample_of,
+    sorted_rows,
+)
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+STRATEGIES = ("order", "zorder")
+"""How rows may be sorted: by one column after another, or by all of them at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortPlan:
+    """A partition with its files, all of which are written anew."""
+
+    bucket: CompactBucket
+
+    @property
+    def rows(self) -> int:
+        """Rows of its files, deleted ones too."""
+        return sum(file.row_count for file in self.bucket.files)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(file.file_size for file in self.bucket.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A partition that was written anew: its new files, and the snapshot that has them."""
+
+    plan: SortPlan
+    files: tuple[DataFileMeta, ...]
+    snapshot: Snapshot | None
+
+
+def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) -> list[DataField]:
+    """The columns to sort by.
+
+    UnsupportedError for a table, a strategy or a type that cannot be sorted; ConfigError for a
+    column that isn't there.
+    """
+    if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE:
+        raise UnsupportedError(
+            f"table {table.name} cannot be sorted: that needs a table without primary key and with "
+            "'bucket' = '-1', whose rows may stand in any order"
+        )
+    if strategy not in STRATEGIES:
+        raise UnsupportedError(f"the order '{strategy}' is not supported; use {STRATEGIES}")
+    refuse_unsupported(table.schema, for_write=True)
+    fields = list(selected_fields(table, columns))
+    if not fields or len(set(columns)) < len(columns):
+        raise ConfigError("name the columns to sort by, each once, with commas between them")
+    for field in fields:
+        if field.type.root not in SORTABLE:
+            raise UnsupportedError(f"rows cannot be sorted by {field.name} of type {field.type}")
+    return [next(one for one in fields if one.name == name) for name in columns]
+
+
+def plan_sort(
+    table: FileStoreTable,
+    partition_filter: PartitionFilter | None = None,
+    state: TableState | None = None,
+) -> list[SortPlan]:
+    """The partitions that have files; only manifests are read."""
+    state = load_state(table) if state is None else state
+    files: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+    for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
+        files[entry.partition].append(entry.file)
+    plans = []
+    for partition, own in files.items():
+        repeated = (one for one in state.repeated_index_entries if one.partition == partition)
+        index = (*state.index_entries.of_partition(partition), *repeated)
+        plans.append(SortPlan(CompactBucket(table, partition, 0, -1, tuple(own), index)))
+    return plans
+
+
+def sort_compact(
+    table: FileStoreTable,
+    columns: Sequence[str],
+    strategy: str = "order",
+    *,
+    clock_ms: Callable[[], int],
+    partition_filter: PartitionFilter | None = None,
+) -> Iterator[Sorted]:
+    """Write each partition anew, sorted, by a COMPACT snapshot of its own.
+
+    Raises as `sort_fields`; CommitConflictError if others have replaced files of the partition
+    meanwhile, or deleted rows of it; FormatError for a damaged file, StorageError. Partitions that
+    are done stay so, and nothing is left behind of the others.
+    """
+    fields = sort_fields(table, columns, strategy)
+    for planned in plan_sort(table, partition_filter):
+        state = load_state(table)
+        for plan in plan_sort(table, frozenset({planned.bucket.partition}), state):
+            yield _sorted(plan, fields, strategy, state, clock_ms())
+
+
+def _sorted(
+    plan: SortPlan, fields: Sequence[DataField], strategy: str, state: TableState, now_ms: int
+) -> Sorted:
+    bucket, table = plan.bucket, plan.bucket.table
+    writer = RollingWriter(bucket.place(0), min(one.min_sequence_number for one in bucket.files))
+    try:
+        for rows in _in_order(plan, fields, strategy):
+            writer.add(rows)
+        files = tuple(writer.close())
+    except BaseException:
+        writer.abort()
+        raise
+    vectors = (one for one in bucket.index if one.index_type == DELETION_VECTORS_INDEX)
+    message = CommitMessage(
+        bucket.partition,
+        bucket.bucket,
+        bucket.total_buckets,
+        compact_before=bucket.files,
+        compact_after=files,
+        gone_index_files=tuple(one.file_name for one in vectors),
+    )
+    user = str(uuid.uuid4())
+    quiet = replace(state, committed={user: -1, **state.committed})
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
+    try:
+        result = commit(table, user, committable, state=quiet, now_ms=now_ms)
+    except CommitUnknownError:
+        raise
+    except IngestdError:
+        # What else may be raised, as by a signal, does not say that nothing has landed.
+        writer.abort()
+        raise
+    return Sorted(plan, files, result.snapshot)
+
+
+def _in_order(plan: SortPlan, fields: Sequence[DataField], strategy: str) -> Iterator[pa.Table]:
+    source, all_fields = _Source(plan.bucket), plan.bucket.table.schema.fields
+    first = next(source.read(all_fields), None)
+    if first is None:
+        return
+    sample = sample_of(lambda: source.read(fields), plan.rows)
+    by_all = strategy == "zorder"
+    names = tuple(field.name for field in fields)
+    order: SortOrder = ByAll.of(names, sample) if by_all else ByColumns(names)
+    size = first.nbytes // first.num_rows * plan.rows
+    yield from sorted_rows(lambda: source.read(all_fields), sample, size, order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The rows of a partition that no deletion vector deletes."""
+
+    bucket: CompactBucket
+
+    def read(self, fields: Sequence[DataField]) -> Iterator[pa.Table]:
+        """The rows with some columns, as the files have them."""
+        bucket = self.bucket
+        reader = DataFileReader(bucket.table, DeletionVectors.of(bucket.table, bucket.index))
+        place = (bucket.partition, bucket.bucket)
+        for file in bucket.files:
+            for _, rows in reader.batches(*place, file, fields, batch_size(1)):
+                if rows.num_rows:
+                    yield rows

@@ -1,0 +1,124 @@
+"""Figures of a column, gathered part by part: distinct values, bounds, nulls and lengths.
+
+Distinct values are counted exactly, so what is kept grows with them and not with the rows.
+"""
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.casts.java_double import java_double
+from ingestd.paimon.spec.arrow import Array, column_values
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+)
+from ingestd.paimon.spec.paths import java_text
+from ingestd.paimon.spec.statistics import ColumnStatistics
+
+_FLOATS = ("FLOAT", "DOUBLE")
+_BOUNDED = frozenset(
+    {*INTEGER_ROOTS, *TIMESTAMP_ROOTS, *_FLOATS, "DECIMAL", "BOOLEAN", "DATE", "TIME"}
+)
+_SIZED = BINARY_ROOTS | CHARACTER_ROOTS
+_BYTES = {
+    "BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8,
+    "DATE": 4, "TIME": 4, "TIMESTAMP": 8, "TIMESTAMP_LTZ": 8,
+}  # fmt: skip
+_FEW = 1 << 16
+_NARROW_DECIMAL = 18
+
+
+class ColumnFigures:
+    """Gathers the figures of one column; of nested types only nulls are counted."""
+
+    def __init__(self, field: DataField) -> None:
+        self._field = field
+        self._root = field.type.root
+        self._nulls = 0
+        self._length = 0
+        self._longest: int | None = None
+        self._rows = 0
+        self._distinct: list[Array] = []
+        self._waiting = 0
+        self._settled = _FEW
+
+    def add(self, column: Any) -> None:  # noqa: ANN401  (stubs of kernels want the exact type)
+        """Take in the cells of a part, a chunked array."""
+        self._rows += len(column)
+        self._nulls += column.null_count
+        if self._root in _SIZED:
+            by_bytes = self._root in BINARY_ROOTS
+            lengths = pc.binary_length(column) if by_bytes else pc.utf8_length(column)
+            self._length += pc.sum(lengths).as_py() or 0
+            longest = pc.max(lengths).as_py()
+            if longest is not None:
+                self._longest = max(self._longest or 0, longest)
+        if self._root in _BOUNDED or self._root in _SIZED:
+            self._distinct.append(pc.unique(column.drop_null().combine_chunks()))
+            self._waiting += len(self._distinct[-1])
+            if self._waiting > self._settled:
+                self._settle()
+
+    def result(self) -> ColumnStatistics:
+        """The figures of all that was taken in."""
+        name, number = self._field.name, self._field.id
+        if self._root not in _BOUNDED and self._root not in _SIZED:
+            return ColumnStatistics(name=name, id=number, null_count=self._nulls)
+        self._settle()
+        distinct = self._distinct[0] if self._distinct else None
+        low, high = self._bounds(distinct)
+        average, longest = self._lengths()
+        return ColumnStatistics(
+            name=name,
+            id=number,
+            distinct_count=0 if distinct is None else len(distinct),
+            min=low,
+            max=high,
+            null_count=self._nulls,
+            avg_len=average,
+            max_len=longest,
+        )
+
+    def _settle(self) -> None:
+        if len(self._distinct) > 1:
+            self._distinct = [pc.unique(pa.concat_arrays(self._distinct))]
+        self._waiting = sum(map(len, self._distinct))
+        self._settled = max(_FEW, 2 * self._waiting)
+
+    def _bounds(self, distinct: Array | None) -> tuple[str | None, str | None]:
+        """Least and greatest value; none where there is a NaN, whose order engines dispute."""
+        if distinct is None or len(distinct) == 0 or self._root not in _BOUNDED:
+            return None, None
+        if self._root in _FLOATS and pc.any(pc.is_nan(distinct)).as_py():
+            return None, None
+        bounds = pc.min_max(distinct)
+        ends = [pa.scalar(bounds[name], distinct.type) for name in ("min", "max")]
+        low, high = column_values(pa.chunked_array([pa.array(ends, distinct.type)]))
+        return self._text(low), self._text(high)
+
+    def _text(self, value: object) -> str | None:
+        if isinstance(value, float) and self._root == "DOUBLE":
+            return java_double(value)
+        legacy = self._root not in TIMESTAMP_ROOTS
+        try:
+            text = java_text(self._field.name, self._field.type, value, legacy=legacy)
+        except UnsupportedError:
+            return None
+        # Java reads years 1 to 9999; a text that it cannot read would block every commit of it.
+        return None if self._root in TIMESTAMP_ROOTS and text.startswith("0000-") else text
+
+    def _lengths(self) -> tuple[int | None, int | None]:
+        if self._root in _SIZED:
+            filled = self._rows - self._nulls
+            return (math.ceil(self._length / filled) if filled else None), self._longest
+        size = _BYTES.get(self._root)
+        if size is None:
+            size = 8 if (self._field.type.precision or 0) <= _NARROW_DECIMAL else 16
+        return size, size

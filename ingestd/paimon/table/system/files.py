@@ -1,0 +1,188 @@
+"""System tables about the files of a snapshot: files, manifests, partitions, buckets, indexes.
+
+Columns are those of Java's system tables, version 1.4. Specification: System Tables.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ingestd.paimon.format.base import format_of
+from ingestd.paimon.spec.data_file import FileSource
+from ingestd.paimon.spec.data_types import DataField, DataType
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.metadata.file_stats import value_stats
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.manifest_store import read_manifest, read_manifest_list
+from ingestd.paimon.table.metadata.scan import live_files, snapshot_manifests
+from ingestd.paimon.table.metadata.texts import (
+    bounds_text,
+    counts_text,
+    key_text,
+    partition_name,
+    partition_text,
+)
+from ingestd.paimon.table.read.table_read import index_entries
+from ingestd.paimon.table.system.history import Cells, columns
+
+FILES = columns(
+    ("partition", "STRING"), ("bucket", "INT NOT NULL"), ("file_path", "STRING NOT NULL"),
+    ("file_format", "STRING NOT NULL"), ("schema_id", "BIGINT NOT NULL"),
+    ("level", "INT NOT NULL"), ("record_count", "BIGINT NOT NULL"),
+    ("file_size_in_bytes", "BIGINT NOT NULL"), ("min_key", "STRING"), ("max_key", "STRING"),
+    ("null_value_counts", "STRING NOT NULL"), ("min_value_stats", "STRING NOT NULL"),
+    ("max_value_stats", "STRING NOT NULL"), ("min_sequence_number", "BIGINT"),
+    ("max_sequence_number", "BIGINT"), ("creation_time", "TIMESTAMP"),
+    ("deleteRowCount", "BIGINT"), ("file_source", "STRING"), ("first_row_id", "BIGINT"),
+    ("write_cols", "ARRAY"),
+)  # fmt: skip
+MANIFESTS = columns(
+    ("file_name", "STRING NOT NULL"), ("file_size", "BIGINT NOT NULL"),
+    ("num_added_files", "BIGINT NOT NULL"), ("num_deleted_files", "BIGINT NOT NULL"),
+    ("schema_id", "BIGINT NOT NULL"), ("min_partition_stats", "STRING"),
+    ("max_partition_stats", "STRING"), ("min_row_id", "BIGINT"), ("max_row_id", "BIGINT"),
+)  # fmt: skip
+_TOTALS = (
+    ("record_count", "BIGINT NOT NULL"), ("file_size_in_bytes", "BIGINT NOT NULL"),
+    ("file_count", "BIGINT NOT NULL"), ("last_update_time", "TIMESTAMP"),
+)  # fmt: skip
+PARTITIONS = columns(
+    ("partition", "STRING"), *_TOTALS, ("created_at", "TIMESTAMP"), ("created_by", "STRING"),
+    ("updated_by", "STRING"), ("options", "STRING"),
+)  # fmt: skip
+BUCKETS = columns(("partition", "STRING"), ("bucket", "INT NOT NULL"), *_TOTALS)
+TABLE_INDEXES = (
+    *columns(
+        ("partition", "STRING"), ("bucket", "INT NOT NULL"), ("index_type", "STRING NOT NULL"),
+        ("file_name", "STRING NOT NULL"), ("file_size", "BIGINT NOT NULL"),
+        ("row_count", "BIGINT NOT NULL"),
+    ),
+    DataField(6, "dv_ranges", DataType("ARRAY", element=DataType("ROW", nullable=False, fields=(
+        DataField(7, "f0", DataType("STRING", nullable=False)),
+        DataField(8, "f1", DataType("INT", nullable=False)),
+        DataField(9, "f2", DataType("INT", nullable=False)),
+        DataField(10, "_CARDINALITY", DataType("BIGINT")),
+    )))),
+)  # fmt: skip
+
+
+def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Rows of `files`: the live data files of a snapshot."""
+    return [_file(table, entry) for entry in live_files(table, snapshot) if entry.bucket >= 0]
+
+
+def _file(table: FileStoreTable, entry: ManifestEntry) -> Cells:
+    file = entry.file
+    stats = value_stats(table, file)
+    types = {field.name: field.type for field in table.schema.fields}
+    key_types = [field.type for field in table.schema.key_fields]
+    source = None if file.file_source is None else FileSource(file.file_source).name
+    names = types.keys()
+    known = {name: stats[name] for name in names if name in stats}
+    return (
+        partition_text(table, entry.partition), entry.bucket,
+        live_path(table, entry.partition, entry.bucket, file), format_of(file.file_name),
+        file.schema_id, file.level, file.row_count, file.file_size,
+        key_text(key_types, file.min_key), key_text(key_types, file.max_key),
+        counts_text({n: known[n].null_count if n in known else None for n in names}),
+        bounds_text(types, {n: known[n].low if n in known else None for n in names}),
+        bounds_text(types, {n: known[n].high if n in known else None for n in names}),
+        file.min_sequence_number, file.max_sequence_number, file.creation_time_ms,
+        file.delete_row_count, source, file.first_row_id,
+        None if file.write_cols is None else list(file.write_cols),
+    )  # fmt: skip
+
+
+def manifest_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Rows of `manifests`: those of a snapshot, base before delta before changelog."""
+    return [] if snapshot is None else [_manifest(table, m) for m in _manifests(table, snapshot)]
+
+
+def _manifests(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    found = snapshot_manifests(table, snapshot)
+    if snapshot.changelog_manifest_list is None:
+        return found
+    return found + read_manifest_list(table.io, table.paths, snapshot.changelog_manifest_list)
+
+
+def _manifest(table: FileStoreTable, meta: ManifestFileMeta) -> Cells:
+    return (
+        meta.file_name, meta.file_size, meta.num_added_files, meta.num_deleted_files,
+        meta.schema_id, partition_text(table, meta.partition_stats.min_values),
+        partition_text(table, meta.partition_stats.max_values), meta.min_row_id, meta.max_row_id,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Totals:
+    records: int = 0
+    size: int = 0
+    files: int = 0
+    newest: int | None = None
+
+    def add(self, entry: ManifestEntry) -> None:
+        file, sign = entry.file, 1 if entry.kind == FileKind.ADD else -1
+        self.records += sign * file.row_count
+        self.size += sign * file.file_size
+        self.files += sign
+        if file.creation_time_ms is not None:
+            self.newest = max(self.newest or file.creation_time_ms, file.creation_time_ms)
+
+    def cells(self) -> Cells:
+        return self.records, self.size, self.files, self.newest
+
+
+_Key = tuple[bytes, int]
+
+
+def _grouped(
+    entries: Iterable[ManifestEntry], key: Callable[[ManifestEntry], _Key]
+) -> dict[_Key, _Totals]:
+    groups: dict[_Key, _Totals] = {}
+    for entry in entries:
+        groups.setdefault(key(entry), _Totals()).add(entry)
+    return {name: totals for name, totals in groups.items() if totals.files > 0}
+
+
+def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestEntry]:
+    """All entries, of deleted files too: their times count as times of change."""
+    metas = [] if snapshot is None else snapshot_manifests(table, snapshot)
+    entries = (e for m in metas for e in read_manifest(table.io, table.paths, m.file_name))
+    return [entry for entry in entries if entry.bucket >= 0]
+
+
+def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Rows of `partitions`, by name; record counts are of rows not merged yet."""
+    groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
+    named = [(partition_name(table, p), totals.cells()) for (p, _), totals in groups.items()]
+    named.sort(key=lambda pair: pair[0])
+    return [(name, *cells, None, None, None, None) for name, cells in named]
+
+
+def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Rows of `buckets`, by partition and number; record counts are of rows not merged yet."""
+    entries = live_files(table, snapshot)
+    groups = _grouped(entries, lambda entry: (entry.partition, entry.bucket))
+    rows = [
+        (partition_text(table, partition), bucket, *totals.cells())
+        for (partition, bucket), totals in groups.items()
+    ]
+    return sorted(rows, key=lambda row: (row[0], row[1]))
+
+
+def index_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Rows of `table_indexes`: hash indexes and deletion vectors of a snapshot."""
+    found = [] if snapshot is None else index_entries(table, snapshot)
+    return [_index(table, entry) for entry in found]
+
+
+def _index(table: FileStoreTable, entry: IndexManifestEntry) -> Cells:
+    ranges = entry.dv_ranges
+    return (
+        partition_text(table, entry.partition), entry.bucket, entry.index_type, entry.file_name,
+        entry.file_size, entry.row_count,
+        None if ranges is None
+        else [(r.data_file_name, r.offset, r.length, r.cardinality) for r in ranges],
+    )  # fmt: skip

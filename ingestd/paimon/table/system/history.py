@@ -1,0 +1,143 @@
+"""System tables about the past and the make-up of a table: snapshots, tags, schemas, options.
+
+Columns are those of Java's system tables, version 1.4. Specification: System Tables.
+"""
+
+import json
+from collections.abc import Sequence
+
+from ingestd.paimon.spec.data_types import DataField, DataType
+from ingestd.paimon.spec.schema import encode_schema
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import schema_ids
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.time_travel import (
+    branch_names,
+    tag_bytes,
+    tag_names,
+    tagged_snapshot,
+)
+from ingestd.paimon.table.retention.consumers import consumers
+
+Cells = tuple[object, ...]
+
+
+def columns(*named: tuple[str, str]) -> tuple[DataField, ...]:
+    """Fields from names and types; a type may end with NOT NULL."""
+    fields = []
+    for i, (name, text) in enumerate(named):
+        root = text.removesuffix(" NOT NULL")
+        precision = 3 if root == "TIMESTAMP" else None
+        element = DataType("STRING") if root == "ARRAY" else None
+        nullable = root == text
+        fields.append(DataField(i, name, DataType(root, nullable, precision, element=element)))
+    return tuple(fields)
+
+
+SNAPSHOTS = columns(
+    ("snapshot_id", "BIGINT NOT NULL"), ("schema_id", "BIGINT NOT NULL"),
+    ("commit_user", "STRING NOT NULL"), ("commit_identifier", "BIGINT NOT NULL"),
+    ("commit_kind", "STRING NOT NULL"), ("commit_time", "TIMESTAMP NOT NULL"),
+    ("base_manifest_list", "STRING NOT NULL"), ("delta_manifest_list", "STRING NOT NULL"),
+    ("changelog_manifest_list", "STRING"), ("total_record_count", "BIGINT"),
+    ("delta_record_count", "BIGINT"), ("changelog_record_count", "BIGINT"),
+    ("watermark", "BIGINT"), ("next_row_id", "BIGINT"),
+)  # fmt: skip
+TAGS = columns(
+    ("tag_name", "STRING NOT NULL"), ("snapshot_id", "BIGINT NOT NULL"),
+    ("schema_id", "BIGINT NOT NULL"), ("commit_time", "TIMESTAMP NOT NULL"),
+    ("record_count", "BIGINT"), ("create_time", "TIMESTAMP"), ("time_retained", "STRING"),
+)  # fmt: skip
+SCHEMAS = columns(
+    ("schema_id", "BIGINT NOT NULL"), ("fields", "STRING NOT NULL"),
+    ("partition_keys", "STRING NOT NULL"), ("primary_keys", "STRING NOT NULL"),
+    ("options", "STRING NOT NULL"), ("comment", "STRING"), ("update_time", "TIMESTAMP NOT NULL"),
+)  # fmt: skip
+OPTIONS = columns(("key", "STRING NOT NULL"), ("value", "STRING NOT NULL"))
+CONSUMERS = columns(("consumer_id", "STRING NOT NULL"), ("next_snapshot_id", "BIGINT NOT NULL"))
+BRANCHES = columns(("branch_name", "STRING NOT NULL"), ("create_time", "TIMESTAMP"))
+
+
+def snapshot_rows(table: FileStoreTable) -> list[Cells]:
+    """Rows of `snapshots`, oldest first."""
+    ids = snapshot_ids(table.io, table.paths)
+    found = (find_snapshot(table.io, table.paths, one) for one in ids)
+    return [_snapshot(one) for one in found if one is not None]
+
+
+def _snapshot(one: Snapshot) -> Cells:
+    return (
+        one.id, one.schema_id, one.commit_user, one.commit_identifier, one.commit_kind.value,
+        one.time_millis, one.base_manifest_list, one.delta_manifest_list,
+        one.changelog_manifest_list, one.total_record_count, one.delta_record_count,
+        one.changelog_record_count, one.watermark, one.next_row_id,
+    )  # fmt: skip
+
+
+def tag_rows(table: FileStoreTable) -> list[Cells]:
+    """Rows of `tags`, by name."""
+    return [_tag(table, name) for name in tag_names(table.io, table.paths)]
+
+
+def _tag(table: FileStoreTable, name: str) -> Cells:
+    one = tagged_snapshot(table, name)
+    document = json.loads(tag_bytes(table.io, table.paths, name))
+    created, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")
+    return (
+        name, one.id, one.schema_id, one.time_millis, one.total_record_count, _millis(created),
+        None if retained is None else _duration(retained),
+    )  # fmt: skip
+
+
+def _millis(parts: Sequence[int] | None) -> int | None:
+    """A local time as Java's JSON has it: numbers from the year down to nanoseconds."""
+    if parts is None:
+        return None
+    numbers = [*parts, *[0] * 7][:7]
+    year, month, day = numbers[0] - (numbers[1] <= 2), (numbers[1] + 9) % 12, numbers[2]
+    era, of_era = divmod(year, 400)
+    days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100
+    days += (153 * month + 2) // 5 + day - 1 - 719_468
+    seconds = ((days * 24 + numbers[3]) * 60 + numbers[4]) * 60 + numbers[5]
+    return seconds * 1000 + numbers[6] // 1_000_000
+
+
+def _duration(seconds: float) -> str:
+    """Java's text of a duration: PT1H30M, PT0.5S."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, left = divmod(rest, 60)
+    parts = f"{int(hours)}H" if hours else ""
+    parts += f"{int(minutes)}M" if minutes else ""
+    parts += f"{left:g}S" if left or not parts else ""
+    return f"PT{parts}"
+
+
+def schema_rows(table: FileStoreTable) -> list[Cells]:
+    """Rows of `schemas`, oldest first."""
+    return [_schema(table, one) for one in schema_ids(table.io, table.paths)]
+
+
+def _schema(table: FileStoreTable, schema_id: int) -> Cells:
+    schema = table.schemas(schema_id)
+    document = json.loads(encode_schema(schema))
+    texts = (
+        json.dumps(document[name], ensure_ascii=False, separators=(",", ":"))
+        for name in ("fields", "partitionKeys", "primaryKeys", "options")
+    )
+    return (schema.id, *texts, schema.comment, schema.time_millis)
+
+
+def option_rows(table: FileStoreTable) -> list[Cells]:
+    """Rows of `options`, by name."""
+    return sorted(table.schema.options.items())
+
+
+def consumer_rows(table: FileStoreTable) -> list[Cells]:
+    """Rows of `consumers`, by name; FormatError names a file that is damaged."""
+    return list(consumers(table).items())
+
+
+def branch_rows(table: FileStoreTable) -> list[Cells]:
+    """Rows of `branches`, by name; when a branch was made is not known to files alone."""
+    return [(name, None) for name in branch_names(table.io, table.paths)]

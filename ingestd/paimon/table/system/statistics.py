@@ -1,0 +1,45 @@
+"""The system table `statistics`: what ANALYZE found out. Specification: System Tables."""
+
+import json
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.spec.statistics import TableStatistics, parse_statistics
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.system.history import Cells, columns
+
+STATISTICS = columns(
+    ("snapshot_id", "BIGINT NOT NULL"), ("schema_id", "BIGINT NOT NULL"),
+    ("mergedRecordCount", "BIGINT"), ("mergedRecordSize", "BIGINT"), ("colstat", "STRING"),
+)  # fmt: skip
+
+
+def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistics | None:
+    """The statistics that a snapshot points to; FormatError if their file is missing or damaged."""
+    if snapshot.statistics is None:
+        return None
+    path = table.paths.statistics(snapshot.statistics)
+    try:
+        data = table.io.read_bytes(path)
+    except FileNotFoundError as error:
+        raise FormatError(f"statistics file {path} of snapshot {snapshot.id} is missing") from error
+    return parse_statistics(data, path)
+
+
+def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """The one row of `statistics`, or none."""
+    found = None if snapshot is None else read_statistics(table, snapshot)
+    if found is None:
+        return []
+    figures = found.document()["colStats"]
+    # As Java prints it, to the letter.
+    text = json.dumps(figures, ensure_ascii=False, indent=2, separators=(",", " : "))
+    return [
+        (
+            found.snapshot_id,
+            found.schema_id,
+            found.merged_record_count,
+            found.merged_record_size,
+            text if figures else "{ }",
+        )
+    ]

@@ -1,0 +1,167 @@
+"""Checking what data files hold against what the manifest says of them.
+
+Specification: Data files, Merge tree.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.casts.evolution import evolve
+from ingestd.paimon.merge.base import is_key_sorted
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
+from ingestd.paimon.spec.bucket import hash_columns
+from ingestd.paimon.spec.data_types import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.buckets.assigner import assign_among
+from ingestd.paimon.table.files.data_files import (
+    RETRACTS,
+    SYSTEM_FIELDS,
+    key_fields,
+    live_path,
+    stored_rows,
+)
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.verify.file_index import check_file_index
+from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.levels import check_levels
+from ingestd.paimon.table.verify.stats import check_stats
+
+
+@dataclass(slots=True)
+class BucketContent:
+    """The live files of a bucket and the hashes of the keys that they hold."""
+
+    entries: list[ManifestEntry] = field(default_factory=list)
+    key_hashes: list[npt.NDArray[np.int32]] = field(default_factory=list)
+
+
+def check_buckets(
+    table: FileStoreTable, entries: Iterable[ManifestEntry], findings: Findings
+) -> dict[tuple[bytes, int], BucketContent]:
+    """Check all live files, and the files of each bucket against each other."""
+    contents: dict[tuple[bytes, int], BucketContent] = {}
+    for entry in entries:
+        content = contents.setdefault((entry.partition, entry.bucket), BucketContent())
+        content.entries.append(entry)
+        with findings.reading(entry.file.file_name):
+            _FileCheck(table, entry, findings).run(content)
+    for content in contents.values():
+        check_levels(table, content.entries, findings)
+    return contents
+
+
+@dataclass(frozen=True, slots=True)
+class _FileCheck:
+    table: FileStoreTable
+    entry: ManifestEntry
+    findings: Findings
+
+    def run(self, content: BucketContent) -> None:
+        entry, file = self.entry, self.entry.file
+        path = live_path(self.table, entry.partition, entry.bucket, file)
+        size = self.table.io.size(path)
+        if size != file.file_size:
+            self._error("file-size", f"has {size} bytes, {file.file_size} are promised")
+        # As of the schema that it was written with: evolution is for readers.
+        table = self.table.with_schema(self.table.schemas(file.schema_id))
+        stored = stored_rows(table, path)
+        if stored.num_rows != file.row_count:
+            self._error("row-count", f"has {stored.num_rows} rows, not {file.row_count}")
+        keyed = bool(table.schema.primary_keys)
+        fields = (*SYSTEM_FIELDS, *table.schema.fields) if keyed else table.schema.fields
+        missing = [f.name for f in fields if f.name not in stored.column_names]
+        if missing:
+            self._error("columns", f"lacks the columns {', '.join(missing)}")
+            return
+        rows = evolve(stored, fields, fields)
+        self._check_values(table, rows)
+        if keyed and self._has_keys(table, rows):
+            self._check_keys(table, rows, stored)
+            names = table.schema.trimmed_primary_keys
+            types = [table.schema.field(name).type for name in names]
+            hashes = hash_columns([rows.column(name) for name in names], types)
+            content.key_hashes.append(np.unique(hashes))
+
+    def _error(self, code: str, message: str) -> None:
+        self.findings.error(code, self.entry.file.file_name, message)
+
+    def _has_keys(self, table: FileStoreTable, rows: pa.Table) -> bool:
+        """Whether there are rows to check, and no null among their keys (reported already)."""
+        names = table.schema.trimmed_primary_keys
+        return rows.num_rows > 0 and all(rows.column(name).null_count == 0 for name in names)
+
+    def _check_values(self, table: FileStoreTable, rows: pa.Table) -> None:
+        schema, file = table.schema, self.entry.file
+        for column in schema.fields:
+            if not column.type.nullable and rows.column(column.name).null_count:
+                self._error("null", f"column {column.name} is NOT NULL and has nulls")
+        names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+        known = [name for name in names if name in schema.field_names]
+        if len(known) < len(names):
+            self._error("stats", f"statistics of unknown columns {set(names) - set(known)}")
+        else:
+            check_stats(file.file_name, file.value_stats, rows, schema.select(known), self.findings)
+        self._check_place(table, rows)
+        check_file_index(table, self.entry, rows, self.findings)
+
+    def _check_place(self, table: FileStoreTable, rows: pa.Table) -> None:
+        """Every row must belong to the partition and the bucket that its file lies in."""
+        values = deserialize_row(table.partition_types, self.entry.partition)
+        for name, value in zip(table.schema.partition_keys, values, strict=True):
+            if any(found != value for found in column_values(pc.unique(rows.column(name)))):
+                self._error("partition", f"has rows of another partition than {name}={value}")
+        fixed = bucket_mode(table.schema) in (BucketMode.HASH_FIXED, BucketMode.POSTPONE)
+        if fixed and self.entry.total_buckets > 0:
+            buckets = set(assign_among(table, rows, self.entry.total_buckets).tolist())
+            for bucket in sorted(buckets - {self.entry.bucket}):
+                self._error("bucket", f"has rows of bucket {bucket} in {self.entry.bucket}")
+
+    def _check_keys(self, table: FileStoreTable, rows: pa.Table, stored: pa.Table) -> None:
+        schema, file = table.schema, self.entry.file
+        names = schema.trimmed_primary_keys
+        # What waits for its bucket stands as it came.
+        if self.entry.bucket >= 0 and not is_key_sorted(rows, names):
+            self._error("key-order", "keys are not in ascending order, each once")
+        types = [schema.field(name).type for name in names]
+        keys = rows.select(names)
+        for what, promised, position in (
+            ("min-key", file.min_key, 0),
+            ("max-key", file.max_key, rows.num_rows - 1),
+        ):
+            cells = [column_values(column)[0] for column in keys.slice(position, 1).columns]
+            if serialize_row(types, cells) != promised:
+                self._error(what, f"is not that of row {position}")
+        check_stats(file.file_name, file.key_stats, keys, schema.select(names), self.findings)
+        self._check_system_columns(rows)
+        copies = [f for f in key_fields(schema) if f.name in stored.column_names]
+        for copy, column in zip(copies, evolve(stored, copies, copies).columns, strict=True):
+            if not column.equals(rows.column(copy.name.removeprefix(KEY_PREFIX))):
+                self._error("key-value", f"{copy.name} differs from the column it is a copy of")
+
+    def _check_system_columns(self, rows: pa.Table) -> None:
+        file = self.entry.file
+        numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
+        low, high = int(numbers.min()), int(numbers.max())
+        if (low, high) != (file.min_sequence_number, file.max_sequence_number):
+            self._error(
+                "sequence",
+                f"has the sequence numbers {low}..{high}, promised are "
+                f"{file.min_sequence_number}..{file.max_sequence_number}",
+            )
+        kinds = rows.column(VALUE_KIND).to_numpy()
+        deletes = int(np.isin(kinds, RETRACTS).sum())
+        if file.delete_row_count is not None and deletes != file.delete_row_count:
+            self._error("delete-row-count", f"has {deletes}, not {file.delete_row_count}")
+
+
+def all_hashes(content: BucketContent) -> npt.NDArray[np.int32]:
+    """Hashes of all keys of a bucket, sorted."""
+    parts: Sequence[npt.NDArray[np.int32]] = content.key_hashes
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)

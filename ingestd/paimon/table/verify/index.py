@@ -1,0 +1,123 @@
+"""Checking the index files of a table: the hash index, and where deletion vectors are.
+
+Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys; a
+data file has one deletion vector at most. Specification: Hash index; Deletion Vectors.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from ingestd.paimon.spec.index_manifest import (
+    DELETION_VECTORS_INDEX,
+    IndexManifestEntry,
+    decode_hash_index,
+)
+from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.buckets.hash_index import HASH_INDEX, Hashes, is_among
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path
+from ingestd.paimon.table.metadata.manifest_store import read_index_manifest
+from ingestd.paimon.table.verify.content import BucketContent, all_hashes
+from ingestd.paimon.table.verify.deletions import check_deletion_vectors
+from ingestd.paimon.table.verify.findings import Findings
+
+_Bucket = tuple[bytes, int]
+
+
+def check_index(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    contents: Mapping[_Bucket, BucketContent],
+    findings: Findings,
+) -> None:
+    """Check the index files of a snapshot, and that they cover the keys of its data files."""
+    indexed: dict[_Bucket, Hashes] = {}
+    if snapshot.index_manifest is not None:
+        with findings.reading(snapshot.index_manifest):
+            entries = read_index_manifest(table.io, table.paths, snapshot.index_manifest)
+            for entry in entries:
+                if entry.kind != FileKind.ADD:
+                    findings.error(
+                        "index-entry", entry.file_name, "is deleted in an index manifest"
+                    )
+                if entry.index_type != DELETION_VECTORS_INDEX:
+                    _check_entry(table, entry, indexed, findings)
+            vectors = [e for e in entries if e.index_type == DELETION_VECTORS_INDEX]
+            _check_vectors(table, vectors, contents, findings)
+    _check_owners(indexed, findings)
+    if bucket_mode(table.schema) is BucketMode.HASH_DYNAMIC:
+        for (partition, bucket), content in contents.items():
+            known = indexed.get((partition, bucket), np.empty(0, np.int32))
+            hashes = all_hashes(content)
+            missing = int((~is_among(hashes, known)).sum())
+            if missing:
+                findings.error(
+                    "hash-index",
+                    content.entries[0].file.file_name,
+                    f"{missing} key hashes of bucket {bucket} are not in its index",
+                )
+
+
+def _check_vectors(
+    table: FileStoreTable,
+    entries: Iterable[IndexManifestEntry],
+    contents: Mapping[_Bucket, BucketContent],
+    findings: Findings,
+) -> None:
+    seen: set[tuple[_Bucket, str]] = set()
+    for entry in entries:
+        place = (entry.partition, entry.bucket)
+        live = contents[place].entries if place in contents else []
+        rows = {one.file.file_name: one.file.row_count for one in live}
+        names = {(place, name) for name in check_deletion_vectors(table, entry, rows, findings)}
+        for _, name in sorted(name for name in names & seen):
+            findings.error("deletion-vector", name, "has more than one deletion vector")
+        seen |= names
+
+
+def _check_entry(
+    table: FileStoreTable,
+    entry: IndexManifestEntry,
+    indexed: dict[_Bucket, Hashes],
+    findings: Findings,
+) -> None:
+    name = entry.file_name
+    if entry.index_type != HASH_INDEX:
+        findings.warning("index-entry", name, f"index type {entry.index_type} is not checked")
+        return
+    with findings.reading(name, "hash-index"):
+        path = index_path(table, entry)
+        data = table.io.read_bytes(path)
+        if len(data) != entry.file_size or len(data) != 4 * entry.row_count:
+            findings.error(
+                "hash-index",
+                name,
+                f"has {len(data)} bytes; {entry.file_size} bytes and {entry.row_count} hashes "
+                "are promised",
+            )
+        hashes = np.sort(decode_hash_index(data, path))
+        if np.any(hashes[1:] == hashes[:-1]):
+            findings.error("hash-index", name, "holds a hash twice")
+        place = (entry.partition, entry.bucket)
+        if place in indexed:
+            findings.error("hash-index", name, f"is the second index of bucket {entry.bucket}")
+        indexed[place] = hashes
+
+
+def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: Findings) -> None:
+    by_partition: dict[bytes, list[tuple[int, Hashes]]] = {}
+    for (partition, bucket), hashes in indexed.items():
+        by_partition.setdefault(partition, []).append((bucket, np.unique(hashes)))
+    for owners in by_partition.values():
+        merged = np.sort(np.concatenate([hashes for _, hashes in owners]))
+        twice = int((merged[1:] == merged[:-1]).sum())
+        if twice:
+            buckets = sorted(bucket for bucket, _ in owners)
+            findings.error(
+                "hash-index",
+                f"buckets {buckets}",
+                f"{twice} hashes of one partition are in the index of more than one bucket",
+            )

@@ -1,0 +1,193 @@
+"""Checking a table: whether its metadata is sound and tells the truth about its files.
+
+Specification: Snapshot, Manifest. What data files hold is checked in `verify_content`, the hash
+index in `verify_index`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.manifest_store import read_manifest, read_manifest_list
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.verify.content import BucketContent, check_buckets
+from ingestd.paimon.table.verify.findings import Finding, Findings
+from ingestd.paimon.table.verify.index import check_index
+from ingestd.paimon.table.verify.references import check_references
+from ingestd.paimon.table.verify.stats import check_partition_stats
+
+__all__ = ["Finding", "verify"]
+
+_Live = Mapping[object, ManifestEntry]
+
+
+def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Finding]:
+    """Check the chain of snapshots, and one snapshot (None: the newest) down to its rows.
+
+    Of tags and of other branches it is checked that what they refer to is there.
+    An empty list means that nothing is wrong. Raises UnsupportedError for a table that cannot be
+    read here, ConfigError for a snapshot that does not exist.
+    """
+    refuse_unsupported(table.schema, for_write=False)
+    findings = Findings()
+    ids = snapshot_ids(table.io, table.paths)
+    if snapshot_id is not None and snapshot_id not in ids:
+        raise ConfigError(f"table {table.name} has no snapshot {snapshot_id}; it has {ids}")
+    if ids:
+        snapshots = _snapshots(table, ids, findings)
+        _check_hints(table, ids, findings)
+        wanted = ids[-1] if snapshot_id is None else snapshot_id
+        if wanted in snapshots:
+            _check_snapshot(table, snapshots[wanted], findings)
+    check_references(table, findings)
+    return list(findings.found)
+
+
+def _snapshots(table: FileStoreTable, ids: list[int], findings: Findings) -> dict[int, Snapshot]:
+    """All snapshots that can be read, checked against each other."""
+    snapshots: dict[int, Snapshot] = {}
+    for snapshot_id in range(ids[0], ids[-1] + 1):
+        where = f"snapshot-{snapshot_id}"
+        if snapshot_id not in ids:
+            findings.error("snapshot-gap", where, "is missing between others")
+            continue
+        with findings.reading(where):
+            snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+            snapshots[snapshot_id] = snapshot
+            if snapshot_id - 1 in snapshots:
+                _check_succession(snapshots[snapshot_id - 1], snapshot, findings)
+    return snapshots
+
+
+def _check_succession(previous: Snapshot, snapshot: Snapshot, findings: Findings) -> None:
+    where = f"snapshot-{snapshot.id}"
+    delta, total = snapshot.delta_record_count, snapshot.total_record_count
+    if None not in (previous.total_record_count, delta, total):
+        expected = (previous.total_record_count or 0) + (delta or 0)
+        if expected != total:
+            findings.error(
+                "record-count", where, f"totalRecordCount is {total}, {expected} would follow"
+            )
+    goes_back = (
+        snapshot.commit_user == previous.commit_user
+        and snapshot.commit_identifier < previous.commit_identifier
+        and previous.commit_identifier != BATCH_COMMIT_IDENTIFIER
+        and snapshot.commit_kind != CommitKind.OVERWRITE
+    )
+    if goes_back:
+        findings.warning(
+            "commit-identifier", where, f"identifier of user {snapshot.commit_user} goes back"
+        )
+
+
+def _check_hints(table: FileStoreTable, ids: list[int], findings: Findings) -> None:
+    expected = {table.paths.latest_hint: ids[-1], table.paths.earliest_hint: ids[0]}
+    for path, snapshot_id in expected.items():
+        if not table.io.exists(path):
+            continue
+        text = table.io.read_bytes(path).decode(errors="replace").strip()
+        if text != str(snapshot_id):
+            name = path.rpartition("/")[2]
+            findings.warning("hint", name, f"says {text}, but it is {snapshot_id}")
+
+
+def _check_snapshot(table: FileStoreTable, snapshot: Snapshot, findings: Findings) -> None:
+    where = f"snapshot-{snapshot.id}"
+    with findings.reading(where, "schema"):
+        table.schemas(snapshot.schema_id)
+    base = _list_entries(
+        table, snapshot.base_manifest_list, snapshot.base_manifest_list_size, findings
+    )
+    delta = _list_entries(
+        table, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, findings
+    )
+    live = _live(where, [*base, *delta], findings)
+    _check_count(where, "total", snapshot.total_record_count, live.values(), findings)
+    _check_count(where, "delta", snapshot.delta_record_count, delta, findings)
+    contents: dict[tuple[bytes, int], BucketContent] = check_buckets(table, live.values(), findings)
+    check_index(table, snapshot, contents, findings)
+
+
+def _live(where: str, entries: Iterable[ManifestEntry], findings: Findings) -> _Live:
+    live: dict[object, ManifestEntry] = {}
+    for entry in entries:
+        name = entry.file.file_name
+        if entry.kind == FileKind.ADD:
+            if entry.identifier in live:
+                findings.error("double-add", where, f"{name} is added twice")
+            live[entry.identifier] = entry
+        elif live.pop(entry.identifier, None) is None:
+            findings.error("delete-unknown", where, f"{name} is deleted and was not there")
+    return live
+
+
+def _check_count(
+    where: str,
+    what: str,
+    promised: int | None,
+    entries: Iterable[ManifestEntry],
+    findings: Findings,
+) -> None:
+    signed = (
+        entry.file.row_count if entry.kind == FileKind.ADD else -entry.file.row_count
+        for entry in entries
+    )
+    found = sum(signed)
+    if promised is not None and promised != found:
+        findings.error(
+            "record-count", where, f"{what}RecordCount is {promised}, its files have {found}"
+        )
+
+
+def _list_entries(
+    table: FileStoreTable, name: str, size: int | None, findings: Findings
+) -> list[ManifestEntry]:
+    """The entries of a manifest list's manifests, as far as they can be read."""
+    entries: list[ManifestEntry] = []
+    with findings.reading(name):
+        _check_size(table, table.paths.manifest(name), size, findings)
+        for meta in read_manifest_list(table.io, table.paths, name):
+            with findings.reading(meta.file_name):
+                path = table.paths.manifest(meta.file_name)
+                _check_size(table, path, meta.file_size, findings)
+                found = read_manifest(table.io, table.paths, meta.file_name)
+                _check_manifest(table, meta, found, findings)
+                entries += found
+    return entries
+
+
+def _check_size(table: FileStoreTable, path: str, promised: int | None, findings: Findings) -> None:
+    if promised is not None and table.io.size(path) != promised:
+        name = path.rpartition("/")[2]
+        findings.error("file-size", name, f"has {table.io.size(path)} bytes, not {promised}")
+
+
+def _check_manifest(
+    table: FileStoreTable,
+    meta: ManifestFileMeta,
+    entries: list[ManifestEntry],
+    findings: Findings,
+) -> None:
+    added = sum(1 for entry in entries if entry.kind == FileKind.ADD)
+    deleted = len(entries) - added
+    if (added, deleted) != (meta.num_added_files, meta.num_deleted_files):
+        findings.error(
+            "manifest-count",
+            meta.file_name,
+            f"has +{added}/-{deleted} entries, "
+            f"promised are +{meta.num_added_files}/-{meta.num_deleted_files}",
+        )
+    for what, low, high, values in (
+        ("bucket", meta.min_bucket, meta.max_bucket, {entry.bucket for entry in entries}),
+        ("level", meta.min_level, meta.max_level, {entry.file.level for entry in entries}),
+    ):
+        for value in sorted(values):
+            if (low is not None and value < low) or (high is not None and value > high):
+                findings.error(
+                    "manifest-range", meta.file_name, f"{what} {value} is not in {low}..{high}"
+                )
+    partitions = [entry.partition for entry in entries]
+    check_partition_stats(table, meta.file_name, meta.partition_stats, partitions, findings)

@@ -1,0 +1,42 @@
+"""Tables whose rows wait for their bucket (`bucket` = -2): how their files are written.
+
+Such rows are in no order and not merged; a later compaction gives them buckets (see
+`postpone_move`). Until then nobody reads them but streaming readers. Specification: Bucket.
+"""
+
+from dataclasses import replace
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.file_options import data_file_styles, refuse_style
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+WRITER = 0
+"""The number of the writer in the names of files.
+
+Compaction jobs read the files of one writer in order, those of several writers in none. The rows
+of a key must therefore always be of the same writer, however many tasks write.
+"""
+
+
+def waiting_room(table: FileStoreTable, commit_user: str) -> FileStoreTable:
+    """The handle through which a writer of the table writes rows to bucket -2.
+
+    Their files are Avro without statistics, unless a column has a type that Avro does not know,
+    and tell in their names who wrote them.
+    """
+    prefix = f"{table.options.data_file_prefix}-u-{commit_user}-s-{WRITER}-w-"
+    options = {**table.schema.options, "data-file.prefix": prefix}
+    plain = {**options, "file.format": "avro", "metadata.stats-mode": "none"}
+    avro = table.with_schema(replace(table.schema, options=plain))
+    if _can_hold(avro, table.schema.fields):
+        return avro
+    return table.with_schema(replace(table.schema, options=options))
+
+
+def _can_hold(table: FileStoreTable, fields: tuple[DataField, ...]) -> bool:
+    try:
+        refuse_style(data_file_styles(table.schema)[None], fields)
+    except UnsupportedError:
+        return False
+    return True

@@ -1,0 +1,148 @@
+import dataclasses
+import gc
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
+from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
+from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.compact.rolling_write import RollingWriter
+from ingestd.paimon.table.files.data_files import read_data_file
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.table_write import write_bucket
+from tests.support.native_tables import native_table, rows_table
+
+COLUMNS = [("k", "INT"), ("v", "STRING")]
+
+
+def table_of(folder: Path, **options: str) -> FileStoreTable:
+    given = {name.replace("_", "-"): value for name, value in options.items()}
+    return native_table(folder, COLUMNS, keys=["k"], options={"bucket": "1", **given})
+
+
+def rows_of(table: FileStoreTable, keys: range) -> pa.Table:
+    rows = [{"k": k, "v": f"{k * 7919:x}" * 5, "_kind": 3 if k % 10 == 0 else 0} for k in keys]
+    return rows_table(table.schema, rows, 100 + keys.start)
+
+
+def read(table: FileStoreTable, files: list[DataFileMeta]) -> list[int]:
+    parts = [read_data_file(table, EMPTY_ROW, 0, one, table.schema.fields) for one in files]
+    return [k for part in parts for k in part.column("k").to_pylist()]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("step", [7, 100, 1000])
+def test_files_roll_at_the_target_size(file_format: str, step: int, tmp_path: Path) -> None:
+    table = table_of(tmp_path, target_file_size="4 kb", file_format=file_format)
+    writer = RollingWriter(FilePlace(table, (), 0, 3))
+    for start in range(0, 1000, step):
+        writer.add(rows_of(table, range(start, min(start + step, 1000))))
+    files = writer.close()
+    assert len(files) > 2
+    assert read(table, files) == list(range(1000))
+    assert sum(one.row_count for one in files) == 1000
+    assert sum(one.delete_row_count or 0 for one in files) == 100
+    ends = [
+        deserialize_row([table.schema.fields[0].type], key)[0]
+        for one in files
+        for key in (one.min_key, one.max_key)
+    ]
+    assert ends == sorted(ends)
+    assert all(
+        one.file_size == table.io.size(f"{table.path}/bucket-0/{one.file_name}") for one in files
+    )
+
+
+def test_a_file_says_the_same_of_itself_as_one_written_at_once(tmp_path: Path) -> None:
+    options = {"file-index.bloom-filter.columns": "v", "file-index.bitmap.columns": "k"}
+    table = table_of(tmp_path, **options)
+    rows = rows_of(table, range(50))
+    writer = RollingWriter(FilePlace(table, (), 0, 0))
+    writer.add(rows.slice(0, 20))
+    writer.add(rows.slice(20, 0))
+    writer.add(rows.slice(20))
+    (found,) = writer.close()
+    message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=lambda: "data-one.parquet")
+    (whole,) = message.new_files
+    assert found.file_source == FileSource.COMPACT
+    assert (
+        dataclasses.replace(
+            found,
+            file_name=whole.file_name,
+            extra_files=tuple(
+                name.replace(found.file_name, whole.file_name) for name in found.extra_files
+            ),
+            creation_time_ms=whole.creation_time_ms,
+            file_source=whole.file_source,
+        )
+        == whole
+    )
+
+
+def test_changelog_files_have_a_name_and_a_format_of_their_own(tmp_path: Path) -> None:
+    table = table_of(tmp_path, **{"changelog-file.prefix": "cl-", "changelog-file.format": "orc"})
+    writer = RollingWriter(FilePlace(table, (), 0, 5, changelog=True))
+    writer.add(rows_of(table, range(5)))
+    (found,) = writer.close()
+    assert found.file_name.startswith("cl-")
+    assert found.file_name.endswith(".orc")
+    assert (found.level, found.file_source) == (5, FileSource.APPEND)
+
+
+def test_the_format_is_that_of_the_level(tmp_path: Path) -> None:
+    table = table_of(tmp_path, **{"file.format.per.level": "0:avro,5:orc"})
+    for level, ending in ((0, "avro"), (3, "parquet"), (5, "orc")):
+        writer = RollingWriter(FilePlace(table, (), 0, level))
+        writer.add(rows_of(table, range(3)))
+        assert writer.close()[0].file_name.endswith(f".{ending}")
+
+
+def test_without_rows_there_is_no_file(tmp_path: Path) -> None:
+    assert RollingWriter(FilePlace(table_of(tmp_path), (), 0, 1)).close() == []
+
+
+def test_whoever_gives_up_leaves_no_file(tmp_path: Path) -> None:
+    table = table_of(tmp_path, target_file_size="1 kb", **{"file-index.bloom-filter.columns": "v",
+                     "file-index.in-manifest-threshold": "1 b"})  # fmt: skip
+    writer = RollingWriter(FilePlace(table, (), 0, 1))
+    for start in range(0, 3000, 1000):
+        writer.add(rows_of(table, range(start, start + 1000)))
+    assert writer.files
+    with pytest.raises(ZeroDivisionError):
+        _fail(writer)
+    assert list((tmp_path / "db.db" / "t" / "bucket-0").iterdir()) == []
+
+
+def _fail(writer: RollingWriter) -> Any:
+    try:
+        return 1 // 0
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def test_rows_of_append_tables_go_on_with_their_numbers(tmp_path: Path) -> None:
+    table = native_table(tmp_path, COLUMNS)
+    writer = RollingWriter(FilePlace(table, (), 0, 0), 40)
+    writer.add(rows_table(table.schema, [{"k": 1, "v": "a"}, {"k": 2, "v": None}]))
+    (found,) = writer.close()
+    assert (found.min_sequence_number, found.max_sequence_number) == (40, 41)
+    assert (found.min_key, found.delete_row_count) == (EMPTY_ROW, 0)
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_file_that_is_given_up_half_written_is_gone(file_format: str, tmp_path: Path) -> None:
+    table = table_of(tmp_path, file_format=file_format)
+    writer = RollingWriter(FilePlace(table, (), 0, 1))
+    rows = [{"k": k, "v": f"{k:05}" * 300} for k in range(8000)]
+    for start in range(3):
+        writer.add(rows_table(table.schema, rows, start * 8000))
+    assert writer.files == []
+    with pytest.raises(ZeroDivisionError):
+        _fail(writer)
+    del writer
+    gc.collect()
+    assert list((tmp_path / "db.db" / "t" / "bucket-0").iterdir()) == []

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.spec.binary_row import EMPTY_ROW
+from ingestd.paimon.table.compact import sorted_input as compact_input
+from ingestd.paimon.table.compact.sorted_input import (
+    FILE,
+    POSITION,
+    BucketInput,
+    Source,
+    batch_size,
+)
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from tests.support.native_tables import native_table, put
+
+COLUMNS = [("a", "STRING"), ("b", "DOUBLE"), ("v", "INT")]
+
+
+def table_of(folder: Path, runs: list[list[tuple[str, float]]]) -> FileStoreTable:
+    table = native_table(folder, COLUMNS, keys=["a", "b"], options={"bucket": "1"})
+    for run in runs:
+        put(table, [{"a": a, "b": b, "v": n} for n, (a, b) in enumerate(run)])
+    return table
+
+
+def sources_of(table: FileStoreTable) -> list[Source]:
+    fields = (*SYSTEM_FIELDS, *table.schema.fields)
+    entries = live_files(table, latest_snapshot(table.io, table.paths))
+    return [Source(0, (entry.file,), fields) for entry in entries]
+
+
+def given(table: FileStoreTable, *, places: bool = False) -> BucketInput:
+    return BucketInput(DataFileReader(table), EMPTY_ROW, 0, ("a", "b"), places=places)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_key_is_in_one_block_only_whatever_the_batches_are(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(size)
+    texts = ["", "a", "ab", "é", "𝄞", "longer than seven"]
+    runs = [
+        [(texts[random.integers(6)], float(random.integers(-3, 4))) for _ in range(12)]
+        for _ in range(4)
+    ]
+    table = table_of(tmp_path, runs)
+    monkeypatch.setattr(compact_input, "batch_size", lambda _: BatchSize(1 << 20, size))
+    reached: tuple[bytes, float] | None = None
+    rows = 0
+    for block in given(table).blocks(sources_of(table)):
+        parts = [part.select(["a", "b"]).to_pylist() for _, part in block]
+        for part in parts:
+            keys = [(row["a"].encode(), row["b"]) for row in part]
+            assert keys == sorted(set(keys))
+            assert len(keys) <= size
+            assert reached is None or keys[0] > reached
+        reached = max((one["a"].encode(), one["b"]) for part in parts for one in part)
+        rows += sum(map(len, parts))
+    assert rows == sum(len(set(run)) for run in runs)
+
+
+def test_rows_tell_their_place_if_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(tmp_path, [[("a", float(n)) for n in range(5)]])
+    (source,) = sources_of(table)
+    monkeypatch.setattr(compact_input, "batch_size", lambda _: BatchSize(1 << 20, 2))
+    blocks = list(given(table, places=True).blocks([source]))
+    assert [part.column(POSITION).to_pylist() for ((_, part),) in blocks] == [[0, 1], [2, 3], [4]]
+    assert {value for ((_, part),) in blocks for value in part.column(FILE).to_pylist()} == {0}
+    assert FILE not in next(given(table).blocks([source]))[0][1].column_names
+
+
+def test_sources_without_rows_have_no_blocks(tmp_path: Path) -> None:
+    table = table_of(tmp_path, [[("a", 1.0)]])
+    assert list(given(table).blocks([])) == []
+
+
+def test_the_wider_rows_are_and_the_more_runs_the_fewer_rows_are_in_a_block(tmp_path: Path) -> None:
+    narrow = table_of(tmp_path / "n", [[("a", float(n)) for n in range(600)]])
+    wide = table_of(tmp_path / "w", [[("a" * 50_000, float(n)) for n in range(600)]])
+    (few,), (one,) = sources_of(narrow), sources_of(wide)
+    more = [part.num_rows for ((_, part),) in given(narrow).blocks([few])]
+    sizes = [part.num_rows for ((_, part),) in given(wide).blocks([one])]
+    assert max(sizes) <= (16 << 20) // 50_000 < max(more)
+    assert sum(sizes) == sum(more) == 600
+    assert batch_size(5).memory == batch_size(1).memory // 5
+    assert batch_size(10**9).fitting(100) == 1

@@ -1,0 +1,131 @@
+import pytest
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.schema import AddColumn, SetOption
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import schema_ids
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    latest_snapshot_id,
+    read_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tag_names
+from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
+from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.native_tables import NOW_MS, alter, native_table, put
+from tests.support.stored_rows import forget_snapshots, stored_rows
+
+
+@pytest.fixture
+def table() -> FileStoreTable:
+    """Three snapshots, the second tagged, a new column after the third."""
+    table = native_table("/w", [("id", "INT"), ("v", "STRING")], keys=["id"], io=MemoryFileIO())
+    for number in range(3):
+        put(table, [{"id": number, "v": "main"}])
+    create_tag(table, "two", read_snapshot(table.io, table.paths, 2), now_ms=NOW_MS)
+    return alter(table, AddColumn("w", parse_type("INT")))
+
+
+def ids(table: FileStoreTable) -> set[int]:
+    return {row["id"] for row in stored_rows(table)}
+
+
+def test_a_branch_begins_with_what_its_tag_keeps(table: FileStoreTable) -> None:
+    branch = create_branch(table, "fix", "two")
+    assert branch.schema.id == 0
+    assert ids(branch) == {0, 1}
+    assert tag_names(branch.io, branch.paths) == ["two"]
+    assert branch_names(table.io, table.paths) == ["fix"]
+
+
+def test_a_branch_may_begin_with_a_tag_whose_snapshot_has_expired(table: FileStoreTable) -> None:
+    forget_snapshots(table, 1, 2)
+    assert ids(create_branch(table, "fix", "two")) == {0, 1}
+    assert verify(table) == []
+
+
+def test_a_branch_without_a_tag_is_empty_and_has_the_newest_columns(table: FileStoreTable) -> None:
+    branch = create_branch(table, "empty")
+    assert stored_rows(branch) == []
+    assert branch.schema == table.schema
+
+
+def test_what_a_branch_writes_the_table_does_not_see(table: FileStoreTable) -> None:
+    branch = create_branch(table, "fix", "two")
+    put(branch, [{"id": 50, "v": "branch"}])
+    put(table, [{"id": 60, "v": "main"}])
+    assert (ids(branch), ids(table)) == ({0, 1, 50}, {0, 1, 2, 60})
+    assert (verify(branch), verify(table)) == ([], [])
+    assert latest_snapshot_id(branch.io, branch.paths) == 3
+
+
+@pytest.mark.parametrize("name", ["main", "12", "", "a/b", "fix"])
+def test_names_that_no_new_branch_can_have(table: FileStoreTable, name: str) -> None:
+    create_branch(table, "fix", "two")
+    with pytest.raises(ConfigError):
+        create_branch(table, name)
+
+
+def test_a_dropped_branch_is_gone_and_the_table_is_not(table: FileStoreTable) -> None:
+    put(create_branch(table, "fix", "two"), [{"id": 50}])
+    drop_branch(table, "fix")
+    assert branch_names(table.io, table.paths) == []
+    assert ids(table) == {0, 1, 2}
+    with pytest.raises(ConfigError, match="no branch 'fix'"):
+        drop_branch(table, "fix")
+
+
+def test_a_branch_that_the_table_reads_from_is_not_dropped(table: FileStoreTable) -> None:
+    create_branch(table, "fix", "two")
+    table = alter(table, SetOption("scan.fallback-branch", "fix"))
+    with pytest.raises(ConfigError, match=r"scan\.fallback-branch"):
+        drop_branch(table, "fix")
+
+
+def test_forwarding_makes_the_table_what_the_branch_is(table: FileStoreTable) -> None:
+    branch = alter(create_branch(table, "fix", "two"), AddColumn("b", parse_type("STRING")))
+    put(branch, [{"id": 50, "b": "new"}])
+    create_tag(branch, "after", read_snapshot(branch.io, branch.paths, 3), now_ms=NOW_MS)
+    assert fast_forward(table, "fix") == [2, 3]
+    forwarded = on_branch(table, "main")
+    assert ids(forwarded) == {0, 1, 50}
+    assert [field.name for field in forwarded.schema.fields] == ["id", "v", "b"]
+    assert snapshot_ids(table.io, table.paths) == [1, 2, 3]
+    assert tag_names(table.io, table.paths) == ["after", "two"]
+    assert verify(forwarded) == []
+    put(forwarded, [{"id": 51}])
+    assert ids(forwarded) == {0, 1, 50, 51}
+
+
+def test_schemas_behind_those_of_the_branch_go(table: FileStoreTable) -> None:
+    put(create_branch(table, "fix", "two"), [{"id": 50}])
+    fast_forward(table, "fix")
+    assert schema_ids(table.io, table.paths) == [0]
+
+
+def test_forwarding_again_changes_nothing(table: FileStoreTable) -> None:
+    put(create_branch(table, "fix", "two"), [{"id": 50}])
+    fast_forward(table, "fix")
+    assert fast_forward(on_branch(table, "main"), "fix") == [2, 3]
+    assert ids(on_branch(table, "main")) == {0, 1, 50}
+
+
+def test_only_a_branch_with_snapshots_can_be_forwarded_to(table: FileStoreTable) -> None:
+    branch = create_branch(table, "empty")
+    for name, problem in (("empty", "no snapshot"), ("none", "no branch"), ("main", "itself")):
+        with pytest.raises(ConfigError, match=problem):
+            fast_forward(table, name)
+    with pytest.raises(ConfigError, match="itself"):
+        fast_forward(branch, "empty")
+    assert ids(table) == {0, 1, 2}
+
+
+def test_files_that_a_branch_needs_outlive_the_tag(table: FileStoreTable) -> None:
+    branch = create_branch(table, "fix", "two")
+    forget_snapshots(table, 1, 2)
+    delete_tag(table, "two")
+    assert ids(branch) == {0, 1}
+    assert verify(table) == []

@@ -1,0 +1,111 @@
+import json
+
+import pytest
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.table.commit.overwrite import truncate_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.table.metadata.time_travel import tag_bytes, tag_names, tagged_snapshot
+from ingestd.paimon.table.retention.tags import check_name, create_tag, delete_tag, expired_tags
+from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.native_tables import NOW_MS, native_table, put
+from tests.support.stored_rows import forget_snapshots
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def table() -> FileStoreTable:
+    table = native_table("/w", [("id", "INT"), ("v", "STRING")], keys=["id"], io=MemoryFileIO())
+    for number in range(3):
+        put(table, [{"id": number, "v": "x"}])
+    return table
+
+
+def tag(table: FileStoreTable, name: str, snapshot: int, **given: object) -> None:
+    found = read_snapshot(table.io, table.paths, snapshot)
+    create_tag(table, name, found, now_ms=NOW_MS, **given)  # type: ignore[arg-type]
+
+
+def test_a_tag_is_the_snapshot_it_names(table: FileStoreTable) -> None:
+    tag(table, "a", 2)
+    assert tagged_snapshot(table, "a") == read_snapshot(table.io, table.paths, 2)
+    document = json.loads(tag_bytes(table.io, table.paths, "a"))
+    assert "tagCreateTime" not in document
+
+
+def test_a_time_to_live_says_when_it_began(table: FileStoreTable) -> None:
+    tag(table, "a", 2, retained_ms=90_500)
+    document = json.loads(tag_bytes(table.io, table.paths, "a"))
+    assert document["tagTimeRetained"] == 90.5
+    assert len(document["tagCreateTime"]) == 7
+    assert tagged_snapshot(table, "a").id == 2
+
+
+def test_only_tags_whose_time_is_over_expire(table: FileStoreTable) -> None:
+    tag(table, "for ever", 1)
+    tag(table, "short", 1, retained_ms=HOUR)
+    tag(table, "long", 1, retained_ms=3 * HOUR)
+    assert expired_tags(table, NOW_MS + HOUR // 2) == []
+    assert expired_tags(table, NOW_MS + 2 * HOUR) == ["short"]
+
+
+def test_a_name_is_given_once_and_moved_only_if_it_is_there(table: FileStoreTable) -> None:
+    tag(table, "a", 1)
+    with pytest.raises(ConfigError, match="tag 'a' already"):
+        tag(table, "a", 2)
+    assert tagged_snapshot(table, "a").id == 1
+    tag(table, "a", 2, must_exist=True)
+    assert tagged_snapshot(table, "a").id == 2
+    with pytest.raises(ConfigError, match="no tag 'b'"):
+        tag(table, "b", 2, must_exist=True)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "..", ".x", "a\\b", "a\nb"])
+def test_a_name_cannot_lead_out_of_its_folder(name: str) -> None:
+    with pytest.raises(ConfigError):
+        check_name("tag", name)
+
+
+def test_deleting_the_tag_of_a_living_snapshot_deletes_nothing_else(table: FileStoreTable) -> None:
+    tag(table, "a", 2)
+    assert delete_tag(table, "a") == []
+    assert tag_names(table.io, table.paths) == []
+    assert verify(table) == []
+
+
+def test_files_that_only_a_tag_kept_go_with_it(table: FileStoreTable) -> None:
+    tag(table, "a", 3)
+    truncate_table(table, now_ms=NOW_MS)
+    put(table, [{"id": 9, "v": "y"}])
+    forget_snapshots(table, 1, 2, 3)
+    assert verify(table) == []
+    gone = delete_tag(table, "a")
+    assert sum("/data-" in path for path in gone) == 3
+    assert not any(table.io.exists(path) for path in gone)
+    assert verify(table) == []
+
+
+def test_files_that_another_tag_or_a_snapshot_needs_stay(table: FileStoreTable) -> None:
+    tag(table, "a", 2)
+    tag(table, "b", 1)
+    forget_snapshots(table, 1, 2)
+    gone = delete_tag(table, "a")
+    assert gone
+    assert not any("/data-" in path for path in gone)
+    assert verify(table) == []
+
+
+def test_the_second_tag_of_a_snapshot_keeps_its_files(table: FileStoreTable) -> None:
+    tag(table, "a", 1)
+    tag(table, "b", 1)
+    forget_snapshots(table, 1)
+    assert delete_tag(table, "a") == []
+    assert verify(table) == []
+
+
+def test_a_tag_that_does_not_exist_cannot_be_deleted(table: FileStoreTable) -> None:
+    with pytest.raises(ConfigError, match="no tag 'zzz'; its tags: there are none"):
+        delete_tag(table, "zzz")
