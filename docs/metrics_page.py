@@ -1,22 +1,23 @@
-"""metrics.md, from the collectors that `ingestd.metrics` declares."""
+"""metrics.md, from the collectors that `ingestd.metrics` and `ingestd.lag_metrics` declare."""
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from ingestd import metrics
+from ingestd import lag_metrics, metrics
 
 HEAD = """# Metrics
 
-Written by `make docs` from `ingestd/metrics.py`. The page `/metrics` serves them in Prometheus'
-text format; counters carry the suffix `_total`, histograms `_bucket`, `_sum` and `_count`.
-Everything is counted on the driver, after the commit.
+Written by `make docs` from `ingestd/metrics.py` and `ingestd/lag_metrics.py`. The page `/metrics`
+serves them in Prometheus' text format; counters carry the suffix `_total`, histograms `_bucket`,
+`_sum` and `_count`. Everything is counted on the driver, after the commit.
 
 | metric | type | labels | what it says |
 |---|---|---|---|"""
 
 
 def collectors() -> list[MetricWrapperBase]:
-    """Every collector that the module declares, by name."""
-    found = {id(c): c for c in vars(metrics).values() if isinstance(c, MetricWrapperBase)}
+    """Every collector that the modules declare, by name."""
+    declared = [*vars(metrics).values(), *vars(lag_metrics).values()]
+    found = {id(c): c for c in declared if isinstance(c, MetricWrapperBase)}
     return sorted(found.values(), key=lambda collector: collector._name)
 
 

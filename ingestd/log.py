@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
+from ingestd.log_repeats import SummingHandler
+
 LogFormat = Literal["auto", "json", "text"]
 
 MASK = "******"
@@ -42,14 +44,18 @@ def configure_logging(
 ) -> None:
     """Send all log events of the process to one stream, standard error if none is given.
 
-    `auto` writes text to a terminal and JSON elsewhere. `fields` are on every line.
+    `auto` writes text to a terminal and JSON elsewhere. `fields` are on every line. Equal warnings
+    are summed up, as `ingestd.log_repeats` says.
     """
     target = stream or sys.stderr
-    handler = logging.StreamHandler(target)
+    handler = SummingHandler(target, event_fields)
     as_text = style == "text" or (style == "auto" and target.isatty())
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    replaced, root.handlers[:] = root.handlers[:], [handler]
+    for one in replaced:
+        if isinstance(one, SummingHandler):
+            one.close()
     root.setLevel(level.upper())
     for name, least in _NOISY.items():
         logging.getLogger(name).setLevel(max(least, root.level))

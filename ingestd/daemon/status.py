@@ -10,6 +10,7 @@ from typing import Any
 
 from ingestd import metrics
 from ingestd.daemon.recent import Failure, Recent, total_lag
+from ingestd.daemon.standing import Standing
 from ingestd.errors import IngestdError
 from ingestd.ingest.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
@@ -19,8 +20,6 @@ STUCK_SECONDS = 300.0
 """The loop ticks every second; the start of Spark is the longest that it may be silent."""
 BATCH_SECONDS = 1800.0
 """A batch may take this long unless it is told otherwise."""
-
-Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ class Status:
         self._tables: dict[str, TableStatus] = {}
         self._rows: Counter[str] = Counter()
         self._files: Counter[str] = Counter()
-        self._positions: dict[Place, int] = {}
-        self._ends: dict[Place, int] = {}
+        self._standing = Standing()
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
         self._upkeep: Callable[[], dict[str, Any]] = dict
         metrics.record_build(version)
@@ -86,15 +84,14 @@ class Status:
             self._state, self._since, self._beat = state, self._clock(), self._ticks()
             if state == "starting":
                 self._batch_done, self._running = False, None
+                self._standing.given_up()
         metrics.record_state(state)
 
     def follow(self, sources: Iterable[str]) -> None:
         """The pipeline reads these sources from now on."""
         with self._lock:
             self._reachable = {name: self._reachable.get(name) for name in sources}
-            for known in (self._positions, self._ends):
-                for place in [one for one in known if one[0] not in self._reachable]:
-                    del known[place]
+            self._standing.keep(self._reachable)
 
     def show_upkeep(self, document: Callable[[], dict[str, Any]]) -> None:
         """Ask this for the part of the document that is about compaction and expiry."""
@@ -123,8 +120,7 @@ class Status:
         """A batch begins: what it starts from is in the tables."""
         with self._lock:
             self._running = RunningBatch(batch_id, self._ticks())
-            for one in ranges:
-                self._positions.setdefault((one.source, one.topic, one.partition), one.start)
+            self._standing.started(ranges)
 
     def phase(self, name: str, seconds: float) -> None:
         """A phase of the batch under way is over."""
@@ -141,9 +137,8 @@ class Status:
             self._batch_done = True
             self._recent.finished(summary, now)
             self._count_tables(summary, now)
-            for source, topics in summary.until.items():
-                self._positions.update(_places(source, topics))
-        self._publish_offsets()
+            self._standing.landed(summary, now)
+            self._standing.publish(now)
 
     def _count_tables(self, summary: BatchSummary, now: float) -> None:
         for (table, _), rows in summary.counts.rows.items():
@@ -156,8 +151,9 @@ class Status:
             )
 
     def sample(self) -> None:
-        """Remember rate and lag as they are now."""
+        """Remember rate and lag as they are now, and tell how far tables are behind by now."""
         with self._lock:
+            self._standing.publish(self._clock())
             lag = total_lag({name: self._source(name) for name in self._reachable})
             self._recent.sample(self._clock(), lag)
 
@@ -165,15 +161,10 @@ class Status:
         """The brokers of a source told where its topic partitions end."""
         with self._lock:
             self._reachable[source] = True
-            found = _places(source, ends)
-            gone = [one for one in self._ends if one[0] == source and one not in found]
-            for one in gone:
-                del self._ends[one]
-                self._positions.pop(one, None)
-            self._ends.update(found)
+            now = self._clock()
+            self._standing.answered(source, ends, now)
+            self._standing.publish(now)
         metrics.record_reachable(source, reachable=True)
-        metrics.forget_partitions(gone)
-        self._publish_offsets()
 
     def source_silent(self, source: str) -> bool:
         """The brokers of a source did not answer; whether that is news."""
@@ -203,6 +194,7 @@ class Status:
         """Everything, for /status."""
         live, ready, upkeep = self.is_live, self.is_ready, self._upkeep()
         with self._lock:
+            behind = self._standing.freshness(self._clock())
             failure = self._recent.failures[-1] if self._recent.failures else None
             running = self._running
             return {
@@ -228,6 +220,7 @@ class Status:
                         "committed_at": _time(one.at),
                         "rows": one.rows,
                         "files": one.files,
+                        "behind_seconds": behind.get(name),
                     }
                     for name, one in sorted(self._tables.items())
                 },
@@ -237,29 +230,7 @@ class Status:
             }
 
     def _source(self, name: str) -> dict[str, Any]:
-        topics: dict[str, dict[str, dict[str, int | None]]] = {}
-        for place in sorted({*self._positions, *self._ends}):
-            if place[0] == name:
-                position, end = self._positions.get(place), self._ends.get(place)
-                lag = None if position is None or end is None else max(end - position, 0)
-                offsets = {"position": position, "end": end, "lag": lag}
-                topics.setdefault(place[1], {})[str(place[2])] = offsets
-        return {"reachable": self._reachable[name], "topics": topics}
-
-    def _publish_offsets(self) -> None:
-        with self._lock:
-            places = {*self._positions, *self._ends}
-            known = [(one, self._positions.get(one), self._ends.get(one)) for one in places]
-        for (source, topic, partition), position, end in known:
-            metrics.record_position(source, topic, partition, position=position, end=end)
-
-
-def _places(source: str, topics: TopicOffsets) -> dict[Place, int]:
-    return {
-        (source, topic, partition): offset
-        for topic, partitions in topics.items()
-        for partition, offset in partitions.items()
-    }
+        return {"reachable": self._reachable[name], "topics": self._standing.document(name)}
 
 
 def _time(seconds: float) -> str:

@@ -24,6 +24,7 @@ from ingestd.crash_points import Point, reach
 from ingestd.errors import OffsetGapError, SchemaConflictError
 from ingestd.ingest.backlog import is_cut
 from ingestd.ingest.batch_summary import BatchListener, BatchSummary, TableCommit
+from ingestd.ingest.batch_times import BatchTimes
 from ingestd.ingest.context import BatchContext, Coverage
 from ingestd.ingest.counts import Counts
 from ingestd.ingest.discovery import KeptChunk
@@ -58,6 +59,7 @@ class _Batch:
     truncates: dict[str, int] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     kept: list[KeptChunk] = field(default_factory=list)
+    times: BatchTimes = field(default_factory=BatchTimes)
     seconds: dict[str, float] = field(default_factory=dict)
     commits: list[TableCommit] = field(default_factory=list)
     by_topic: dict[tuple[str, str], list[OffsetRange]] = field(default_factory=dict)
@@ -133,6 +135,8 @@ class MicroBatch:
                 rejected=result.rejected if result else (),
                 seconds=batch.seconds,
                 cut=is_cut(offsets, self._settings.max_offsets_per_trigger),
+                times=batch.times,
+                topics=result.topics if result else {},
             )
         )
         reach(Point.BATCH_DONE)
@@ -178,6 +182,7 @@ class MicroBatch:
                 with batch.phase("stages"):
                     outcomes = run_stages(self._spark, context, groups, folder, batch.kept)
                 result = merge_outcomes(context, outcomes)
+                batch.times.add(result.times)  # kept chunks told theirs in the run that kept them
                 if not result.runs_again:
                     return result
                 batch.kept.extend(result.kept)

@@ -10,11 +10,12 @@ import pytest
 import yaml
 from prometheus_client import REGISTRY
 
+import ingestd.lag_metrics as lag_metrics
 import ingestd.metrics as metrics
 from tests.support.chart import CHART, ROOT, metric_names, objects, only, promtool
 
 CASES = Path(__file__).with_name("alert_cases.yaml")
-assert metrics.STATES  # importing the module registers its collectors
+assert metrics.STATES and lag_metrics.FRESHNESS  # importing the modules registers their collectors
 
 
 def rules() -> list[dict[str, Any]]:

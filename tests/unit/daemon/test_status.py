@@ -1,9 +1,11 @@
 import pytest
+from prometheus_client import REGISTRY
 
 from ingestd.daemon.status import STUCK_SECONDS, Status
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.counts import Counts
+from ingestd.ingest.batch_times import BatchTimes
+from ingestd.ingest.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 
 
@@ -177,3 +179,24 @@ def test_samples_are_ten_seconds_apart(status: Status, clock: Clock) -> None:
         status.sample()
         clock.now += 5
     assert [lag for _, lag in status.document()["recent"]["lags"]] == [25, 25]
+
+
+def test_a_table_gets_staler_while_no_batch_ends(status: Status, clock: Clock) -> None:
+    times = BatchTimes()
+    times.note_event("db.t", int(clock.now * 1000) - 5000)
+    times.note_reached(TopicPartition("a", "topic", 0), 9, int(clock.now * 1000) - 5000)
+    topics = {"db.t": frozenset({("a", "topic")})}
+    commit = TableCommit("db.t", "committed", 4, 1, 0.1)
+    until = {"a": {"topic": {0: 10}}}
+    status.source_answered("a", {"topic": {0: 25}})
+    status.batch_finished(BatchSummary(1, until, (commit,), Counts(), times=times, topics=topics))
+
+    def freshness() -> float | None:
+        return REGISTRY.get_sample_value("ingestd_table_freshness_seconds", {"table": "db.t"})
+
+    assert freshness() == 5
+    clock.now += 30
+    assert freshness() == 5
+    assert status.document()["tables"]["db.t"]["behind_seconds"] == 35
+    status.sample()
+    assert freshness() == 35
