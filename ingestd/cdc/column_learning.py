@@ -173,7 +173,7 @@ def _as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
         return WireColumn(column.name, declared)
     if column.meaning is Meaning.SOURCE_TEXT:
         return replace(column, data_type=declared.as_nullable())
-    return replace(column, declared=declared)
+    return column.declared_as(declared)
 
 
 def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, WireColumn | None]:

@@ -15,7 +15,7 @@ BUILD_ERRORS = (ValueError, TypeError, ArithmeticError, RecursionError, pa.Arrow
 
 _AT_COLUMN = re.compile(r"`\$\.(?:after|before)\.(.*)`$", re.DOTALL)
 _AT_KEY = re.compile(r"`\$\.(.*)`$", re.DOTALL)
-_UNKNOWN_FIELD = re.compile(r"unknown field `(.*)`", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`(?: - at `\$[^`]*`)?$", re.DOTALL)
 _SHOWN = 80
 
 

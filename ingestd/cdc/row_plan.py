@@ -17,6 +17,13 @@ from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import Kinds, default_kinds
 from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.field_names import (
+    has_plain_name,
+    restated,
+    restated_images,
+    stand_in,
+    told_by_name,
+)
 from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.native.plan import NativePlans, native_plans
 from ingestd.cdc.plan_column import PlanColumn
@@ -26,15 +33,15 @@ from ingestd.cdc.source_position import SourcePosition
 Row = Any
 """A struct with one attribute a column; UNSET where the message had no such field."""
 _FIRST, _LAST = itemgetter(0), itemgetter(-1)
-_UNNAMEABLE = frozenset('"\\') | {chr(code) for code in range(32)}
+_Restate = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """One msgspec decoder's two ways."""
+    """One msgspec decoder's two ways; `lines` is None if messages are only decoded one by one."""
 
     one: Callable[[bytes], Any]
-    lines: Callable[[bytes], list[Any]]
+    lines: Callable[[bytes], list[Any]] | None
 
     def many(self, messages: Sequence[bytes]) -> list[Any]:
         """Decode messages, each of which must be one JSON object; raises `PARSE_ERRORS`.
@@ -42,7 +49,7 @@ class Decoders:
         Joined by newlines they are decoded in one call. A message can run into the next one, or
         be two itself, only if not all of them begin and end with braces or their number changes.
         """
-        if _all_braced(messages):
+        if self.lines is not None and _all_braced(messages):
             decoded = self.lines(b"\n".join(messages))
             if len(decoded) == len(messages):
                 return decoded
@@ -110,7 +117,7 @@ def make_plan(
     """The plan for rows of these columns, each with the kinds its values have been seen to have.
 
     Every key field is among the columns. With `module` there is a native plan as well. Raises
-    RecordError for a column name that no decoder can have, UnsupportedError for a type without an
+    RecordError for a column name that no table can have, UnsupportedError for a type without an
     Arrow form.
     """
     plan_columns = tuple(
@@ -123,12 +130,13 @@ def make_plan(
     before = row if wants.images or not key_names else _struct("BeforeKey", key_columns)
     key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
     attributes = tuple(column.attribute for column in key_columns)
+    plain = all(map(has_plain_name, columns))
     return RowPlan(
         source=source,
         columns=plan_columns,
         key_names=key_names,
-        changes=_decoders(_change_struct(source, row, before)),
-        keys=_decoders(key),
+        changes=_decoders(_change_struct(source, row, before), None if plain else restated_images),
+        keys=_decoders(key, None if plain else restated),
         key_values=_values_getter(attributes),
         key_attributes=attributes,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
@@ -139,9 +147,11 @@ def make_plan(
     )
 
 
-def _decoders(struct: type[msgspec.Struct]) -> Decoders:
+def _decoders(struct: type[msgspec.Struct], restate: _Restate | None) -> Decoders:
     decoder = msgspec.json.Decoder(struct)
-    return Decoders(decoder.decode, decoder.decode_lines)
+    if restate is None:
+        return Decoders(decoder.decode, decoder.decode_lines)
+    return Decoders(told_by_name(lambda message: decoder.decode(restate(message))), None)
 
 
 def _values_getter(attributes: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]] | None:
@@ -162,12 +172,9 @@ def _plan_column(
 
 
 def check_name(name: str) -> None:
-    """RecordError for a column name that no decoder, or no table, can have."""
+    """RecordError for a column name that no table can have."""
     if not name.strip():
         raise refuse("schema", "unsupported_column_name", "a column has an empty name")
-    if not _UNNAMEABLE.isdisjoint(name):
-        message = f"column {name!r} has quotes, backslashes or control characters in its name"
-        raise refuse("schema", "unsupported_column_name", message)
 
 
 def _struct(
@@ -187,7 +194,7 @@ def _struct(
     return msgspec.defstruct(
         title,
         fields,
-        rename={column.attribute: column.name for column in columns},
+        rename={column.attribute: stand_in(column.name) for column in columns},
         forbid_unknown_fields=forbid_unknown_fields,
         eq=False,
         gc=False,

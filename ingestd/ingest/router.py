@@ -12,6 +12,7 @@ from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.context import Feed, RoutingConfig
 from ingestd.ingest.routing_rules import CompiledRule, Matched, sanitize
+from ingestd.paimon.catalog.base import Identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,14 @@ class Route:
     table: str
     columns: Mapping[str, str] = field(default_factory=dict)
     key_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Why the records of a source table are rejected; `reason` as in dead letters."""
+
+    reason: str
+    message: str
 
 
 class Router:
@@ -42,11 +51,13 @@ class Router:
         self._excluding_dbs = _pattern("excluding_dbs", routing.excluding_dbs)
         self._rules = _compiled(routing)
         self._known: dict[tuple[str, SourceTable], Route | None] = {}
+        self._unfit: dict[tuple[str, SourceTable], str] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
         """Identifier "database.table" of the target; None if the source table is left out.
 
-        PolicyStopError if the configuration says so of source tables that are left out.
+        So it is as well if no table can have the name that its target would get. PolicyStopError
+        if the configuration says so of source tables that are left out.
         """
         found = self.route_of(topic, source_table)
         return None if found is None else found.table
@@ -58,17 +69,25 @@ class Router:
             self._known[key] = self._find(topic, source_table)
         return self._known[key]
 
-    def complaint(self, topic: str, source_table: SourceTable) -> str | None:
+    def complaint(self, topic: str, source_table: SourceTable) -> Complaint | None:
         """Why a source table without a route is one for the dead letters; None if it is not.
 
         What the configuration excludes by name never is.
         """
         forms = name_forms(source_table)
+        if self.route_of(topic, source_table) is None and (topic, source_table) in self._unfit:
+            problem = self._unfit[topic, source_table]
+            return Complaint(
+                "unfit-table-name",
+                f"topic {topic}: no table can have the name that table {forms[-1]} would get: "
+                f"{problem}; give it another in routing.table_mapping or routing.rules",
+            )
         if self._routing.unmatched != "dead-letter" or self._excludes(source_table, forms):
             return None
-        return (
+        return Complaint(
+            "no-route",
             f"topic {topic}: no route for table {forms[-1]}; change routing.including_tables or "
-            "including_dbs, or name it in the excluding ones"
+            "including_dbs, or name it in the excluding ones",
         )
 
     def _find(self, topic: str, source_table: SourceTable) -> Route | None:
@@ -82,6 +101,11 @@ class Router:
             return None
         matched = self._matched(topic, source_table)
         name = matched.to if matched and matched.to else self._name(source_table, forms)
+        try:
+            Identifier(self._database, name)
+        except ConfigError as error:
+            self._unfit[topic, source_table] = error.message
+            return None
         if matched is None:
             return Route(f"{self._database}.{name}")
         return Route(f"{self._database}.{name}", matched.columns, matched.rule.key_columns)

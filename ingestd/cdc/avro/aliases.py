@@ -25,13 +25,6 @@ def former_names(record: AvroNode) -> Names:
     return tuple(found)
 
 
-def renamed_fields(
-    chunk: RecordChunk, batch: ChangeBatch, record: AvroNode
-) -> list[SchemaChangeEvent]:
-    """What the aliases of a record prove of the table of a batch."""
-    return alias_events(chunk, batch, former_names(record))
-
-
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
     """What old names prove of the table of a batch: rows before it have them."""
     if not names:

@@ -23,7 +23,6 @@ Kinds = frozenset[str]
 
 DOUBLE = DataType("DOUBLE")
 BIG_DECIMAL = DataType("DECIMAL", precision=38, scale=0)
-SPECIAL_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
 
 TEXT_KINDS: Kinds = frozenset({"special", "numeral", "digits", "text"})
 """`special` is NaN or an infinity, `numeral` a number in quotes, `digits` one that could as well

@@ -21,6 +21,10 @@ _DAY_NANOS = 86_400_000_000_000
 _NANOS_OF = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _INFINITE_MICROS = {"infinity": 9_223_372_036_825_200_000, "-infinity": -9_223_372_036_832_400_000}
 """What Debezium sends for infinite timestamps where it sends microseconds."""
+_NO_TIME = (
+    "; 24:00:00 and durations are no TIME: declare the column BIGINT, or STRING where it comes as "
+    "text, in schema.column-types"
+)
 _DATE = r"([+-]?\d{4,9})-(\d\d)-(\d\d)"
 _TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
 _ZONE = r"(Z|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?"
@@ -58,7 +62,7 @@ def time_of_day(values: Array, per_milli: int) -> Array:
     if millis.null_count < len(millis) and not (
         0 <= bounds["min"].as_py() <= bounds["max"].as_py() < DAY_MILLIS
     ):
-        raise ValueError("out of range of a time of day")
+        raise ValueError(f"out of range of a time of day{_NO_TIME}")
     return millis.cast(pa.int32()).cast(pa.time32("ms"))
 
 
@@ -107,7 +111,10 @@ def time_nanos(text: str) -> int:
     match = _TIME_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO time")
-    return _nanos(match.groups())
+    try:
+        return _nanos(match.groups())
+    except ValueError as error:
+        raise ValueError(f"{error}{_NO_TIME}") from error
 
 
 def _instant(text: str, unit: str, *, zoned: bool) -> int:

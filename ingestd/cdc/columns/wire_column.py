@@ -1,12 +1,13 @@
 """A column as messages carry it: its name, its table type, and what its JSON values mean."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ingestd.paimon.spec.data_types import DataType
 
 STRING = DataType("STRING")
 BIGINT = DataType("BIGINT")
+_WHOLE_NUMBERS = frozenset({"INT", "BIGINT"})
 
 
 class Meaning(Enum):
@@ -70,3 +71,13 @@ class WireColumn:
     def table_type(self) -> DataType:
         """The type of the column that is built."""
         return self.data_type if self.declared is None else self.declared
+
+    def declared_as(self, declared: DataType) -> "WireColumn":
+        """The column, to be built in another type.
+
+        A time of day that is to be a number is not made a time first, which 24:00:00 is not.
+        """
+        data_type, plain = self.data_type, self.meaning is Meaning.PLAIN and not self.text
+        if data_type.root == "TIME" and plain and declared.root in _WHOLE_NUMBERS:
+            data_type = BIGINT
+        return replace(self, data_type=data_type, declared=declared)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingestd.cdc.avro.aliases import renamed_fields
+from ingestd.cdc.avro.aliases import alias_events, former_names
 from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.envelope import (
     Changes,
@@ -96,9 +96,8 @@ class DebeziumAvro:
             found = self._sorted(envelope, group, key_record)
             row = row_node(envelope)
             if found.changes and row is None:
-                raise refuse(
-                    "schema", "unsupported_envelope", "the rows of the event are no records"
-                )
+                message = "the rows of the event are no records"
+                raise refuse("schema", "unsupported_envelope", message)
             row_record = None if row is None else self._writers.record(row)
         except RecordError as error:
             refused.update(dict.fromkeys(range(len(group.indices)), error.reason))
@@ -109,6 +108,7 @@ class DebeziumAvro:
             decoded.truncates.extend(_truncates(chunk, indices, one))
         if row_record is not None and found.changes:
             keys = None if key_record is None else _read_keys(key_record, group, refused)
+            former = former_names(row_record.node)
             for changes in found.changes:
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[indices[changes.places]]
@@ -117,7 +117,7 @@ class DebeziumAvro:
                 batch = change_batch(table if good.all() else table.keep(good), refused)
                 if batch is not None:
                     decoded.batches.append(batch)
-                    decoded.schema_changes.extend(renamed_fields(chunk, batch, row_record.node))
+                    decoded.schema_changes.extend(alias_events(chunk, batch, former))
         return found.control
 
     def _sorted(self, envelope: AvroNode, group: Group, key: AvroRecord | None) -> Sorted:
@@ -172,7 +172,7 @@ def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
         return column
     if column.text and declared.root in CHARACTER_ROOTS:
         return WireColumn(column.name, declared)
-    return replace(column, declared=declared)
+    return column.declared_as(declared)
 
 
 def _truncates(chunk: RecordChunk, indices: Indices, found: Changes) -> list[Truncate]:

@@ -4,13 +4,20 @@ Record names are part of the format: other readers resolve them by name.
 Specification: Manifest.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 NAMESPACE = "org.apache.paimon.avro.generated"
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _Schema = dict[str, Any]
 _AvroType = str | _Schema | Sequence[str | _Schema]
+
+
+def is_avro_name(name: str) -> bool:
+    """Whether a field of Avro can have the name; other writers refuse all others."""
+    return _NAME.fullmatch(name) is not None
 
 
 def _field(name: str, avro_type: _AvroType) -> _Schema:

@@ -6,12 +6,8 @@ What ingestd cannot write or read, although the specification allows it, lives i
 from collections.abc import Mapping, Sequence
 
 from ingestd.errors import ConfigError, SchemaConflictError
-from ingestd.paimon.spec.data_types import (
-    KEY_PREFIX,
-    NESTED_ROOTS,
-    SYSTEM_COLUMN_NAMES,
-    DataField,
-)
+from ingestd.paimon.spec.column_names import table_name_problem
+from ingestd.paimon.spec.data_types import NESTED_ROOTS, DataField
 
 
 def check_schema(
@@ -40,12 +36,9 @@ def _check_names(fields: Sequence[DataField]) -> None:
         raise SchemaConflictError("a table needs at least one column")
     seen: set[str] = set()
     for column in fields:
-        if not column.name.strip():
-            raise SchemaConflictError("a column has an empty name")
-        if column.name in SYSTEM_COLUMN_NAMES or column.name.startswith(KEY_PREFIX):
-            raise SchemaConflictError(
-                f"column name '{column.name}' is reserved by the table format; rename the column"
-            )
+        problem = table_name_problem(column.name)
+        if problem is not None:
+            raise SchemaConflictError(f"column '{column.name}' {problem}; rename the column")
         if column.name in seen:
             raise SchemaConflictError(f"column '{column.name}' appears twice")
         seen.add(column.name)

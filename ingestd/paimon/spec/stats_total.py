@@ -25,28 +25,33 @@ class StatsTotal:
         self._mode = mode
         self._dense = dense
         self._kept = [field for field in fields if not dense or mode(field.name) != "none"]
-        self._columns = [_Bounds() for _ in self._kept]
+        self._parts: list[tuple[SimpleStats, int]] = []
 
     def add(self, rows: pa.Table) -> None:
         """Take in more rows."""
         stats, _ = collect_stats(rows, self._fields, self._mode, dense=self._dense)
-        types = [field.type.as_nullable() for field in self._kept]
-        least = deserialize_row(types, stats.min_values)
-        most = deserialize_row(types, stats.max_values)
-        parts = zip(self._columns, least, most, stats.null_counts, strict=True)
-        for bounds, low, high, nulls in parts:
-            bounds.add(low, high, nulls, rows.num_rows)
+        self._parts.append((stats, rows.num_rows))
 
     def result(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
         """The statistics, and which columns they are of (None: all)."""
-        types = [field.type.as_nullable() for field in self._kept]
-        stats = SimpleStats(
-            serialize_row(types, [one.least if one.known else None for one in self._columns]),
-            serialize_row(types, [one.most if one.known else None for one in self._columns]),
-            tuple(one.nulls for one in self._columns),
-        )
+        stats = self._parts[0][0] if len(self._parts) == 1 else self._together()
         names = tuple(field.name for field in self._kept)
         return stats, None if len(self._kept) == len(self._fields) else names
+
+    def _together(self) -> SimpleStats:
+        types = [field.type.as_nullable() for field in self._kept]
+        columns = [_Bounds() for _ in self._kept]
+        for stats, rows in self._parts:
+            least = deserialize_row(types, stats.min_values)
+            most = deserialize_row(types, stats.max_values)
+            cells = zip(columns, least, most, stats.null_counts, strict=True)
+            for bounds, low, high, nulls in cells:
+                bounds.add(low, high, nulls, rows)
+        return SimpleStats(
+            serialize_row(types, [one.least if one.known else None for one in columns]),
+            serialize_row(types, [one.most if one.known else None for one in columns]),
+            tuple(one.nulls for one in columns),
+        )
 
 
 class _Bounds:

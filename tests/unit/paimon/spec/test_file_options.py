@@ -113,3 +113,11 @@ def test_what_java_could_not_read_again_is_refused(file_format: str, compression
     schema = table({"file.format": file_format, "file.compression": compression})
     with pytest.raises(UnsupportedError, match=f"'{compression}'.*Java readers"):
         refuse_style(data_file_styles(schema)[None], schema.fields)
+
+
+@pytest.mark.parametrize(("file_format", "name"), [("avro", "a b"), ("orc", "a`b")])
+def test_files_that_cannot_have_a_name_are_refused(file_format: str, name: str) -> None:
+    columns = [("id", parse_type("INT")), (name, parse_type("INT"))]
+    schema = new_schema(columns, (), (), {"file.format": file_format}, 0)
+    with pytest.raises(UnsupportedError, match=f"column '{name}' has a"):
+        refuse_style(data_file_styles(schema)[None], schema.fields)

@@ -1,0 +1,48 @@
+"""Names that no column can have: in any table, or in files of one format.
+
+Every reason is the end of a sentence about the column.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ingestd.paimon.spec.avro_schemas import is_avro_name
+from ingestd.paimon.spec.data_types import KEY_PREFIX, SYSTEM_COLUMN_NAMES
+
+_PARTICULAR = frozenset({"avro", "orc"})
+_FILE_FORMATS = ("file.format", "file.format.per.level", "changelog-file.format")
+
+
+def table_name_problem(name: str) -> str | None:
+    """Why a table cannot have a column of that name; None if it can. Specification: Schema."""
+    if not name.strip():
+        return "has an empty name"
+    if name in SYSTEM_COLUMN_NAMES or name.startswith(KEY_PREFIX):
+        return "has a name that is reserved by the table format"
+    return None
+
+
+def file_name_problem(name: str, file_format: str) -> str | None:
+    """Why files of a format cannot have a column of that name; None if they can.
+
+    Specification: Data files.
+    """
+    if file_format == "avro" and not is_avro_name(name):
+        return "has a name that Avro files cannot have: letters of ASCII, digits and _ only"
+    if file_format == "orc" and "`" in name:
+        # Java takes it for a quoted name, and finds no such column, or refuses the file.
+        return "has a backtick in its name, with which others do not find it in ORC files"
+    return None
+
+
+def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the names that no column of a table with such options can have, and why."""
+    texts = (options.get(option, "").lower() for option in _FILE_FORMATS)
+    formats = {part.rpartition(":")[2].strip() for text in texts for part in text.split(",")}
+    found: dict[str, str] = {}
+    for name in names:
+        problem = table_name_problem(name)
+        for file_format in sorted(formats & _PARTICULAR):
+            problem = problem or file_name_problem(name, file_format)
+        if problem is not None:
+            found[name] = problem
+    return found
