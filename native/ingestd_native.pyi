@@ -3,7 +3,7 @@
 from typing import Any, Final, final
 
 FORMAT: Final[int]
-"""Version of what is exchanged: specifications of plans, columns, what `Consumer` takes and gives."""
+"""Version of what is exchanged: plans and their columns, what `Consumer` takes and gives."""
 
 KAFKA_FUNCTIONS: Final[list[str]]
 """Functions of librdkafka whose addresses `Consumer` takes."""

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.sort_compact import chosen_order, sort_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -15,19 +15,12 @@ from ingestd.paimon.table.compact.order import CompactPlan
 from ingestd.paimon.table.compact.report import BucketReport
 from ingestd.paimon.table.compact.table_compact import CompactResult, compact_table, plan_compaction
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
 from ingestd.paimon.table.metadata.scan import PartitionFilter
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.rewrite.postpone_move import move_waiting, waiting_rows
 
 _MB = 1 << 20
-_Partitions: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
-    ),
-]
 _Full: TypeAlias = Annotated[
     bool, typer.Option("--full", help="Compact everything, whatever the triggers say.")
 ]
@@ -52,7 +45,7 @@ _OrderStrategy: TypeAlias = Annotated[
 def compact(
     warehouse: Warehouse,
     table: TableName,
-    partition: _Partitions = None,
+    partition: Partitions = None,
     full: _Full = False,
     order_by: _OrderBy = None,
     order_strategy: _OrderStrategy = None,
@@ -74,7 +67,7 @@ def compact(
     ingestd compact /lake shop.clicks --order-by country,at --order-strategy zorder
     """
     found = open_table(warehouse, table)
-    wanted = _filter(found, partition or [])
+    wanted = chosen_partitions(found, partition)
     order = chosen_order(order_by, order_strategy, full=full)
     if order is not None:
         sort_table(found, order, wanted, dry_run=dry_run, as_json=as_json)
@@ -86,11 +79,6 @@ def compact(
         waiting = _put_into_buckets(found, wanted)
         result = compact_table(found, now_ms=now_ms(), full=full, partition_filter=wanted)
         _tell_result(found, result, waiting, as_json=as_json)
-
-
-def _filter(table: FileStoreTable, texts: Sequence[str]) -> PartitionFilter | None:
-    specs = [parse_partition_spec(table, text) for text in texts]
-    return partition_filter(table, specs) if specs else None
 
 
 def _waiting(table: FileStoreTable, wanted: PartitionFilter | None) -> int:

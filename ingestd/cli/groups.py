@@ -10,10 +10,19 @@ from ingestd.cli.output import print_json
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.metadata.scan import PartitionFilter
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 
 DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+]
+
+Partitions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
+    ),
 ]
 
 _MILLIS = 1000
@@ -45,6 +54,12 @@ def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
     if newest is None:
         raise ConfigError(f"table {table.name} has no snapshot yet")
     return newest
+
+
+def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> PartitionFilter | None:
+    """What `Partitions` lets through, None for all; ConfigError names one that cannot be."""
+    specs = [parse_partition_spec(table, text) for text in texts or ()]
+    return partition_filter(table, specs) if specs else None
 
 
 def tell(text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool) -> None:

@@ -1,16 +1,14 @@
 """`ingestd repair`: make anew what can be made of the data files, where it is lost or wrong."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, group, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
 from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
 from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index
@@ -34,12 +32,7 @@ def _repair() -> None:
 def hash_index(
     warehouse: Warehouse,
     table: TableName,
-    partition: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
-        ),
-    ] = None,
+    partition: Partitions = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -56,8 +49,7 @@ def hash_index(
     ingestd repair hash-index /lake shop.orders --partition dt=2024-01-01 --json
     """
     found = open_table(warehouse, table)
-    specs = [parse_partition_spec(found, text) for text in partition or []]
-    wanted = partition_filter(found, specs) if specs else None
+    wanted = chosen_partitions(found, partition)
     done = repair_hash_index(found, now_ms=now_ms(), partition_filter=wanted, dry_run=dry_run)
     _tell(found, done, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(1 if any(one.keys for _, one in done.shared) else 0)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
 from ingestd.errors import ConfigError
@@ -14,7 +14,6 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
 from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.rewrite.rescale import (
     PartitionRescale,
@@ -31,12 +30,7 @@ def rescale(
     warehouse: Warehouse,
     table: TableName,
     buckets: Annotated[int, typer.Option("--buckets", help="How many there are to be.")],
-    partition: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
-        ),
-    ] = None,
+    partition: Partitions = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -57,8 +51,7 @@ def rescale(
     """
     found = open_table(warehouse, table)
     refuse_rescale(found, buckets)
-    specs = [parse_partition_spec(found, text) for text in partition or []]
-    wanted = partition_filter(found, specs) if specs else None
+    wanted = chosen_partitions(found, partition)
     plans = plan_rescale(found, buckets, wanted)
     done: list[Rescaled] = []
     if not dry_run:

@@ -31,13 +31,15 @@ def sort_table(
 ) -> None:
     """Sort the partitions of a table."""
     columns, strategy = order
-    sort_fields(table, columns, strategy)
-    plans = plan_sort(table, wanted)
-    done: list[Sorted] = []
-    if not dry_run:
+    if dry_run:
+        sort_fields(table, columns, strategy)
+        plans = plan_sort(table, wanted)
+        rows = _planned(table, plans)
+    else:
         found = sort_compact(table, columns, strategy, clock_ms=now_ms, partition_filter=wanted)
-        done.extend(found)
-    rows = _planned(table, plans) if dry_run else _done(table, done)
+        done = list(found)
+        plans = [one.plan for one in done]
+        rows = _done(table, done)
     files = sum(len(plan.bucket.files) for plan in plans)
     what = f"{files} files of {len(plans)} partitions sorted by {', '.join(columns)} ({strategy})"
     document = {

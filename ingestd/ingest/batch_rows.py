@@ -124,8 +124,16 @@ def rejected_unrouted(router: Router, chunk: RecordChunk, batch: ChangeBatch) ->
     if complaint is None:
         return []
     everything = np.ones(len(batch.offset), np.bool_)
-    failure = Failure(everything, "route", "no-route", complaint)
+    failure = Failure(everything, "route", complaint.reason, complaint.message)
     return judge_records(chunk, batch.offset, [failure])[1]
+
+
+def rejected_whole(
+    chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
+) -> list[Rejected]:
+    """As `judge_records`, the rejected records if there is no good one; else none of them."""
+    good, rejected = judge_records(chunk, offsets, failures)
+    return [] if bool(good.any()) else rejected
 
 
 def rejected_truncate(chunk: RecordChunk, offset: int) -> Rejected:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ingestd.ingest.batch_times import BatchTimes
 from ingestd.ingest.counts import Counts, RejectedSample
 from ingestd.ingest.table_work import TableGrowth
 from ingestd.kafka.ranges import OffsetRange, Offsets
@@ -36,7 +37,8 @@ class BatchSummary:
 
     `until` holds the next offset to read of every topic partition; `counts` the sums over all
     tasks; `rejected` some of the rejected records, for the log; `seconds` by phase, "total"
-    among them. `cut`: it took as much as its limits allow, so more may be waiting.
+    among them. `cut`: it took as much as its limits allow, so more may be waiting. `times` tell
+    when its changes were made; `topics` which (source, topic) pairs brought rows to a table.
     """
 
     batch_id: int
@@ -46,6 +48,8 @@ class BatchSummary:
     rejected: tuple[RejectedSample, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     cut: bool = False
+    times: BatchTimes = field(default_factory=BatchTimes)
+    topics: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
 
 
 class BatchListener(Protocol):

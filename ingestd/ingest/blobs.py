@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.ingest.batch_times import BatchTimes
 from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
 from ingestd.ingest.discovery import Discovery, KeptChunk, TableTruncate
@@ -70,7 +71,8 @@ class Report:
 
     `feeds`, `topics` and `positions` by table: the source tables and the (source, topic) pairs
     that brought it rows, and the largest source position of streamed rows; `rejected` are samples
-    only, all rejected records are counted in `counts`; `kept` are chunks that wait for a table.
+    only, all rejected records are counted in `counts`; `kept` are chunks that wait for a table;
+    `times` tell when changes were made.
     """
 
     discoveries: tuple[Discovery, ...] = ()
@@ -81,6 +83,7 @@ class Report:
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
     kept: tuple[KeptChunk, ...] = ()
+    times: BatchTimes = field(default_factory=BatchTimes)
 
     @property
     def runs_again(self) -> bool:

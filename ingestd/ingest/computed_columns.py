@@ -8,9 +8,9 @@ by dividing by zero, costs its record.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import ConfigError, FormatError, SchemaConflictError, UnsupportedError
@@ -24,12 +24,17 @@ from ingestd.ingest.computed_functions import (
     type_of_call,
 )
 from ingestd.ingest.expressions.cells import Frame
-from ingestd.ingest.expressions.expression import Expression, read_expression, run_expression
-from ingestd.ingest.row_groups import Values
+from ingestd.ingest.expressions.expression import (
+    Expression,
+    Outcome,
+    read_expression,
+    run_expression,
+)
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
-Mask = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    from ingestd.ingest.row_groups import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +61,6 @@ class ComputedColumn:
 
     def __str__(self) -> str:
         return f"computed column '{self.name}' = {self.call}"
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """Values of a computed column, their type, and marks of rows that gave none (null there)."""
-
-    values: Values
-    type: DataType
-    failed: Mask
 
 
 def parse_computed(name: str, text: str) -> ComputedColumn:
@@ -121,7 +117,7 @@ def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataTyp
         raise ConfigError(f"{column}: {error.message}") from error
 
 
-def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Computed | None:
+def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
     """A column from the columns of a frame, which have these types; None: there is nothing yet.
 
     A source that is not there is null; what is made from that alone and has no type of its own
@@ -129,7 +125,7 @@ def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame)
     """
     try:
         if isinstance(column.call, Expression):
-            return _of_expression(column.call, types, frame)
+            return run_expression(column.call, types, frame)
         return _of_call(column.call, types, frame)
     except (ConfigError, SchemaConflictError) as error:
         known = ", ".join(f"{name} {types[name]}" for name in column.sources if name in types)
@@ -139,21 +135,14 @@ def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame)
         ) from error
 
 
-def _of_expression(
-    expression: Expression, types: Mapping[str, DataType], frame: Frame
-) -> Computed | None:
-    made = run_expression(expression, types, frame)
-    return None if made is None else Computed(made.values, made.type, made.failed)
-
-
-def _of_call(call: Call, types: Mapping[str, DataType], frame: Frame) -> Computed | None:
+def _of_call(call: Call, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
     source, data_type = source_of(call), type_of_call(call)
     if source is not None and source in types:
-        values, failed = evaluate_call(call, frame.columns[source], types[source])
-        return Computed(values, data_type or types[source].as_nullable(), failed)
+        made = evaluate_call(call, frame.columns[source], types[source])
+        return Outcome(made.values, data_type or types[source].as_nullable(), made.marks)
     if data_type is None:
         return None
     arrow_type: Values = to_arrow_type(data_type)
     nothing: Values = pa.scalar(None, arrow_type)
     value = constant_of(call, frame.now_ms) if source is None else nothing
-    return Computed(pa.repeat(value, frame.rows), data_type, np.zeros(frame.rows, np.bool_))
+    return Outcome(pa.repeat(value, frame.rows), data_type, np.zeros(frame.rows, np.bool_))

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
+from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.computed_expressions import Call
 from ingestd.ingest.computed_times import (
     PARTS,
@@ -23,16 +21,15 @@ from ingestd.ingest.computed_times import (
     points_in_time,
 )
 from ingestd.ingest.computed_values import TEXT, as_texts, substring, trim, truncate
+from ingestd.ingest.expressions.cells import BAD_VALUES, Cells, attempted
 from ingestd.ingest.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_text
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, parse_type
 
-Mask = npt.NDArray[np.bool_]
 _INT = DataType("INT")
 _INSTANT = DataType("TIMESTAMP_LTZ", precision=3)
 _MAX_WIDTH = 2**31 - 1
-_BAD_VALUES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +84,19 @@ def constant_of(call: Call, now_ms: int) -> Values:
     return _constant(call)
 
 
-def evaluate_call(call: Call, values: Values, source: DataType) -> tuple[Values, Mask]:
-    """What a call makes of an Arrow array of type `source`, and marks of values it does not take.
+def evaluate_call(call: Call, values: Values, source: DataType) -> Cells:
+    """What a call makes of an Arrow array of type `source`; values that it does not take fail.
 
     SchemaConflictError if the function does not take that type.
     """
     arrow_type: Values = to_arrow_type(type_of_call(call) or source.as_nullable())
     _refuse_type(call, source)
-    return _evaluate(values, call, source, arrow_type)
+    function, arguments = _FUNCTIONS[call.function], call.arguments[1:]
+
+    def evaluate(part: Values) -> Values:
+        return function.evaluate(part, source, arguments).cast(arrow_type)
+
+    return attempted(evaluate, [values], arrow_type)
 
 
 def _refuse_type(call: Call, source: DataType) -> None:
@@ -102,27 +104,10 @@ def _refuse_type(call: Call, source: DataType) -> None:
     none: Values = pa.array([], to_arrow_type(source))
     try:
         _FUNCTIONS[call.function].evaluate(none, source, call.arguments[1:])
-    except _BAD_VALUES as error:
+    except BAD_VALUES as error:
         raise SchemaConflictError(
             f"column '{source_of(call)}' is {source}, which {call.function} does not take ({error})"
         ) from error
-
-
-def _evaluate(
-    chunk: Values, call: Call, source: DataType, arrow_type: Values
-) -> tuple[Values, Mask]:
-    function, arguments = _FUNCTIONS[call.function], call.arguments[1:]
-    try:
-        made = function.evaluate(chunk, source, arguments).cast(arrow_type)
-        return made, np.zeros(len(chunk), np.bool_)
-    except _BAD_VALUES:
-        if len(chunk) == 1:
-            return pa.nulls(1, arrow_type), np.ones(1, np.bool_)
-    # Halving finds a few bad values among many good ones in few steps.
-    half = len(chunk) // 2
-    left, left_failed = _evaluate(chunk.slice(0, half), call, source, arrow_type)
-    right, right_failed = _evaluate(chunk.slice(half), call, source, arrow_type)
-    return pa.concat_arrays([left, right]), np.concatenate([left_failed, right_failed])
 
 
 def _constant_type(call: Call) -> DataType:

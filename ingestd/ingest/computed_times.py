@@ -47,7 +47,8 @@ _GRAINS: Sequence[tuple[int | None, frozenset[str]]] = (
     (60, frozenset("m")),
     (3600, frozenset("Hha")),
 )
-_PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Units of timestamps in a second."""
 _MOST_LETTERS: Mapping[str, int] = {
     "y": 4, "u": 4, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "H": 2, "h": 2, "m": 2, "s": 2,
     "S": 9, "a": 1,
@@ -90,7 +91,7 @@ def _from_texts(values: Values) -> Values:
 
 
 def part_of(name: str, points: Values) -> Values:
-    """One of `PARTS` of timestamps, as INT."""
+    """A part of timestamps by its name in Arrow, as those of `PARTS` are, as INT."""
     parts: Values = pc.call_function(name, [points])
     return parts.cast(pa.int32())
 
@@ -111,7 +112,7 @@ def format_times(points: Values, pattern: str) -> Values:
     seconds = _grain(pattern)
     if seconds is None:
         return _written(points, pattern)
-    step = seconds * _PER_SECOND[points.type.unit]
+    step = seconds * PER_SECOND[points.type.unit]
     ticks: Values = pc.fill_null(points.cast(pa.int64()), 0)
     floor = np.asarray(ticks) // step * step
     nulls = np.asarray(points.is_null())

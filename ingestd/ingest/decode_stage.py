@@ -18,6 +18,7 @@ from ingestd.ingest.batch_rows import (
     effective_positions,
     judge_records,
     rejected_unrouted,
+    rejected_whole,
     select_rows,
 )
 from ingestd.ingest.before_images import wants_images
@@ -36,6 +37,7 @@ from ingestd.ingest.context import BatchContext, Feed, TableContext
 from ingestd.ingest.counts import TopicPartition
 from ingestd.ingest.dead_letter import DeadLetter, dead_letter_rows, gap_letter
 from ingestd.ingest.discovery import Discovery, KeptChunk
+from ingestd.ingest.event_clock import EventClock
 from ingestd.ingest.findings import Findings
 from ingestd.ingest.kept_chunks import Shelf, keep, leading, place_of, take
 from ingestd.ingest.known_columns import DeclaredColumns, TableColumns
@@ -43,6 +45,7 @@ from ingestd.ingest.placement import place
 from ingestd.ingest.router import Router
 from ingestd.ingest.row_shape import Shapes
 from ingestd.ingest.table_events import TableEvents
+from ingestd.ingest.unfit_columns import without_unfit
 from ingestd.kafka.fetch import fetch_all as fetch_records
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
@@ -93,6 +96,7 @@ class _DecodeTask:
         self._router = Router(context.routing, context.database)
         self._shapes = Shapes(context, self._router)
         self._findings = Findings()
+        self._clock = EventClock(context.sources, self._findings.times)
         self._images = wants_images(context)
         self.lost: list[OffsetRange] = []
 
@@ -139,6 +143,7 @@ class _DecodeTask:
         self, source: str, data_format: DataFormat, chunk: RecordChunk, start: int
     ) -> Pairs:
         self._findings.note_chunk(source, chunk)
+        self._clock.note_chunk(source, chunk)
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
         known = TableColumns(self._context, self._router, chunk.topic)
         declared = DeclaredColumns(self._context, self._router, chunk.topic)
@@ -179,13 +184,18 @@ class _DecodeTask:
             batch = as_of_today(batch, read_ledger(target.table.schema.options, table))
         if not len(batch.offset):
             return
+        shaped, unmade = self._shapes.apply(source, chunk, batch, target)
+        shaped, unfit = without_unfit(shaped, self._context.settings_of(table), target)
+        if unfit and (lost := rejected_whole(chunk, shaped.offset, unfit)):
+            letters += [DeadLetter(one, table) for one in lost]
+            return
         self._findings.note_source(table, feed, chunk.topic)
         self._findings.note_positions(table, batch)
-        batch, unmade = self._shapes.apply(source, chunk, batch, target)
+        self._clock.note_rows(table, source, chunk, batch.offset)
         if target is None:
-            self._discover(table, feed, chunk, batch, batch.types)
+            self._discover(table, feed, chunk, shaped, shaped.types)
             return
-        rows = self._rows(target, feed, chunk, (batch, unmade), letters)
+        rows = self._rows(target, feed, chunk, (shaped, (*unfit, *unmade)), letters)
         if rows is not None and rows.num_rows:
             yield from self._hand_on(source, chunk, target, rows)
 

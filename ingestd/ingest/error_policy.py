@@ -15,7 +15,7 @@ from ingestd.ingest.counts import Counts
 ErrorAction = Literal["dead-letter", "fail", "drop"]
 STAGES: Mapping[str, str] = {
     "decode": "the message cannot be read",
-    "route": "no target, where `routing.unmatched` makes a dead letter of it",
+    "route": "no target, where `routing.unmatched` makes a dead letter of it, or no fit name",
     "key": "the message key, or a primary key column",
     "cast": "a value that its column does not take, or that a computed column cannot be made from",
     "schema": "a schema that cannot be, or a change of one that `schema.on-refused-change` refuses",

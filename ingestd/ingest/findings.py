@@ -6,6 +6,7 @@ import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.ingest.batch_rows import record_sizes
+from ingestd.ingest.batch_times import BatchTimes
 from ingestd.ingest.blobs import Report
 from ingestd.ingest.context import Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
@@ -20,9 +21,10 @@ MAX_SAMPLES = 20
 
 @dataclass(slots=True)
 class Findings:
-    """Counts, discoveries, truncates and samples of one task; tables by identifier."""
+    """Counts, times, discoveries, truncates and samples of one task; tables by identifier."""
 
     counts: Counts = field(default_factory=Counts)
+    times: BatchTimes = field(default_factory=BatchTimes)
     discoveries: DiscoveryLog = field(default_factory=DiscoveryLog)
     _truncates: list[TableTruncate] = field(default_factory=list)
     _feeds: dict[str, set[Feed]] = field(default_factory=dict)
@@ -101,4 +103,5 @@ class Findings:
             counts=self.counts,
             rejected=tuple(self._samples),
             kept=tuple(self._kept),
+            times=self.times,
         )

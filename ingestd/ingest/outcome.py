@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ingestd.errors import PolicyStopError, SchemaConflictError
+from ingestd.ingest.batch_times import BatchTimes
 from ingestd.ingest.blobs import Report
 from ingestd.ingest.context import BatchContext, Feed
 from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
@@ -34,7 +35,8 @@ class RoundResult:
     the batch again with the chunks in `kept`; tables truncated so are committed with `overwrite`.
     Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
     by table are for the progress record, with `lasting_truncates`, the truncates that rows of other
-    topic partitions may still have to be measured by; `rejected` samples are for the log.
+    topic partitions may still have to be measured by; `rejected` samples are for the log; `times`
+    tell when the changes of this run were made, but for those in kept chunks.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -47,6 +49,7 @@ class RoundResult:
     counts: Counts
     rejected: tuple[RejectedSample, ...]
     kept: tuple[KeptChunk, ...] = ()
+    times: BatchTimes = field(default_factory=BatchTimes)
 
     @property
     def runs_again(self) -> bool:
@@ -71,8 +74,10 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
             messages.setdefault(table, []).extend(written)
     feeds: dict[str, frozenset[Feed]] = {}
     topics: dict[str, frozenset[tuple[str, str]]] = {}
+    times = BatchTimes()
     for report in reports:
         counts.add(report.counts)
+        times.add(report.times)
         _unite(feeds, report.feeds)
         _unite(topics, report.topics)
     for table, known in feeds.items():
@@ -89,6 +94,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         counts=counts,
         rejected=tuple(one for report in reports for one in report.rejected)[:MAX_SAMPLES],
         kept=tuple(one for report in reports for one in report.kept),
+        times=times,
     )
 
 

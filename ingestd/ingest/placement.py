@@ -16,6 +16,7 @@ from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.cross_partition.load import assigners_of_keys, primary_key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -59,13 +60,6 @@ def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
         # Positions grow by record sizes, so their low bits alone would be no fair spread.
         placed[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
     return placed
-
-
-def key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int32]:
-    """Hash of the trimmed primary key of each row. Specification: Bucket."""
-    keys = table.schema.key_fields
-    columns = [rows.column(field.name) for field in keys]
-    return hash_columns(columns, [field.type.not_null() for field in keys])
 
 
 def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:

@@ -5,6 +5,8 @@ the batch run again. What cannot be followed is rejected, or stops the pipeline,
 policy has it.
 """
 
+from collections.abc import Iterable, Iterator
+
 from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.batch_rows import rejected_record, rejected_truncate
@@ -83,7 +85,7 @@ class TableEvents:
         target = self._context.tables.get(table)
         if target is not None:
             found = _not_followed(target, event, found)
-            why_not = _why_not(target.table.schema, found)
+            why_not = _why_not(target.table.schema, sorted({*self._found_so_far(table), *found}))
             if why_not is not None:
                 return self._refused(chunk, event, table, policy, why_not)
         if found:
@@ -93,6 +95,12 @@ class TableEvents:
                 Discovery(table, feed, {}, (), *place, fresh=fresh, proven=found)
             )
         return None
+
+    def _found_so_far(self, table: str) -> Iterator[ProvenChange]:
+        """What the table is to follow before: a statement may build on those of the same batch."""
+        for one in self._findings.discoveries.findings():
+            if one.table == table:
+                yield from one.proven
 
     def _refused(
         self,
@@ -140,8 +148,8 @@ def _not_followed(
     )
 
 
-def _why_not(schema: TableSchema, found: tuple[ProvenChange, ...]) -> str | None:
-    """Why the schema cannot change so, None if it can."""
+def _why_not(schema: TableSchema, found: Iterable[ProvenChange]) -> str | None:
+    """Why the schema cannot change so, one after the other; None if it can."""
     try:
         for one in found:
             schema = apply_changes(schema, column_changes(schema, one), schema.time_millis)

@@ -87,8 +87,7 @@ class TableWork:
 
     `due_since` is None while the triggers ask for nothing; `seen` says whether a compaction has
     looked at the table since the driver started, which it should from `look_at` on in any case.
-    `runs` is the highest number of sorted runs in a bucket, `level_0` counts files; both are None
-    before that.
+    `level_0` counts files; it is None before that.
     """
 
     rules: WorkRules
@@ -99,7 +98,6 @@ class TableWork:
     running: bool = False
     due_since: float | None = None
     not_before: float = 0.0
-    runs: int | None = None
     level_0: int | None = None
     _known: dict[Place, int] = field(default_factory=dict)
     _new: Counter[Place] = field(default_factory=Counter)
@@ -110,6 +108,11 @@ class TableWork:
     _failures: int = 0
     _rested_at: float = 0.0
     _idle: int = 0
+
+    @property
+    def runs(self) -> int | None:
+        """The highest number of sorted runs in a bucket; None as long as `level_0` is."""
+        return None if self.level_0 is None else self._crowd
 
     @property
     def is_over_stop(self) -> bool:
@@ -161,7 +164,6 @@ class TableWork:
         self._crowd = max(self._crowd, max(map(self._runs, growth.files), default=0))
         if self.level_0 is not None:
             self.level_0 += sum(growth.files.values())
-            self.runs = self._crowd
         if self.due_since is None and self._asks(growth.files):
             self.due_since = now
 
@@ -180,7 +182,6 @@ class TableWork:
             self._since_full = len(self._commits)
         if self.schema.primary_keys:
             self.level_0 = standing.level_0 + sum(self._new.values())
-            self.runs = self._crowd
         crowded = how.changed and (self.runs or 0) > self.rules.runs
         self.due_since = now if how.left or crowded or self._asks(self._new) else None
 
@@ -203,7 +204,7 @@ class TableWork:
         """Nothing was there before the first commit: there is nothing to look for."""
         self.seen, self._untold = True, 0
         if self.schema.primary_keys:
-            self.runs = self.level_0 = 0
+            self.level_0 = 0
 
     def _remember(self, growth: TableGrowth) -> None:
         """Add up; of more commits than are worth telling apart the oldest become one."""

@@ -15,7 +15,8 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 
-_INTEGER_DIGITS: Mapping[str, int] = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+INTEGER_DIGITS: Mapping[str, int] = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+"""Decimal digits of the integer types."""
 _FLOATING = frozenset({"FLOAT", "DOUBLE"})
 _EXACT_IN_FLOAT = frozenset({"TINYINT", "SMALLINT"})
 _WITH_TEXT = CHARACTER_ROOTS | INTEGER_ROOTS | {"BOOLEAN", "DECIMAL", "DATE"}
@@ -53,7 +54,7 @@ def _merge_same_family(one: DataType, other: DataType) -> DataType | None:
     if roots <= BINARY_ROOTS:
         return _longer(one, other, "VARBINARY", "BYTES")
     if roots <= INTEGER_ROOTS:
-        return max(one, other, key=lambda t: _INTEGER_DIGITS[t.root])
+        return max(one, other, key=lambda t: INTEGER_DIGITS[t.root])
     if roots <= _FLOATING:
         return DataType("DOUBLE")
     if len(roots) == 1 and one.root in _WITH_PRECISION:
@@ -86,7 +87,7 @@ def _decimal_size(t: DataType) -> tuple[int, int] | None:
     """Digits before and behind the point."""
     if t.root == "DECIMAL":
         return (t.precision or 0) - (t.scale or 0), t.scale or 0
-    digits = _INTEGER_DIGITS.get(t.root)
+    digits = INTEGER_DIGITS.get(t.root)
     return None if digits is None else (digits, 0)
 
 

@@ -52,9 +52,7 @@ class UpkeepChoice:
         try:
             rules = rules_of(schema)
         except IngestdError as error:
-            context = {"table": name, "message": error.message}
-            _LOG.warning("upkeep_refused", extra={"ctx": context})
-            self._work.pop(name, None)
+            self._refuse(name, error)
             return
         pace = self._pace
         work = TableWork(rules, schema, now, now + pace.expiry_interval)
@@ -64,15 +62,14 @@ class UpkeepChoice:
         """The driver has committed to a table."""
         if name not in self._work:
             self.opened(name, growth.schema, now)
-        if name in self._work:
-            self._work[name].touched()
-        if name in self._work and self._pace.compacts:
-            try:
-                self._work[name].committed(growth, now)
-            except IngestdError as error:
-                context = {"table": name, "message": error.message}
-                _LOG.warning("upkeep_refused", extra={"ctx": context})
-                del self._work[name]
+        work = self._work.get(name)
+        if work is not None:
+            work.touched()
+            if self._pace.compacts:
+                try:
+                    work.committed(growth, now)
+                except IngestdError as error:
+                    self._refuse(name, error)
         self._note(name)
 
     def take(self, now: float, choice: Due = "rested") -> Job | None:
@@ -130,6 +127,12 @@ class UpkeepChoice:
     def standings(self) -> Mapping[str, tuple[int | None, int | None]]:
         """`standing` of every table."""
         return {name: (work.level_0, work.runs) for name, work in self._work.items()}
+
+    def _refuse(self, name: str, error: IngestdError) -> None:
+        """Leave a table alone whose options cannot be understood."""
+        context = {"table": name, "message": error.message}
+        _LOG.warning("upkeep_refused", extra={"ctx": context})
+        self._work.pop(name, None)
 
     def _note(self, name: str) -> None:
         work = self._work.get(name)

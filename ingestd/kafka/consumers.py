@@ -1,4 +1,4 @@
-"""Consumers that live as long as their process and are lent out, one range at a time.
+"""Consumers that live as long as their process and are lent out, to one reader at a time.
 
 Connecting costs many times what a small range costs, so a worker keeps its consumers. A process
 made by fork finds those of its parent here and leaves them alone: their threads are not there.
@@ -62,7 +62,7 @@ _idle: dict[tuple[int, str, bool], list[Lent]] = {}
 def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Lent]:
     """A consumer of the source's cluster without an assignment; kept for the next one.
 
-    After an error it is closed instead, so that the next range starts from a clean one.
+    After an error it is closed instead, so that the next reader starts from a clean one.
     """
     key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
     kept = _idle.setdefault(key, [])

@@ -24,8 +24,9 @@ type Errors = Mutex<VecDeque<(c_int, String)>>;
 
 /// Records of one topic partition as parallel columns, and what the client said between them.
 ///
-/// What the client says of no partition has the topic "". `offsets`, `timestamps` and `sizes` (bytes of key and value) are 64-bit integers. An event is
-/// the code of an error, its text and the offset at which it was met.
+/// What the client says of no partition has the topic "". `offsets`, `timestamps` and `sizes` (bytes
+/// of key and value) are 64-bit integers. An event is the code of an error, its text and the offset
+/// at which it was met.
 #[pyclass(frozen, get_all, module = "ingestd_native")]
 pub struct Records {
     topic: String,

@@ -66,8 +66,8 @@ def _java_writes(oracle: Oracle, folder: Path, options: dict[str, str]) -> None:
 
 
 def _java_compacts(oracle: Oracle, folder: Path, done: Event, found: Counter[str]) -> None:
-    """Whoever finds its files replaced meanwhile gives up, and comes again."""
-    while not done.wait(0.02):
+    """Whoever finds its files replaced meanwhile gives up, and comes again; at last alone."""
+    while not (done.wait(0.02) and found["compacted"]):
         try:
             oracle.compact(folder, "db", "t")
             found["compacted"] += 1

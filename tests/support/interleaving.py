@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import pyarrow as pa
-
 from ingestd.errors import StorageError
-from ingestd.paimon.io.file_io import DirectoryEntry, FileIO
+from ingestd.paimon.io.file_io import FileIO
+from tests.support.watched_file_io import WatchedFileIO
 
+_STOPS = frozenset(
+    {"read_bytes", "write_new", "try_write_atomic", "overwrite", "delete_quietly"}
+    | {"list_names", "list_entries", "exists", "size"}
+)
+"""Calls before which an actor may stop; all others only follow from these."""
 What = Literal["go", "crash", "fail", "lose"]
 Actor = Callable[[FileIO], None]
 Seen = Callable[[str, str], bool]
@@ -164,10 +168,8 @@ def _run(
 
 
 def _faults(lane: _Lane, bound: Bound) -> Iterator[What]:
-    for what in bound.kinds:
-        writes = lane.waits_for is not None and lane.waits_for[0] in ("try_write_atomic",)
-        if what != "lose" or writes:
-            yield what
+    writes = lane.waits_for is not None and lane.waits_for[0] == "try_write_atomic"
+    return (what for what in bound.kinds if what != "lose" or writes)
 
 
 def _text(choices: Sequence[Choice]) -> str:
@@ -175,72 +177,21 @@ def _text(choices: Sequence[Choice]) -> str:
 
 
 @dataclass(frozen=True)
-class SteppedFileIO:
+class SteppedFileIO(WatchedFileIO):
     """The files as one actor sees them."""
 
     inner: FileIO
     lane: _Lane
     seen: Seen
 
-    def read_bytes(self, path: str) -> bytes:
-        with self._call("read_bytes", path):
-            return self.inner.read_bytes(path)
-
-    def write_new(self, path: str, data: bytes) -> None:
-        with self._call("write_new", path):
-            self.inner.write_new(path, data)
-
-    def try_write_atomic(self, path: str, data: bytes) -> bool:
-        with self._call("try_write_atomic", path):
-            return self.inner.try_write_atomic(path, data)
-
-    def overwrite(self, path: str, data: bytes) -> None:
-        with self._call("overwrite", path):
-            self.inner.overwrite(path, data)
-
-    def list_names(self, directory: str) -> list[str]:
-        with self._call("list_names", directory):
-            return self.inner.list_names(directory)
-
-    def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        with self._call("list_entries", directory):
-            return self.inner.list_entries(directory)
-
-    def exists(self, path: str) -> bool:
-        with self._call("exists", path):
-            return self.inner.exists(path)
-
-    def size(self, path: str) -> int:
-        with self._call("size", path):
-            return self.inner.size(path)
-
-    def make_directory(self, path: str) -> None:
-        self.inner.make_directory(path)
-
     def delete_quietly(self, path: str) -> None:
-        with contextlib.suppress(StorageError), self._call("delete_quietly", path):
-            self.inner.delete_quietly(path)
-
-    def delete_empty_directory(self, path: str) -> bool:
-        return self.inner.delete_empty_directory(path)
-
-    def delete_tree(self, path: str) -> None:
-        self.inner.delete_tree(path)
-
-    def rename_directory(self, source: str, target: str) -> None:
-        self.inner.rename_directory(source, target)
-
-    @contextlib.contextmanager
-    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        with self.inner.open_output(path) as stream:
-            yield stream
-
-    def open_input(self, path: str) -> pa.NativeFile:
-        return self.inner.open_input(path)
+        with contextlib.suppress(StorageError):
+            super().delete_quietly(path)
 
     @contextlib.contextmanager
     def _call(self, operation: str, path: str) -> Iterator[None]:
-        verdict = self.lane.pause(operation, path) if self.seen(operation, path) else "go"
+        stops = operation in _STOPS and self.seen(operation, path)
+        verdict = self.lane.pause(operation, path) if stops else "go"
         if verdict == "fail":
             raise StorageError(f"{operation} {path} failed")
         yield

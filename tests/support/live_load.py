@@ -71,7 +71,7 @@ CHANGES = (
 
 
 class Load:
-    """Workers that change the tables until they are stopped; leaving the block stops them."""
+    """Workers that change the tables from `start` to `stop`."""
 
     def __init__(self, server: PostgresServer, seed: int, workers: int = 2) -> None:
         self._server = server

@@ -14,11 +14,11 @@ import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
+from tests.support.closing import Closing
 from tests.support.java import compiled_classes, judge_command
 
 SOURCES = Path(__file__).resolve().parent / "oracle_java"
@@ -35,7 +35,7 @@ class _Reply(msgspec.Struct):
     causes: list[str] = []
 
 
-class Oracle:
+class Oracle(Closing):
     """One running oracle; safe to share between tests, one request at a time."""
 
     def __init__(self) -> None:
@@ -47,17 +47,6 @@ class Oracle:
             stderr=subprocess.DEVNULL,
         )
         self._exchange(None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the JVM."""

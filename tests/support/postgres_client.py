@@ -6,8 +6,8 @@ Nothing else is needed of a database driver here, so none is installed.
 import socket
 import struct
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Self
+
+from tests.support.closing import Closing
 
 USER = "postgres"
 _PROTOCOL = 196608
@@ -20,7 +20,7 @@ class SqlError(Exception):
     """What the server says of a statement, with its SQLSTATE first."""
 
 
-class PostgresClient:
+class PostgresClient(Closing):
     """One connection; closed when the block is left."""
 
     def __init__(self, port: int, database: str = "postgres") -> None:
@@ -30,17 +30,6 @@ class PostgresClient:
         body = struct.pack(">i", _PROTOCOL) + b"\0".join(word.encode() for word in words) + b"\0"
         self._socket.sendall(struct.pack(">i", len(body) + 4) + body)
         self._answer()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection; the server rolls back what is open."""

@@ -18,10 +18,10 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ingestd.dev.jars import cache_folder, fetch, read_pins
+from tests.support.closing import Closing
 from tests.support.daemon import free_port
 from tests.support.guarded_process import GuardedProcess
 from tests.support.postgres_client import USER, PostgresClient, SqlError
@@ -49,7 +49,7 @@ def is_supported() -> bool:
     return (platform.system(), platform.machine()) == ("Linux", "x86_64")
 
 
-class PostgresServer:
+class PostgresServer(Closing):
     """One server with an empty database `postgres` and a superuser of that name, no password."""
 
     def __init__(self) -> None:
@@ -64,14 +64,6 @@ class PostgresServer:
             self.close()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def connect(self) -> PostgresClient:
         """A new connection."""

@@ -13,12 +13,11 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
 from ingestd.dev.jars import cache_folder
+from tests.support.closing import Closing
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,7 +42,7 @@ def environment(name: str) -> Path:
     return python
 
 
-class Pypaimon:
+class Pypaimon(Closing):
     """One running reader for a whole test run."""
 
     name = "pypaimon"
@@ -59,17 +58,6 @@ class Pypaimon:
             env=surroundings,
         )
         self._exchange(None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process."""

@@ -10,16 +10,15 @@ token is refused but its own; paths have a prefix.
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from tests.support.closing import Closing
 from tests.support.java import compiled_classes, fetched, judge_command
 
 SOURCES = Path(__file__).resolve().parent / "rest_java"
 _ARCHIVES = ("paimon-core", "mockwebserver", "okhttp", "okio", "junit")
 
 
-class RestServer:
+class RestServer(Closing):
     """One running server."""
 
     warehouse = "lake of tests"
@@ -43,17 +42,6 @@ class RestServer:
     def options(self) -> Mapping[str, str]:
         """What a catalog needs to reach it."""
         return {"uri": self.uri, "token": self.token}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process."""

@@ -20,6 +20,7 @@ from ingestd.ingest.expressions.choices import CHOICE_FUNCTIONS
 from ingestd.ingest.expressions.function import BOOLEAN, DATE, DOUBLE, TEXT, Argument, Function
 from ingestd.ingest.expressions.logic import LOGIC_FUNCTIONS
 from ingestd.ingest.expressions.nodes import (
+    CLOCK,
     CallNode,
     CastNode,
     ColumnNode,
@@ -37,13 +38,6 @@ from ingestd.paimon.spec.data_types import DataType
 if TYPE_CHECKING:
     from ingestd.ingest.row_groups import Values
 
-INSTANT = DataType("TIMESTAMP_LTZ", precision=3)
-CLOCK: Mapping[str, DataType] = {
-    "now": INSTANT,
-    "current_timestamp": INSTANT,
-    "current_date": DATE,
-}
-"""Functions that give the time of the batch, with their types."""
 CASTS: Mapping[str, DataType] = {
     "to_date": DATE,
     "to_timestamp": DataType("TIMESTAMP", precision=6),
@@ -169,7 +163,7 @@ def _clock(name: str) -> Bound:
     arrow_type: Values = to_arrow_type(data_type)
 
     def run(frame: Frame) -> Cells:
-        if data_type is DATE:
+        if data_type == DATE:
             day: Values = pa.scalar(frame.now_ms // _DAY_MS, pa.int32())
             return Cells(pa.repeat(day.cast(arrow_type), frame.rows))
         return Cells(pa.repeat(pa.scalar(frame.now_ms, arrow_type), frame.rows))

@@ -27,6 +27,11 @@ class Cells:
     values: Values
     failed: Mask | None = None
 
+    @property
+    def marks(self) -> Mask:
+        """Whether each row failed."""
+        return np.zeros(len(self.values), np.bool_) if self.failed is None else self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -84,8 +89,5 @@ def attempted(kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.Data
     half = size // 2
     left = attempted(kernel, [one.slice(0, half) for one in arrays], arrow_type)
     right = attempted(kernel, [one.slice(half) for one in arrays], arrow_type)
-    marks = [
-        np.zeros(len(one.values), np.bool_) if one.failed is None else one.failed
-        for one in (left, right)
-    ]
-    return Cells(pa.concat_arrays([left.values, right.values]), np.concatenate(marks))
+    marks = np.concatenate([left.marks, right.marks])
+    return Cells(pa.concat_arrays([left.values, right.values]), marks)

@@ -1,6 +1,6 @@
 """The types that several values share: what CASE gives, what comparisons compare as."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.expressions.function import (
@@ -12,11 +12,9 @@ from ingestd.ingest.expressions.function import (
     is_text,
     refuse_types,
 )
-from ingestd.ingest.type_merge import merge_types
+from ingestd.ingest.type_merge import INTEGER_DIGITS, merge_types
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType
 
-DIGITS: Mapping[str, int] = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
-"""Decimal digits of the integer types."""
 MAX_DIGITS = 38
 _FROM_TEXT = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
@@ -25,7 +23,7 @@ def as_decimal(data_type: DataType) -> DataType:
     """The DECIMAL that holds the values of an exact number type."""
     if data_type.root == "DECIMAL":
         return data_type.as_nullable()
-    return DataType("DECIMAL", precision=DIGITS[data_type.root], scale=0)
+    return DataType("DECIMAL", precision=INTEGER_DIGITS[data_type.root], scale=0)
 
 
 def exact_type(argument: Argument) -> DataType:

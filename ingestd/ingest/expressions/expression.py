@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ingestd.ingest.expressions.cells import Frame, Mask
 from ingestd.ingest.expressions.nodes import (
-    CLOCK_FUNCTIONS,
+    CLOCK,
     CallNode,
     CastNode,
     Node,
@@ -60,7 +58,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an expression gave: an array, its type, and marks of rows that failed (null there)."""
+    """What a column is computed to: an array, its type, and marks of rows that failed (null)."""
 
     values: Values
     type: DataType
@@ -87,8 +85,7 @@ def run_expression(
     if bound.type is None:
         return None
     made = bound.run(frame)
-    failed = np.zeros(frame.rows, np.bool_) if made.failed is None else made.failed
-    return Outcome(made.values, bound.type, failed)
+    return Outcome(made.values, bound.type, made.marks)
 
 
 class _ByText:
@@ -119,5 +116,5 @@ def _check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
 
 def _tells_time(node: Node) -> bool:
     if isinstance(node, CallNode):
-        return node.function in CLOCK_FUNCTIONS or any(map(_tells_time, node.arguments))
+        return node.function in CLOCK or any(map(_tells_time, node.arguments))
     return isinstance(node, CastNode) and _tells_time(node.argument)

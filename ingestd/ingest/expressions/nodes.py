@@ -3,15 +3,20 @@
 Plain values that travel to tasks; operators, CASE and IN are calls of functions, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataType
 
-CLOCK_FUNCTIONS = frozenset({"now", "current_timestamp", "current_date"})
-"""Functions that give the time of the batch."""
+_INSTANT = DataType("TIMESTAMP_LTZ", precision=3)
+CLOCK: Mapping[str, DataType] = {
+    "now": _INSTANT,
+    "current_timestamp": _INSTANT,
+    "current_date": DataType("DATE"),
+}
+"""Functions that give the time of the batch, with their types."""
 Constant = bool | int | float | Decimal | str | None
 
 

@@ -7,7 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed_times import check_pattern, format_times, points_in_time
+from ingestd.ingest.computed_times import (
+    PER_SECOND,
+    check_pattern,
+    format_times,
+    part_of,
+    points_in_time,
+)
 from ingestd.ingest.expressions.cells import strict
 from ingestd.ingest.expressions.function import (
     BIGINT,
@@ -54,8 +60,7 @@ def _part(name: str) -> Function:
         source = found
 
         def part(values: Values) -> Values:
-            parts: Values = pc.call_function(_PARTS[name], [points_in_time(values, source)])
-            return parts.cast(pa.int32())
+            return part_of(_PARTS[name], points_in_time(values, source))
 
         return Plan(INT, (source,), strict(part, pa.int32()))
 
@@ -150,7 +155,7 @@ def _unix_timestamp(arguments: Sequence[Argument]) -> Plan:
     source = found.as_nullable()
 
     def seconds(values: Values) -> Values:
-        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[values.type.unit]
+        per_second = PER_SECOND[values.type.unit]
         ticks = np.asarray(pc.fill_null(values.cast(pa.int64()), 0))
         return pa.array(ticks // per_second, pa.int64(), mask=np.asarray(values.is_null()))
 

@@ -5,7 +5,6 @@ timestamps are the reverse of Avro's own meaning. Cells on the Avro side are pla
 dates, times and timestamps, and bytes for decimals. Specification: Data files, Avro.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +15,7 @@ import pyarrow as pa
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import ArrowField
 from ingestd.paimon.spec.avro_blocks import Json
-from ingestd.paimon.spec.avro_schemas import NAMESPACE
+from ingestd.paimon.spec.avro_schemas import NAMESPACE, is_avro_name
 from ingestd.paimon.spec.decimal_digits import minimal_bytes, unscaled
 
 ROOT_RECORD = "record"
@@ -24,7 +23,6 @@ ROOT_RECORD = "record"
 _Cell = Any
 _Convert = Callable[[_Cell], _Cell]
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN: Mapping[pa.DataType, Json] = {
     pa.bool_(): "boolean",
     pa.int8(): "int",
@@ -92,7 +90,7 @@ def _record_step(steps: Mapping[str, _Convert]) -> _Convert:
 
 
 def _checked_name(name: str) -> str:
-    if _NAME.fullmatch(name) is None:
+    if not is_avro_name(name):
         raise UnsupportedError(
             f"column '{name}' cannot be written to Avro: a name there has letters, digits and _ "
             "only; rename the column, or set 'file.format' to 'parquet'"

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.batch_size import BatchSize
-from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowSink
+from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowSink, StreamPart
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.options import CoreOptions
 
@@ -65,12 +65,45 @@ class PartReader(Protocol):
         """Like `read_file`, without parts that certainly hold no wanted row."""
         ...
 
+    def stream_parts(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[str] | None,
+        size: BatchSize,
+        wanted: GroupFilter,
+    ) -> Iterator[StreamPart]:
+        """Like `read_batches`; whether a part of the file is wanted is asked in its turn."""
+        ...
+
 
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
     """The rows of a data file part by part. Raises what `FileFormat.read_file` raises."""
     yield from load_format(format_of(path)).read_batches(io, path, columns, size)
+
+
+def stream_wanted(
+    io: FileIO,
+    path: str,
+    columns: Sequence[str] | None,
+    size: BatchSize,
+    wanted: GroupFilter | None,
+) -> Iterator[StreamPart]:
+    """The rows of a data file part by part; some that are not wanted may be among them.
+
+    What is wanted is asked when a part of the file is come to. Raises what `FileFormat.read_file`
+    raises.
+    """
+    module = load_format(format_of(path))
+    if wanted is not None and isinstance(module, PartReader):
+        yield from module.stream_parts(io, path, columns, size, wanted)
+        return
+    for part in read_batches(io, path, columns, size):
+        yield part.num_rows, part
+        # Not in memory while the next one is read.
+        del part
 
 
 def read_wanted(

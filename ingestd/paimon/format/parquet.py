@@ -17,12 +17,14 @@ from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
-from ingestd.paimon.format.parquet_stream import open_streamed
+from ingestd.paimon.format.parquet_stream import StreamedFile, next_count, open_streamed
 from ingestd.paimon.format.row_groups import (
     FilePart,
     GroupFilter,
     RowRange,
     RowSink,
+    StreamPart,
+    tested_groups,
     wanted_groups,
 )
 from ingestd.paimon.io.file_io import FileIO
@@ -76,18 +78,48 @@ def read_batches(
     source = io.open_input(path)
     with _decoding(source, path):
         file = open_streamed(source, columns, size)
-        wide = int96_columns(file.reader, file.names)
-        if not wide:
+        if not int96_columns(file.reader, file.names):
             yield from file.batches(size)
             return
         for number in range(file.reader.metadata.num_row_groups):
-            far, start = beyond_nanoseconds(source, wide, [number]), 0
-            for part in file.batches(size, [number]):
-                for name, column in far.items():
-                    cells = column.slice(start, part.num_rows)
-                    part = part.set_column(part.schema.get_field_index(name), name, cells)
-                start += part.num_rows
-                yield part
+            yield from _group_batches(source, file, number, size)
+
+
+def stream_parts(
+    io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize, wanted: GroupFilter
+) -> Iterator[StreamPart]:
+    """Like `read_batches`, of the row groups that are wanted when their turn comes."""
+    source, first = io.open_input(path), None
+    with _decoding(source, path):
+        check_chunk_types(source)
+        file = open_streamed(source, columns, size)
+        for number, (_, count), found in tested_groups(file.reader, wanted):
+            if found and wanted.probe is not None:
+                found = file.may_have(number, size, wanted.probe)
+            if not found:
+                yield count, None
+                continue
+            for part in _group_batches(source, file, number, size, first):
+                first = next_count(size, part)
+                yield part.num_rows, part
+
+
+def _group_batches(
+    source: pa.NativeFile,
+    file: StreamedFile,
+    number: int,
+    size: BatchSize,
+    first: int | None = None,
+) -> Iterator[pa.Table]:
+    """One row group in parts; the cells of INT96 columns as they are."""
+    wide = int96_columns(file.reader, file.names)
+    far, start = beyond_nanoseconds(source, wide, [number]) if wide else {}, 0
+    for part in file.batches(size, [number], first):
+        for name, column in far.items():
+            cells = column.slice(start, part.num_rows)
+            part = part.set_column(part.schema.get_field_index(name), name, cells)
+        start += part.num_rows
+        yield part
 
 
 @contextlib.contextmanager

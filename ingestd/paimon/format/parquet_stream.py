@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.row_groups import RowProbe
 
 _MOST_STREAM_BYTES = 1 << 17
 _LEAST_STREAM_BYTES = 1 << 14
@@ -29,23 +30,35 @@ class StreamedFile:
     reader: pq.ParquetFile
     names: tuple[str, ...]
 
-    def batches(self, size: BatchSize, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
-        """Rows of some row groups (None: all) in parts of such a size."""
+    def batches(
+        self, size: BatchSize, groups: Sequence[int] | None = None, first: int | None = None
+    ) -> Iterator[pa.Table]:
+        """Rows of some row groups (None: all) in parts of such a size.
+
+        `first` is what `next_count` says of the part that was read before them.
+        """
         chosen = range(self.reader.metadata.num_row_groups) if groups is None else groups
         promised = max(map(self._row_bytes, chosen), default=1.0)
-        first = _FIRST_OF_DICTIONARIES if self._has_dictionaries() else _FIRST_ROWS
+        if first is None:
+            first = _FIRST_OF_DICTIONARIES if self._has_dictionaries() else _FIRST_ROWS
         count = min(size.fitting(promised), first)
         batches = self.reader.iter_batches(
             batch_size=count, row_groups=None if groups is None else list(groups),
             columns=list(self.names),
         )  # fmt: skip
         for batch in batches:
-            found = batch.nbytes / max(batch.num_rows, 1)
-            count = min(size.fitting(max(promised, found)), max(batch.num_rows, 1) * _GROWTH)
             # Takes effect with the next batch.
-            self.reader.reader.set_batch_size(count)
+            self.reader.reader.set_batch_size(next_count(size, batch, promised))
             yield pa.Table.from_batches([batch]).select(self.names)
             del batch
+
+    def may_have(self, number: int, size: BatchSize, probe: RowProbe) -> bool:
+        """Whether a row group may have wanted rows; it is read until one is found."""
+        known = set(self.reader.schema_arrow.names)
+        if set(self.names) <= set(probe.columns) or not known.issuperset(probe.columns):
+            return True
+        looked_at = StreamedFile(self.reader, probe.columns)
+        return any(probe.test(part) for part in looked_at.batches(size, [number]))
 
     def _has_dictionaries(self) -> bool:
         metadata = self.reader.metadata
@@ -68,6 +81,12 @@ class StreamedFile:
             path = chunk.path_in_schema
             if path in wanted or path.partition(".")[0] in wanted:
                 yield chunk
+
+
+def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
+    """How many rows to read after a part, as wide as that or as is promised."""
+    rows = max(last.num_rows, 1)
+    return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)
 
 
 def open_streamed(

@@ -3,7 +3,7 @@
 Specification: Data files, Parquet.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
@@ -21,12 +21,23 @@ RowRange: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class RowProbe:
+    """A look at a few `columns` of rows before the others are read: `test` says whether one of
+    the rows may be wanted."""
+
+    columns: tuple[str, ...]
+    test: Callable[[pa.Table], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupFilter:
     """Which row groups are wanted. `types` are the Arrow types that columns should have; of a
-    column that a file has in another type nothing is known."""
+    column that a file has in another type nothing is known. `probe` decides about those that
+    statistics do not rule out, where a file is read part by part."""
 
     test: GroupTest
     types: Mapping[str, pa.DataType]
+    probe: RowProbe | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,10 @@ class FilePart:
     rows: pa.Table
     ranges: tuple[RowRange, ...]
     row_count: int
+
+
+StreamPart: TypeAlias = tuple[int, pa.Table | None]
+"""The next so many rows of a file; None for rows that are left out."""
 
 
 class RowSink(Protocol):
@@ -61,10 +76,20 @@ class RowSink(Protocol):
 
 def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
     """The row groups that may hold wanted rows, with the rows that they are of the file."""
+    return [(number, rows) for number, rows, found in tested_groups(file, wanted) if found]
+
+
+def tested_groups(
+    file: pq.ParquetFile, wanted: GroupFilter
+) -> Iterator[tuple[int, RowRange, bool]]:
+    """Each row group, the rows that it is of the file, and whether it may hold wanted rows.
+
+    A group is tested when its turn comes, so that what is wanted may depend on how far one is.
+    """
     metadata = file.metadata
     types = {f.name: f.type for f in file.schema_arrow if wanted.types.get(f.name) == f.type}
     places = {metadata.schema.column(i).path: i for i in range(len(metadata.schema))}
-    groups, start = [], 0
+    start = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         stats = {
@@ -72,10 +97,8 @@ def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, 
             for name, place in places.items()
             if name in types
         }
-        if wanted.test(stats):
-            groups.append((number, (start, group.num_rows)))
+        yield number, (start, group.num_rows), wanted.test(stats)
         start += group.num_rows
-    return groups
 
 
 def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStats:  # noqa: ANN401

@@ -136,7 +136,8 @@ def column_ranks(column: Column) -> list[Ranks]:
     if pa.types.is_decimal128(kind):
         return _decimal_ranks(array)
     if pa.types.is_floating(kind):
-        return [_float_ranks(array)]
+        # -0.0 and 0.0 are one key to Java, too.
+        return [float_codes(array.to_numpy() + 0)]
     if pa.types.is_boolean(kind):
         return [array.cast(pa.uint8()).to_numpy()]
     if pa.types.is_integer(kind):
@@ -169,10 +170,8 @@ def _decimal_ranks(array: Array) -> list[Ranks]:
     return [np.ascontiguousarray(words[:, 1]), low.view(np.uint64)]
 
 
-def _float_ranks(array: Array) -> Ranks:
-    """As numbers, with NaN behind everything; -0.0 and 0.0 are one key to Java, too."""
-    values: Ranks = array.to_numpy()
+def float_codes(values: Ranks) -> Ranks:
+    """Whole numbers that order floating-point ones: NaN behind all, -0.0 before 0.0."""
     whole = np.int32 if values.dtype == np.float32 else np.int64
-    canonical = np.where(np.isnan(values), values.dtype.type("nan"), values + 0)
-    bits: Ranks = canonical.view(whole)
+    bits: Ranks = np.where(np.isnan(values), values.dtype.type("nan"), values).view(whole)
     return np.where(bits < 0, bits ^ np.iinfo(whole).max, bits)

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.paimon.merge.base import float_codes
 from ingestd.paimon.merge.events import whole
+from ingestd.paimon.merge.text_ranks import prefixes
 from ingestd.paimon.merge.value_order import is_valid
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.data_types import (
@@ -28,7 +30,6 @@ Keys = npt.NDArray[np.bytes_]
 
 RANK_BITS = 16
 _SIGN = np.uint64(1 << 63)
-_PREFIX = 8
 _NUMBERS = {"BOOLEAN", "DATE", "TIME", "FLOAT", "DOUBLE", "DECIMAL"}
 SORTABLE = INTEGER_ROOTS | TIMESTAMP_ROOTS | CHARACTER_ROOTS | BINARY_ROOTS | _NUMBERS
 """Roots of the types that can be sorted by."""
@@ -39,7 +40,7 @@ def words(column: Column) -> Words:
     array = whole(column)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        made = _prefixes(array)
+        made = prefixes(array)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         made = _float_words(array.cast(pa.float64()))
     else:
@@ -71,24 +72,5 @@ def _integers(array: Array) -> npt.NDArray[np.int64]:
 def _float_words(array: Array) -> Words:
     cells: Any = array
     filled = cells.fill_null(0.0).to_numpy(zero_copy_only=False)
-    values: npt.NDArray[np.float64] = np.ascontiguousarray(filled)
-    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    ordered = np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
-    return ordered.view(np.uint64) ^ _SIGN
-
-
-def _prefixes(array: Array) -> Words:
-    array = array.cast(pa.large_binary())
-    buffers: Any = array.buffers()
-    _, starts, data = buffers
-    if data is None or not data.size:
-        return np.zeros(len(array), np.uint64)
-    offsets = np.frombuffer(starts, np.int64)[array.offset : array.offset + len(array) + 1]
-    content = np.frombuffer(data, np.uint8)
-    first, lengths = offsets[:-1], np.diff(offsets)
-    made = np.zeros(len(array), np.uint64)
-    for at in range(_PREFIX):
-        there = lengths > at
-        made <<= np.uint64(8)
-        made[there] |= content[first[there] + at].astype(np.uint64)
-    return made
+    ordered: Words = float_codes(filled).view(np.uint64)
+    return ordered ^ _SIGN

@@ -5,7 +5,7 @@ place as well, a plain sort of such numbers is stable and several times faster t
 to be. Rows that stand in a few sorted runs are merged. Specification: Merge engines.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,14 @@ def stable_order(ranks: Sequence[Numbers]) -> Places:
     codes = _fused(ranks)
     order = _by_one(codes[0])
     return order if len(codes) == 1 else _within_ties(order, [one.values for one in codes])
+
+
+def places_by_number(numbers: Numbers) -> Iterator[tuple[int, Places]]:
+    """Each of some whole numbers, ascending, with the places that have it as they stand."""
+    order = np.argsort(numbers, kind="stable")
+    borders = np.flatnonzero(np.diff(numbers[order])) + 1
+    for mine in np.split(order, borders) if len(order) else ():
+        yield int(numbers[mine[0]]), mine
 
 
 def _fused(ranks: Sequence[Numbers]) -> list[_Codes]:

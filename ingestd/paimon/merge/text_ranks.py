@@ -36,6 +36,17 @@ def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
     return ranks
 
 
+def prefixes(array: Array) -> Codes:
+    """The first eight bytes of texts or binaries as numbers that never fall as these ascend.
+
+    That of a null is any number.
+    """
+    if not len(array):
+        return np.empty(0, np.uint64)
+    offsets = _offsets(array)
+    return _chunk(_bytes(array, offsets), offsets, np.diff(offsets), 0)
+
+
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
     """Where each text begins in the bytes of all texts, and where the last one ends."""
     buffer: Any = array.buffers()[1]
@@ -62,16 +73,27 @@ def _chunks(
     lengths: npt.NDArray[np.int64],
     longest: int,
 ) -> Iterator[Codes]:
+    for start in range(0, longest, _CHUNK):
+        codes = _chunk(data, offsets, lengths, start)
+        # What no text has there needs no bits.
+        yield codes >> np.uint64(8 * max(0, _CHUNK - (longest - start)))
+
+
+def _chunk(
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    start: int,
+) -> Codes:
+    """The eight bytes of each text from a place on, zeros behind its end."""
     # Eight bytes from each place on, as one number.
     at_each = np.ndarray((len(data) - _CHUNK + 1,), ">u8", data, strides=(1,))
-    for start in range(0, longest, _CHUNK):
-        inside = np.clip(lengths - start, 0, _CHUNK)
-        places = np.minimum(offsets[:-1] + start, len(at_each) - 1)
-        codes: Codes = at_each[places].astype(np.uint64)
-        # What stands behind a text is the next one; what no text has there needs no bits.
-        behind = (8 * (_CHUNK - inside)).astype(np.uint64)
-        codes = np.where(inside > 0, (codes >> behind) << behind, np.uint64(0))
-        yield codes >> np.uint64(8 * max(0, _CHUNK - (longest - start)))
+    inside = np.clip(lengths - start, 0, _CHUNK)
+    places = np.minimum(offsets[:-1] + start, len(at_each) - 1)
+    codes: Codes = at_each[places].astype(np.uint64)
+    # What stands behind a text is the next one.
+    behind = (8 * (_CHUNK - inside)).astype(np.uint64)
+    return np.where(inside > 0, (codes >> behind) << behind, np.uint64(0))
 
 
 def _numbered(array: Array) -> npt.NDArray[np.int32]:

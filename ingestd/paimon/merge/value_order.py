@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.base import Ranks, column_ranks
+from ingestd.paimon.merge.base import Ranks, column_ranks, float_codes
 from ingestd.paimon.merge.events import Index, Mask, whole
 from ingestd.paimon.merge.stable_order import stable_order
 from ingestd.paimon.spec.arrow import Array, Column
@@ -22,7 +22,7 @@ def order_codes(column: Column) -> Ranks:
     """One number a cell; that of a null says nothing."""
     array = _filled(whole(column))
     if pa.types.is_floating(array.type):
-        return _float_codes(array)
+        return float_codes(array.to_numpy(zero_copy_only=False))
     ranks = column_ranks(array)
     # Callers put numbers below zero beside them.
     signed = ranks[0].dtype != np.uint64
@@ -89,11 +89,3 @@ def _zero(kind: pa.DataType) -> object:
     if pa.types.is_decimal(kind):
         return Decimal(0)
     return {"string": "", "binary": b"", "bool": False}.get(str(kind), 0)
-
-
-def _float_codes(array: Array) -> Ranks:
-    values: Ranks = array.to_numpy(zero_copy_only=False)
-    whole_type = np.int32 if values.dtype == np.float32 else np.int64
-    nan = values.dtype.type("nan")
-    bits: Ranks = np.where(np.isnan(values), nan, values).view(whole_type)
-    return np.where(bits < 0, bits ^ np.iinfo(whole_type).max, bits)

@@ -8,22 +8,23 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import ConfigError, SchemaConflictError
-from ingestd.ingest.computed_columns import Computed, compute, fixed_type, in_order, parse_computed
+from ingestd.ingest.computed_columns import compute, fixed_type, in_order, parse_computed
 from ingestd.ingest.computed_functions import FUNCTIONS
 from ingestd.ingest.expressions.cells import Frame
+from ingestd.ingest.expressions.expression import Outcome
 from ingestd.paimon.spec.data_types import DataType, parse_type
 
 TEXT = DataType("STRING")
 
 
-def made_from(text: str, column: pa.ChunkedArray, data_type: DataType) -> Computed:
+def made_from(text: str, column: pa.ChunkedArray, data_type: DataType) -> Outcome:
     frame = Frame({"a": column.combine_chunks()}, len(column))
     made = compute(parse_computed("c", text), {"a": data_type}, frame)
     assert made is not None
     return made
 
 
-def constant(text: str, rows: int, now_ms: int) -> Computed:
+def constant(text: str, rows: int, now_ms: int) -> Outcome:
     made = compute(parse_computed("c", text), {}, Frame({}, rows, now_ms))
     assert made is not None
     return made

@@ -83,3 +83,24 @@ def test_sharing_needs_a_mapping_of_every_source_table() -> None:
     check_sharing(RoutingConfig(table_mapping={"eu.t": "t", "us.t": "t"}), "lake.t", feeds)
     with pytest.raises(SchemaConflictError, match=r"s:db\.us\.t a target"):
         check_sharing(RoutingConfig(table_mapping={"eu.t": "t"}), "lake.t", feeds)
+
+
+@pytest.mark.parametrize("unmatched", ["skip", "fail", "dead-letter"])
+def test_a_name_that_no_table_can_have_is_no_route_and_a_complaint(unmatched: str) -> None:
+    long = SourceTable("db", "shop", "t" * 300)
+    router = Router(RoutingConfig(unmatched=unmatched), "lake")  # type: ignore[arg-type]
+    assert router.route("topic", long) is None
+    complaint = router.complaint("topic", long)
+    assert complaint is not None
+    assert complaint.reason == "unfit-table-name"
+    assert "longer than 250 bytes" in complaint.message
+    assert "routing.table_mapping" in complaint.message
+    mapped = Router(RoutingConfig(table_mapping={"t" * 300: "t"}), "lake")
+    assert mapped.route("topic", long) == "lake.t"
+
+
+def test_an_excluded_table_of_a_name_that_no_table_can_have_is_left_out() -> None:
+    long = SourceTable("db", "shop", "t" * 300)
+    router = Router(RoutingConfig(excluding_tables="t+", unmatched="dead-letter"), "lake")
+    assert router.route("topic", long) is None
+    assert router.complaint("topic", long) is None

@@ -114,6 +114,21 @@ def test_several_statements_of_a_batch_are_one_version_in_their_order() -> None:
     assert [one["k"] for one in rig.rows("orders", "id", "k")] == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize(("away", "left"), [(None, []), ("c", ["c"])])
+def test_a_name_that_one_statement_frees_is_taken_by_the_next(
+    away: str | None, left: list[str]
+) -> None:
+    rig = rig_with()
+    rig.produce(row(1, 10, a="a", b="x"))
+    rig.run()
+    rig.produce(statement(30, a=away), statement(40, b="a"), topic="ddl")
+    rig.produce(row(2, 20, a="gone", b="y"), row(3, 60, a="z"))
+    rig.run()
+    assert sorted(columns(rig)) == ["a", *left, "id"]
+    assert [one["a"] for one in rig.rows("orders", "id", "a")] == ["x", "y", "z"]
+    assert letters(rig) == []
+
+
 def test_table_is_created_under_the_names_of_today() -> None:
     rig = rig_with()
     rig.produce(row(1, 10, n="a", x="x"), row(2, 40, m="b"))

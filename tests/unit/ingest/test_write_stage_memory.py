@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from ingestd.ingest.blobs import HASH, KIND, OFFSET, POSITION, Origin, encode_rows
 from ingestd.ingest.context import BatchContext, RoutingConfig, TableContext
-from ingestd.ingest.placement import key_hashes
+from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.ingest.write_stage import write_slot
 from tests.support.native_tables import native_table
 

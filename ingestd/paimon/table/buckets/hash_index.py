@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ingestd.errors import FormatError
+from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
 from ingestd.paimon.table.buckets.mapped_hashes import mapped
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 
-HASH_INDEX = "HASH"
 UNKNOWN_BUCKET = -1
 CACHE_BYTES = 64 << 20
 """Bytes of hashes that a process keeps in memory, unless told otherwise."""
@@ -192,6 +193,13 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     if not is_sorted(hashes):  # ingestd writes them sorted, others need not
         hashes.sort()
     return CACHE.put(path, hashes)
+
+
+def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
+    """Hash of the trimmed primary key of each row. Specification: Bucket."""
+    fields = table.schema.key_fields
+    columns = [rows.column(field.name) for field in fields]
+    return hash_columns(columns, [field.type.not_null() for field in fields])
 
 
 def is_sorted(hashes: Hashes) -> bool:

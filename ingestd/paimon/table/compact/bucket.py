@@ -20,6 +20,7 @@ from ingestd.paimon.table.compact.tree import (
     partition_values,
 )
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
+from ingestd.paimon.table.files.new_files import delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
@@ -42,12 +43,10 @@ class CompactBucket:
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
         """Delete files that were made for the bucket and will not be committed."""
-        place, io = self.place(0), self.table.io
-        for file in files:
-            for name in (file.file_name, *file.extra_files):
-                io.delete_quietly(place.path(name))
+        values = partition_values(self.table, self.partition)
+        delete_files(self.table, values, self.bucket, files)
         for entry in index:
-            io.delete_quietly(dv_index_path(self.table, entry))
+            self.table.io.delete_quietly(dv_index_path(self.table, entry))
 
     def message(self, change: BucketChange, beside: Sequence[str]) -> CommitMessage:
         """The change as the committer takes it; `beside` are files that it relies on."""

@@ -10,17 +10,18 @@ from contextlib import ExitStack
 import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
-from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.format.base import load_format
+from ingestd.paimon.spec.compaction_options import lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.data_types import KEY_PREFIX
-from ingestd.paimon.table.compact.figures import FileFigures, FilePlace
-from ingestd.paimon.table.files.data_files import data_file_fields
+from ingestd.paimon.table.compact.figures import FilePlace
 from ingestd.paimon.table.files.file_index_write import with_file_index
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.files.new_files import delete_files, file_rows
+from ingestd.paimon.table.write.figures import FileFigures
 
 _GROUP_BYTES = 16 << 20
 """Bytes of a row group in memory."""
+_LOOKUP_GROUP_BYTES = 4 << 20
+"""The same in tables whose compaction asks for older rows of few keys."""
 _LEAST_BYTES = 1 << 16
 _SAMPLE_ROWS = 16384
 _FULL = 0.95
@@ -40,7 +41,9 @@ class RollingWriter:
         self._place = place
         self._names = place.names()
         self._target = place.table.options.target_file_size
-        self._group_bytes = min(_GROUP_BYTES, max(self._target, _LEAST_BYTES))
+        asked = lookup_rules(place.table.schema).needed and not place.changelog
+        most = _LOOKUP_GROUP_BYTES if asked else _GROUP_BYTES
+        self._group_bytes = min(most, max(self._target, _LEAST_BYTES))
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._next_sequence = first_sequence
@@ -67,9 +70,8 @@ class RollingWriter:
         if self._open is not None:
             self._open.abort()
             self._open = None
-        for meta in self.files:
-            for name in (meta.file_name, *meta.extra_files):
-                self._place.table.io.delete_quietly(self._place.path(name))
+        place = self._place
+        delete_files(place.table, place.partition_values, place.bucket, self.files)
         self.files = []
 
     def _flush(self) -> None:
@@ -133,7 +135,7 @@ class _OpenFile:
         options, io = place.options, place.table.io
         self._stream = self._stack.enter_context(io.open_output(place.path(name)))
         try:
-            head, module = _file_rows(place.table, first), load_format(options.file_format)
+            head, module = file_rows(place.table.schema, first), load_format(options.file_format)
             self._sink = module.open_sink(self._stream, head, options)
         except BaseException:
             self._forget()
@@ -148,7 +150,7 @@ class _OpenFile:
         """Take more rows, each of about `row_bytes` in a file (None: nobody knows)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
-        self._sink.write(_file_rows(self._place.table, rows))
+        self._sink.write(file_rows(self._place.table.schema, rows))
         exact = self._sink.size
         if exact is None:
             exact = self.size + (
@@ -176,10 +178,3 @@ class _OpenFile:
     def _forget(self) -> None:
         self._stack.__exit__(*sys.exc_info())
         self._place.table.io.delete_quietly(self._place.path(self._name))
-
-
-def _file_rows(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """Rows in the columns of a data file."""
-    fields = data_file_fields(table.schema)
-    columns = [rows.column(field.name.removeprefix(KEY_PREFIX)) for field in fields]
-    return pa.Table.from_arrays(columns, schema=columns_schema(fields))

@@ -2,11 +2,14 @@
 
 Every run is read in batches. The smallest of the keys at which the batches end is where a block
 ends: whatever is up to there has been read, of every run. So memory holds a batch of each run,
-however long the runs are. Specification: Compaction, Read path.
+however long the runs are. Of runs that are only asked for older rows, files and row groups are
+left out if no key that is compacted lies between their bounds. Specification: Compaction, Read
+path.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +19,10 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.table.compact.touched import touched_rows
 from ingestd.paimon.table.files.data_files import DataFileReader
-from ingestd.paimon.table.read.bucket_read import Key, comparable_value
+from ingestd.paimon.table.metadata.file_stats import KeyTest
+from ingestd.paimon.table.read.bucket_read import Key, comparable_key, comparable_value
 
 FILE = "_FILE"
 """A column with the number of each row's file among those of its source."""
@@ -60,32 +65,99 @@ class BucketInput:
     def blocks(self, sources: Sequence[Source]) -> Iterator[list[tuple[int, pa.Table]]]:
         """Rows with consecutive ranges of keys: per block the sources that have some, and which.
 
-        Rows of a source are ordered by key; they have the fields of the source and `LEVEL`.
+        Rows of a source are ordered by key; they have the fields of the source and `LEVEL`. Each
+        block has rows of sources that are picked, and of the others hardly more than the rows of
+        their keys.
         """
         size = batch_size(len(sources))
-        cursors = [_Cursor(self, source, size) for source in sources]
+        blocks = self._blocks(sources, size)
+        if all(source.picked for source in sources):
+            yield from blocks
+            return
+        # Few of the older rows are left, and deciding about a block has its price.
+        held: list[list[tuple[int, pa.Table]]] = []
+        held_bytes = 0
+        for block in blocks:
+            held.append(block)
+            held_bytes += sum(part.nbytes for _, part in block)
+            del block
+            if held_bytes >= size.memory:
+                yield _as_one(held)
+                held_bytes = 0
+        if held:
+            yield _as_one(held)
+
+    def _blocks(
+        self, sources: Sequence[Source], size: BatchSize
+    ) -> Iterator[list[tuple[int, pa.Table]]]:
+        picked = [_Cursor(self, one, size, ()) for one in sources if one.picked]
+        asked = [_Cursor(self, one, size, picked) for one in sources if not one.picked]
+        own, others = iter(picked), iter(asked)
+        cursors = [next(own if one.picked else others) for one in sources]
         while True:
-            for cursor in cursors:
+            # Which older rows are read depends on the keys that are at hand.
+            for cursor in (*picked, *asked):
                 cursor.fill()
+            if not any(cursor.has_rows for cursor in picked):
+                return
             bounds = [cursor.last_key for cursor in cursors if not cursor.is_last]
             bound = min(bounds, default=None)
-            block = [(number, cursor.take(bound)) for number, cursor in enumerate(cursors)]
-            block = [(number, part) for number, part in block if part.num_rows]
-            if not block:
-                return
-            yield block
+            block = self._touched(sources, [cursor.take(bound) for cursor in cursors])
+            if block:
+                yield block
             # Not in memory while more is read.
             del block
 
+    def _touched(
+        self, sources: Sequence[Source], parts: Sequence[pa.Table]
+    ) -> list[tuple[int, pa.Table]]:
+        """The parts that have rows, without older rows of keys that no picked source has."""
+        both = list(zip(sources, parts, strict=True))
+        keys = [part.select(self.key_names) for one, part in both if one.picked and part.num_rows]
+        if not keys:
+            return []
+        kept = [
+            part if one.picked or not part.num_rows else touched_rows(part, pa.concat_tables(keys))
+            for one, part in both
+        ]
+        return [(number, part) for number, part in enumerate(kept) if part.num_rows]
+
+
+def _as_one(blocks: list[list[tuple[int, pa.Table]]]) -> list[tuple[int, pa.Table]]:
+    """Successive blocks as one of them; the list of them is emptied."""
+    parts: dict[int, list[pa.Table]] = defaultdict(list)
+    for block in blocks:
+        for number, part in block:
+            parts[number].append(part)
+    blocks.clear()
+    return [(number, pa.concat_tables(own)) for number, own in sorted(parts.items())]
+
 
 class _Cursor:
-    """How far a source has been read; its rows that were read and not taken yet."""
+    """How far a source has been read; its rows that were read and not taken yet.
 
-    def __init__(self, given: BucketInput, source: Source, size: BatchSize) -> None:
+    Unless the source is picked itself, only what may have keys of the cursors `picked` is read.
+    """
+
+    def __init__(
+        self, given: BucketInput, source: Source, size: BatchSize, picked: "Sequence[_Cursor]"
+    ) -> None:
         self._given = given
         self.is_last = False
         self._rows: pa.Table | None = None
+        self._picked = picked
         self._batches = self._read(source, size)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there are rows at hand: after `fill`, whether there are any."""
+        return self._rows is not None
+
+    @property
+    def keys(self) -> pa.Table:
+        """The keys of the rows at hand."""
+        rows = pa.table({}) if self._rows is None else self._rows
+        return rows.select(self._given.key_names)
 
     def fill(self) -> None:
         """Have rows, unless there are no more; `is_last` if none are known to be behind them."""
@@ -100,23 +172,40 @@ class _Cursor:
         rows = self._rows
         return () if rows is None else self._key(rows, rows.num_rows - 1)
 
+    def may_have(self, low: Key, high: Key) -> bool:
+        """Whether a row that was not taken yet may have a key from `low` to `high`.
+
+        Both may be the beginnings of keys.
+        """
+        rows = self._rows
+        if rows is None:
+            return False
+        place = self._first(rows, lambda key: key >= low)
+        if place == rows.num_rows:
+            return not self.is_last
+        return self._key(rows, place)[: len(high)] <= high
+
     def take(self, bound: Key | None) -> pa.Table:
         """The rows up to a key (None: all)."""
         rows = self._rows
         if rows is None:
             return pa.table({})
-        count = rows.num_rows if bound is None else self._count(rows, bound)
+        count = rows.num_rows
+        if bound is not None:
+            end = bound
+            count = self._first(rows, lambda key: key > end)
         self._rows = rows.slice(count) if count < rows.num_rows else None
         return rows.slice(0, count)
 
-    def _count(self, rows: pa.Table, bound: Key) -> int:
+    def _first(self, rows: pa.Table, holds: Callable[[Key], bool]) -> int:
+        """The first row for whose key something holds that holds for all keys behind it, too."""
         low, high = 0, rows.num_rows
         while low < high:
             middle = (low + high) // 2
-            if self._key(rows, middle) <= bound:
-                low = middle + 1
-            else:
+            if holds(self._key(rows, middle)):
                 high = middle
+            else:
+                low = middle + 1
         return low
 
     def _key(self, rows: pa.Table, position: int) -> Key:
@@ -125,10 +214,39 @@ class _Cursor:
             for name in self._given.key_names
         )
 
+    def _is_asked(self, low: Key, high: Key) -> bool:
+        return any(cursor.may_have(low, high) for cursor in self._picked)
+
+    def _starts_asked(self, low: object, high: object) -> bool:
+        return self._is_asked((comparable_value(low),), (comparable_value(high),))
+
+    def _has_asked(self, keys: pa.Table) -> bool:
+        """Whether some of these keys, which are in order, may be asked for."""
+        if not keys.num_rows:
+            return False
+        end = self._key(keys, keys.num_rows - 1)
+        if any(not one.is_last and one.last_key < end for one in self._picked):
+            return True
+        known = [one.keys for one in self._picked if one.has_rows]
+        return bool(known) and touched_rows(keys, pa.concat_tables(known)).num_rows > 0
+
+    def _files(self, source: Source) -> Iterator[tuple[int, DataFileMeta]]:
+        """The files to read, and their numbers; whether one is left out is seen in its turn."""
+        types = [field.type for field in self._given.reader.table.schema.key_fields]
+        for number, file in enumerate(source.files):
+            if not source.picked:
+                low, high = (comparable_key(types, key) for key in (file.min_key, file.max_key))
+                if not self._is_asked(low, high):
+                    continue
+            yield number, file
+
     def _read(self, source: Source, size: BatchSize) -> Iterator[pa.Table]:
         given = self._given
-        for number, file in enumerate(source.files):
-            batches = given.reader.batches(given.partition, given.bucket, file, source.fields, size)
+        reader = given.reader
+        if not source.picked:
+            reader = replace(reader, keys=KeyTest(self._starts_asked, self._has_asked))
+        for number, file in self._files(source):
+            batches = reader.batches(given.partition, given.bucket, file, source.fields, size)
             for positions, batch in batches:
                 if not batch.num_rows:
                     continue

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ingestd.crash_points import Point, reach
@@ -122,7 +122,7 @@ def compact_table(
         standing = _standing(table, state, buckets, ())
         return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, standing)
     user = str(uuid.uuid4()) if commit_user is None else commit_user
-    snapshot, lost = _commit(table, _unheard_of(state, user), made, user, now_ms)
+    snapshot, lost = _commit(table, state, made, user, now_ms)
     reach(Point.COMPACTION_LANDED)
     landed = [one for one in made if not any(one is other for other in lost)]
     reports = tuple(_report(one, lost=not any(one is other for other in landed)) for one in made)
@@ -147,11 +147,6 @@ def _made(plans: Iterable[CompactPlan]) -> list[_Made]:
 
 def _report(made: _Made, *, lost: bool) -> BucketReport:
     return report_of(made.plan.reason, made.message, made.files, lost=lost)
-
-
-def _unheard_of(state: TableState, user: str) -> TableState:
-    """The state without a look at all snapshots for the user's: replays are no matter here."""
-    return replace(state, committed={user: -1, **state.committed})
 
 
 def _standing(
@@ -223,7 +218,7 @@ def _commit(
         except CommitUnknownError:
             raise
         except CommitConflictError as error:
-            state = _unheard_of(load_state(table), user)
+            state = load_state(table)
             gone = [one for one in left if not _still_fits(table, state, one)]
             # When all of them fit after all, the other writers were merely faster.
             given_up = gone or left

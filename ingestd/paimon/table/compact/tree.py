@@ -199,8 +199,6 @@ class TreeCompaction:
             places=rules.looks_up and lookups.vectors,
         )
         for block in given.blocks(sources):
-            if not any(sources[number].picked for number, _ in block):
-                continue
             made = compact_block(block, sources, rules)
             if rows is not None:
                 rows.add(made.rows)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve, file_columns
-from ingestd.paimon.format.base import read_batches, read_wanted
+from ingestd.paimon.format.base import read_wanted, stream_wanted
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.row_groups import FilePart, GroupFilter
 from ingestd.paimon.spec.arrow import Array, Column, column_of
@@ -36,7 +36,7 @@ from ingestd.paimon.spec.predicate import Predicate
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.files.file_checks import check_columns, check_nulls
-from ingestd.paimon.table.metadata.file_stats import group_filter
+from ingestd.paimon.table.metadata.file_stats import KeyTest, group_filter, key_group_filter
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 RETRACTS = (int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE))
@@ -97,12 +97,14 @@ class DataFileReader:
     """Reads data files of a table without the rows that deletion vectors delete.
 
     `wanted` lets parts of a file be left out that certainly hold no row for which it is true;
-    other rows for which it is not may stay.
+    other rows for which it is not may stay. `keys` does the same for `batches`, asked when the
+    turn of a part of the file comes.
     """
 
     table: FileStoreTable
     deletions: DeletionVectors | None = None
     wanted: Predicate | None = None
+    keys: KeyTest | None = None
 
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
@@ -141,16 +143,20 @@ class DataFileReader:
     ) -> Generator[tuple[Positions, pa.Table]]:
         """Like `read`, in parts of such a size, with the positions of their rows in the file.
 
-        A part may be empty. Parts of the file are not left out, whatever is wanted.
+        A part may be empty. Parts of the file are left out only where `keys` says so.
         """
         path = live_path(self.table, partition, bucket, file)
         names = self._stored_names(file, fields)
         kept = self._kept(partition, bucket, file)
+        schema = self.table.schemas(file.schema_id)
+        groups = None if self.keys is None else key_group_filter(self.table, schema, self.keys)
         start = 0
         try:
-            for part in read_batches(self.table.io, path, names or None, size):
-                at = np.arange(start, start + part.num_rows)
-                start += part.num_rows
+            for count, part in stream_wanted(self.table.io, path, names or None, size, groups):
+                at = np.arange(start, start + count)
+                start += count
+                if part is None:
+                    continue
                 if kept is not None and start <= file.row_count:
                     part, at = part.filter(pa.array(kept[at])), at[kept[at]]
                 check_columns(path, part, file, names)

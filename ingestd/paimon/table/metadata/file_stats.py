@@ -4,9 +4,12 @@ A column is found by its field id. What a file does not have is null in all its 
 of a type whose values compare otherwise are not used. Specification: SimpleStats.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ingestd.paimon.format.row_groups import GroupFilter
+import pyarrow as pa
+
+from ingestd.paimon.format.row_groups import GroupFilter, RowProbe
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
@@ -17,6 +20,15 @@ from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _WIDTH = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    """Which keys are wanted. `between`: whether one whose first column lies between two values,
+    bounds included. `among`: whether one of some keys, ordered and in the table's key columns."""
+
+    between: Callable[[object, object], bool]
+    among: Callable[[pa.Table], bool]
 
 
 def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, ColumnStats]:
@@ -130,3 +142,43 @@ def group_filter(
         return may_match(wanted, stats_test(known))
 
     return GroupFilter(test, {old.name: to_arrow_type(old.type) for old in names.values()})
+
+
+def key_group_filter(
+    table: FileStoreTable, file_schema: TableSchema, wanted: KeyTest
+) -> GroupFilter | None:
+    """The test of row groups of a primary-key table's file; None if nothing is known of keys."""
+    by_id = {field.id: field for field in file_schema.fields}
+    field = table.schema.key_fields[0]
+    old = by_id.get(field.id)
+    # Bounds of floating-point numbers say nothing of NaN.
+    if (
+        old is None
+        or old.type.root in ("FLOAT", "DOUBLE")
+        or not compares_alike(old.type, field.type)
+    ):
+        return None
+    name = old.name
+
+    def test(stats: Mapping[str, ColumnStats]) -> bool:
+        found = stats.get(name)
+        if found is None or found.low is None or found.high is None:
+            return True
+        return wanted.between(found.low, found.high)
+
+    stored = [by_id.get(one.id) for one in table.schema.key_fields]
+    columns = tuple(one.name for one in stored if one is not None)
+    probe = RowProbe(columns, _key_probe(table, wanted)) if len(columns) == len(stored) else None
+    return GroupFilter(test, {name: to_arrow_type(old.type)}, probe)
+
+
+def _key_probe(table: FileStoreTable, wanted: KeyTest) -> Callable[[pa.Table], bool]:
+    fields = table.schema.key_fields
+    names = [field.name for field in fields]
+    types = [to_arrow_type(field.type) for field in fields]
+
+    def test(rows: pa.Table) -> bool:
+        # Keys that are stored in another form are compared when they have got their own.
+        return rows.schema.types != types or wanted.among(rows.rename_columns(names))
+
+    return test

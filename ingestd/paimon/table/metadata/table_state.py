@@ -39,6 +39,11 @@ class TableState:
     repeated_index_entries: tuple[IndexManifestEntry, ...] = ()
     committed: Mapping[str, int] = field(default_factory=dict)
 
+    def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
+        """The table index files of a partition, those whose key repeats, too."""
+        repeated = (one for one in self.repeated_index_entries if one.partition == partition)
+        return [*self.index_entries.of_partition(partition), *repeated]
+
 
 def load_state(table: FileStoreTable) -> TableState:
     """The state of the newest snapshot; reads all manifests, for the largest sequence number."""

@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 from ingestd.paimon.merge.base import sort_keys
 from ingestd.paimon.spec.arrow import Array, Column, column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
-from ingestd.paimon.spec.bucket import hash_columns
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.buckets.assigner import assign_fixed
-from ingestd.paimon.table.buckets.hash_index import HASH_INDEX, PartitionIndex
+from ingestd.paimon.table.buckets.hash_index import PartitionIndex, key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
@@ -94,10 +93,7 @@ class KeyFilter:
         if mode is not BucketMode.HASH_DYNAMIC:
             return None
         ours = [e for e in index if e.partition == partition and e.index_type == HASH_INDEX]
-        names = table.schema.trimmed_primary_keys
-        types = [table.schema.field(name).type for name in names]
-        hashes = hash_columns([keys.column(name) for name in names], types)
-        found = PartitionIndex.load(table, ours).lookup(hashes)
+        found = PartitionIndex.load(table, ours).lookup(key_hashes(table, keys))
         return frozenset(found[found >= 0].tolist())
 
 

@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.base import sort_keys
 from ingestd.paimon.spec.arrow import column_values
-from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
-from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
+from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, key_hashes
 from ingestd.paimon.table.compact.sorted_input import batch_size
 from ingestd.paimon.table.files.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -51,7 +50,7 @@ def stored_hashes(
     parts: list[Hashes] = []
     waiting = 0
     for rows in _key_rows(table, partition, bucket, files):
-        parts.append(_hashes(table, rows))
+        parts.append(key_hashes(table, rows))
         waiting += len(parts[-1])
         if waiting > _HELD:
             parts, waiting = [np.unique(np.concatenate(parts))], 0
@@ -86,7 +85,7 @@ def _rows_of(table: FileStoreTable, partition: bytes, files: Files, wanted: Hash
     parts = []
     for bucket, own in files.items():
         for rows in _key_rows(table, partition, bucket, own, system=True):
-            picked = rows.filter(pa.array(is_among(_hashes(table, rows), wanted)))
+            picked = rows.filter(pa.array(is_among(key_hashes(table, rows), wanted)))
             numbers = pa.array(np.full(picked.num_rows, bucket, np.int32))
             parts.append(picked.append_column(_BUCKET, numbers))
     return pa.concat_tables(parts).combine_chunks()
@@ -94,7 +93,7 @@ def _rows_of(table: FileStoreTable, partition: bytes, files: Files, wanted: Hash
 
 def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
     names = table.schema.trimmed_primary_keys
-    hashes = _hashes(table, rows)
+    hashes = key_hashes(table, rows)
     newest = _newest_of_places(rows, names)
     live = ~np.isin(rows.column(VALUE_KIND).to_numpy(), RETRACTS)
     buckets, numbers = rows.column(_BUCKET).to_numpy(), rows.column(SEQUENCE_NUMBER).to_numpy()
@@ -141,9 +140,3 @@ def _key_rows(
     for file in files:
         for _, rows in reader.batches(partition, bucket, file, fields, batch_size(1)):
             yield rows
-
-
-def _hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
-    fields = table.schema.key_fields
-    columns = [rows.column(field.name) for field in fields]
-    return hash_columns(columns, [field.type.not_null() for field in fields])

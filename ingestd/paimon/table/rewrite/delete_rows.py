@@ -6,26 +6,27 @@ the commit. Streaming readers do not see such a snapshot. Older snapshots keep t
 expire. Specification: Snapshot, Compaction (append tables).
 """
 
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.errors import CommitUnknownError, IngestdError, UnsupportedError
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.rewrite.landing import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
@@ -74,19 +75,18 @@ def delete_rows(
             made.append(
                 _rewritten(table, reader, entry, doomed, keeps=entry.file.row_count > count)
             )
-        committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
-        result = commit(table, str(uuid.uuid4()), committable, state=state, now_ms=now_ms)
-    except CommitUnknownError:
+    except BaseException:
+        delete_made(table, made)
         raise
-    except IngestdError:
-        _delete(table, made)
-        raise
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
+    take_back = partial(delete_made, table, made)
+    result = land(table, committable, take_back, state=state, now_ms=now_ms)
     return Deletion(rows, len(found), result.snapshot)
 
 
 def _refuse(table: FileStoreTable) -> None:
     refuse_unsupported(table.schema, for_write=True)
-    vectors = table.schema.options.get("deletion-vectors.enabled", "false").lower() == "true"
+    vectors = bool_option(table.schema.options, "deletion-vectors.enabled", False)
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE or vectors:
         raise UnsupportedError(
             f"table {table.name}: deleting rows needs an append table with 'bucket'=-1 and without "
@@ -124,9 +124,3 @@ def _rewritten(
             writer.abort()
             raise
     return gone
-
-
-def _delete(table: FileStoreTable, made: Iterable[CommitMessage]) -> None:
-    for message in made:
-        place = (message.partition, message.bucket, message.total_buckets)
-        CompactBucket(table, *place, ()).delete(message.compact_after, ())

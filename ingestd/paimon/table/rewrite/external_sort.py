@@ -5,9 +5,11 @@ if its rows are all alike it is given in pieces.
 Specification: Compaction (sorted append tables).
 """
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +18,9 @@ import pyarrow as pa
 
 from ingestd.errors import StorageError
 from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
+from ingestd.paimon.merge.stable_order import places_by_number
 from ingestd.paimon.merge.value_order import sequence_codes, sequence_ranks
+from ingestd.paimon.table.rewrite.rounds import rounds
 
 MEMORY = 64 << 20
 """Bytes of rows, as columns in memory, that are sorted at a time."""
@@ -102,40 +106,35 @@ def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> It
     `size` is about how many bytes they have; `sample` has some of them, with the columns that are
     sorted by. StorageError if the local disk is full.
     """
-    if size <= MEMORY:
-        rows = pa.concat_tables(read())
-        yield rows.take(order.order(rows))
+    whole = _in_memory(read) if size <= MEMORY else None
+    if whole is not None:
+        yield whole.take(order.order(whole))
         return
-    count = min(-(-2 * size // MEMORY), _MOST_RANGES)
+    count = min(max(-(-2 * size // MEMORY), 2), _MOST_RANGES)
     evenly = np.linspace(0, sample.num_rows - 1, count + 1).astype(np.int64)[1:-1]
     borders = sample.take(order.order(sample)[evenly])
     with _Spill(count) as ranges:
         for rows in read():
             ranges.add(rows, order.ranges(rows, borders))
         for place in ranges.filled():
+            again = partial(ranges.read, place)
             if ranges.rows[place] == sum(ranges.rows):
-                yield from _pieces(ranges.read(place), order)
+                for rows in rounds(again(), MEMORY):
+                    yield rows.take(order.order(rows))
                 continue
-            whole = _again(ranges, place)
-            part = sample_of(whole, ranges.rows[place]) if ranges.sizes[place] > MEMORY else sample
-            yield from sorted_rows(whole, part, ranges.sizes[place], order)
+            part = sample_of(again, ranges.rows[place]) if ranges.sizes[place] > MEMORY else sample
+            yield from sorted_rows(again, part, ranges.sizes[place], order)
 
 
-def _again(ranges: "_Spill", place: int) -> Read:
-    return lambda: ranges.read(place)
-
-
-def _pieces(parts: Iterator[pa.Table], order: SortOrder) -> Iterator[pa.Table]:
+def _in_memory(read: Read) -> pa.Table | None:
+    """All rows; None if they are many more than was thought."""
     held, size = list[pa.Table](), 0
-    for part in parts:
-        if held and size + part.nbytes > MEMORY:
-            rows = pa.concat_tables(held)
-            yield rows.take(order.order(rows))
-            held, size = [], 0
+    for part in read():
         held.append(part)
         size += part.nbytes
-    rows = pa.concat_tables(held)
-    yield rows.take(order.order(rows))
+        if size > 2 * MEMORY:
+            return None
+    return pa.concat_tables(held)
 
 
 class _Spill:
@@ -153,14 +152,13 @@ class _Spill:
     def __exit__(self, *_: object) -> None:
         for file in self._files:
             if file is not None:
-                file.close()
+                # What a full disk has no room for is not missed any more.
+                with contextlib.suppress(OSError):
+                    file.close()
 
     def add(self, rows: pa.Table, places: npt.NDArray[np.int64]) -> None:
-        by_place = np.argsort(places, kind="stable")
-        borders = np.flatnonzero(np.diff(places[by_place])) + 1
-        for mine in np.split(by_place, borders):
-            if len(mine):
-                self._write(int(places[mine[0]]), rows.take(mine))
+        for place, mine in places_by_number(places):
+            self._write(place, rows.take(mine))
 
     def filled(self) -> list[int]:
         return [place for place, rows in enumerate(self.rows) if rows]
@@ -169,16 +167,17 @@ class _Spill:
         writer, file = self._writers[place], self._files[place]
         if file is None:
             return
-        if writer is not None:
-            writer.close()
-            self._writers[place] = None
-            file.flush()
-        file.seek(0)
-        for batch in pa.ipc.open_stream(file):
-            yield pa.Table.from_batches([batch])
+        with _on_disk():
+            if writer is not None:
+                writer.close()
+                self._writers[place] = None
+                file.flush()
+            file.seek(0)
+            for batch in pa.ipc.open_stream(file):
+                yield pa.Table.from_batches([batch])
 
     def _write(self, place: int, rows: pa.Table) -> None:
-        try:
+        with _on_disk():
             writer = self._writers[place]
             if writer is None:
                 file = tempfile.TemporaryFile(prefix="ingestd-sort-")  # noqa: SIM115  (read later)
@@ -187,10 +186,16 @@ class _Spill:
                 writer = pa.ipc.new_stream(file, rows.schema, options=options)
                 self._writers[place] = writer
             writer.write_table(rows)
-        except OSError as error:
-            raise StorageError(
-                f"rows cannot be sorted on the local disk at {tempfile.gettempdir()}: {error}; "
-                "make room, or set TMPDIR"
-            ) from error
         self.rows[place] += rows.num_rows
         self.sizes[place] += rows.nbytes
+
+
+@contextlib.contextmanager
+def _on_disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"rows cannot be sorted on the local disk at {tempfile.gettempdir()}: {error}; "
+            "make room, or set TMPDIR"
+        ) from error

@@ -11,16 +11,11 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
-from ingestd.errors import (
-    CommitConflictError,
-    CommitUnknownError,
-    FormatError,
-    IngestdError,
-    UnsupportedError,
-)
+from ingestd.errors import CommitConflictError, FormatError, UnsupportedError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
@@ -28,13 +23,13 @@ from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, load_hashes
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries, snapshot_manifests
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state, max_sequence_of
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
+from ingestd.paimon.table.rewrite.landing import land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _LOG = logging.getLogger(__name__)
@@ -142,9 +137,8 @@ def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | No
 
 def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:
     """The hash index files of a partition by bucket, of which one is right."""
-    repeated = (e for e in state.repeated_index_entries if e.partition == partition)
     found: dict[int, list[IndexManifestEntry]] = defaultdict(list)
-    for entry in (*state.index_entries.of_partition(partition), *repeated):
+    for entry in state.index_of(partition):
         if entry.index_type == HASH_INDEX:
             found[entry.bucket].append(entry)
     return found
@@ -217,16 +211,8 @@ def _commit(
         place = (one.partition, one.bucket, -1)
         messages.append(CommitMessage(*place, new_index_files=(entry,), gone_index_files=gone))
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    user = str(uuid.uuid4())
-    quiet = replace(state, committed={user: -1, **state.committed})
-    try:
-        return commit(table, user, committable, state=quiet, now_ms=now_ms).snapshot
-    except CommitUnknownError:
-        raise
-    except IngestdError:
-        # What else may be raised, as by a signal, does not say that nothing has landed.
-        _delete(table, written)
-        raise
+    take_back = partial(_delete, table, written)
+    return land(table, committable, take_back, state=state, now_ms=now_ms).snapshot
 
 
 def _delete(table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> None:

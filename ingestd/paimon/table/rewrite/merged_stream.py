@@ -4,19 +4,19 @@ Every sorted run is read in batches, as a compaction reads them; rows that delet
 Rows of append tables come as they stand. Specification: Read path; Merge tree.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.levels import Levels
 from ingestd.paimon.table.compact.rows import RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import BucketInput, Source, batch_size
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.bucket_read import comparable_key, sections
+from ingestd.paimon.table.read.bucket_read import sections
 
 Runs = Sequence[Sequence[DataFileMeta]]
 """Sorted runs: files in the order of their keys, no key in two of a run."""
@@ -31,8 +31,11 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
         yield from _appended(bucket, reader)
         return
     types = [field.type for field in table.schema.key_fields]
+    fields = (*SYSTEM_FIELDS, *table.schema.fields)
     for section in sections(types, bucket.files):
-        yield from _merged(bucket, reader, _sources(table, section))
+        runs = Levels.of(types, section, 1).runs
+        sources = [Source(run.level, run.files, fields) for run in runs]
+        yield from _merged(bucket, reader, sources)
 
 
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
@@ -57,21 +60,19 @@ def _merged(
 
 def _appended(bucket: CompactBucket, reader: DataFileReader) -> Iterator[pa.Table]:
     fields = bucket.table.schema.fields
-    for file in sorted(bucket.files, key=lambda file: file.min_sequence_number):
+    files = sorted(bucket.files, key=lambda file: file.min_sequence_number)
+    yield from stored_parts(reader, bucket, files, fields)
+
+
+def stored_parts(
+    reader: DataFileReader,
+    bucket: CompactBucket,
+    files: Iterable[DataFileMeta],
+    fields: Sequence[DataField],
+) -> Iterator[pa.Table]:
+    """The rows of files of a bucket as they stand, file by file; no part is empty."""
+    for file in files:
         place = (bucket.partition, bucket.bucket)
         for _, rows in reader.batches(*place, file, fields, batch_size(1)):
             if rows.num_rows:
                 yield rows
-
-
-def _sources(table: FileStoreTable, section: Sequence[DataFileMeta]) -> list[Source]:
-    fields = (*SYSTEM_FIELDS, *table.schema.fields)
-    types = [field.type for field in table.schema.key_fields]
-    runs: dict[tuple[int, str], list[DataFileMeta]] = defaultdict(list)
-    for file in section:
-        runs[file.level, file.file_name if file.level == 0 else ""].append(file)
-    sources = []
-    for (level, _), files in sorted(runs.items()):
-        files.sort(key=lambda file: comparable_key(types, file.min_key))
-        sources.append(Source(level, tuple(files), fields))
-    return sources

@@ -8,12 +8,14 @@ file as they stand, whatever they were numbered before. Specification: Bucket.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import CommitUnknownError, ConfigError, IngestdError
+from ingestd.errors import ConfigError
+from ingestd.paimon.merge.stable_order import places_by_number
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
@@ -23,11 +25,14 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsuppor
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.assigner import assign_fixed
-from ingestd.paimon.table.commit.table_commit import CommitResult, commit
-from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, data_file_path
+from ingestd.paimon.table.commit.table_commit import CommitResult
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.files.new_files import delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState
+from ingestd.paimon.table.rewrite.landing import delete_made, land
+from ingestd.paimon.table.rewrite.rounds import rounds
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
@@ -56,17 +61,11 @@ def move_waiting(
         messages.extend(waiting_moves(table, state, partition_filter))
         reach(Point.MOVES_WRITTEN)
     except BaseException:
-        _delete_all(table, messages)
+        delete_made(table, messages)
         raise
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    try:
-        return commit(table, commit_user, committable, state=state, now_ms=now_ms)
-    except CommitUnknownError:
-        raise
-    except IngestdError:
-        # What else may be raised, as by a signal, does not say that nothing has landed.
-        _delete_all(table, messages)
-        raise
+    take_back = partial(delete_made, table, messages)
+    return land(table, committable, take_back, state=state, now_ms=now_ms, commit_user=commit_user)
 
 
 def waiting_rows(
@@ -113,20 +112,6 @@ def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int
     return wanted
 
 
-def _delete_all(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
-    for message in messages:
-        _delete(table, message.partition, message.bucket, message.compact_after)
-
-
-def _delete(
-    table: FileStoreTable, partition: bytes, bucket: int, files: Iterable[DataFileMeta]
-) -> None:
-    values = deserialize_row(table.partition_types, partition)
-    for file in files:
-        for name in (file.file_name, *file.extra_files):
-            table.io.delete_quietly(data_file_path(table, values, bucket, name))
-
-
 @dataclass(slots=True)
 class _Bucket:
     """A bucket that got rows: their files, and the next sequence number."""
@@ -159,7 +144,7 @@ class _Move:
                 self._write(rows)
         except BaseException:
             for number, bucket in self._buckets.items():
-                _delete(self._table, self._partition, number, bucket.files)
+                delete_files(self._table, self._values, number, bucket.files)
             raise
         yield CommitMessage(
             self._partition, POSTPONE_BUCKET, POSTPONE_BUCKET, compact_before=tuple(files)
@@ -172,24 +157,11 @@ class _Move:
     def _rounds(self, files: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
         kind = next(field for field in SYSTEM_FIELDS if field.name == VALUE_KIND)
         fields = (kind, *self._table.schema.fields)
-        reader, held, size = DataFileReader(self._table), list[pa.Table](), 0
-        for file in files:
-            rows = reader.read(self._partition, POSTPONE_BUCKET, file, fields)
-            if held and size + rows.nbytes > MAX_ROUND_BYTES:
-                yield pa.concat_tables(held)
-                held, size = [], 0
-            held.append(rows)
-            size += rows.nbytes
-        yield pa.concat_tables(held)
+        reader, place = DataFileReader(self._table), (self._partition, POSTPONE_BUCKET)
+        yield from rounds((reader.read(*place, one, fields) for one in files), MAX_ROUND_BYTES)
 
     def _write(self, rows: pa.Table) -> None:
-        buckets = assign_fixed(self._table, rows)
-        order = np.argsort(buckets, kind="stable")
-        borders = np.flatnonzero(np.diff(buckets[order])) + 1
-        for mine in np.split(order, borders):
-            if not len(mine):
-                continue
-            number = int(buckets[mine[0]])
+        for number, mine in places_by_number(assign_fixed(self._table, rows)):
             bucket = self._buckets.setdefault(number, _Bucket(self._reached[number] + 1, []))
             numbers = np.arange(bucket.sequence, bucket.sequence + len(mine), dtype=np.int64)
             bucket.sequence += len(mine)

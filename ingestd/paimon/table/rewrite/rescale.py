@@ -6,23 +6,23 @@ of buckets until it is rewritten, so an interrupted rescale goes on where it was
 again. Specification: Bucket (rescale); Snapshot (overwrite).
 """
 
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
-from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
+from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.bucket import CompactBucket
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.rewrite.landing import delete_made, land
 from ingestd.paimon.table.rewrite.rescale_rows import Rewrite, rewritten
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -127,12 +127,13 @@ def rescale(
 
 
 def _groups(plans: Iterable[PartitionRescale]) -> Iterator[list[PartitionRescale]]:
-    group: list[PartitionRescale] = []
+    group, size = list[PartitionRescale](), 0
     for plan in plans:
         group.append(plan)
-        if sum(one.bytes for one in group) >= COMMIT_BYTES:
+        size += plan.bytes
+        if size >= COMMIT_BYTES:
             yield group
-            group = []
+            group, size = [], 0
     if group:
         yield group
 
@@ -150,7 +151,7 @@ def _rescaled(
             rewrite = Rewrite(table, plan.partition, plan.buckets, buckets)
             made.extend(rewritten(rewrite, _old_buckets(table, state, plan)))
     except BaseException:
-        _delete(table, made)
+        delete_made(table, made)
         raise
     committable = ManifestCommittable(
         BATCH_COMMIT_IDENTIFIER,
@@ -159,26 +160,12 @@ def _rescaled(
         replaced=frozenset(plan.partition for plan in plans),
         rewrites=frozenset(entry.identifier for plan in plans for entry in plan.entries),
     )
-    user = str(uuid.uuid4())
-    quiet = replace(state, committed={user: -1, **state.committed})
-    try:
-        result = commit(table, user, committable, state=quiet, now_ms=now_ms)
-    except CommitUnknownError:
-        raise
-    except IngestdError:
-        # What else may be raised, as by a signal, does not say that nothing has landed.
-        _delete(table, made)
-        raise
+    take_back = partial(delete_made, table, made)
+    result = land(table, committable, take_back, state=state, now_ms=now_ms)
     files = [file for message in made for file in message.new_files]
     return Rescaled(
         tuple(plans), sum(file.row_count for file in files), len(files), result.snapshot
     )
-
-
-def _delete(table: FileStoreTable, made: Iterable[CommitMessage]) -> None:
-    for message in made:
-        place = (message.partition, message.bucket, message.total_buckets)
-        CompactBucket(table, *place, ()).delete(message.new_files, ())
 
 
 def _old_buckets(
@@ -188,8 +175,7 @@ def _old_buckets(
     for entry in plan.entries:
         files[entry.bucket].append(entry)
     index: _Index = defaultdict(list)
-    repeated = (one for one in state.repeated_index_entries if one.partition == plan.partition)
-    for one in (*state.index_entries.of_partition(plan.partition), *repeated):
+    for one in state.index_of(plan.partition):
         index[one.bucket].append(one)
     return [
         CompactBucket(

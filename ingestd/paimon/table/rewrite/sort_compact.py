@@ -5,24 +5,22 @@ for some of their values open few of them. Files that are appended meanwhile sta
 Specification: Compaction (sorted append tables).
 """
 
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
+from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.merge.sort_words import SORTABLE
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
-from ingestd.paimon.table.compact.sorted_input import batch_size
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -36,6 +34,8 @@ from ingestd.paimon.table.rewrite.external_sort import (
     sample_of,
     sorted_rows,
 )
+from ingestd.paimon.table.rewrite.landing import land
+from ingestd.paimon.table.rewrite.merged_stream import stored_parts
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 STRATEGIES = ("order", "zorder")
@@ -103,8 +103,7 @@ def plan_sort(
         files[entry.partition].append(entry.file)
     plans = []
     for partition, own in files.items():
-        repeated = (one for one in state.repeated_index_entries if one.partition == partition)
-        index = (*state.index_entries.of_partition(partition), *repeated)
+        index = tuple(state.index_of(partition))
         plans.append(SortPlan(CompactBucket(table, partition, 0, -1, tuple(own), index)))
     return plans
 
@@ -151,45 +150,22 @@ def _sorted(
         compact_after=files,
         gone_index_files=tuple(one.file_name for one in vectors),
     )
-    user = str(uuid.uuid4())
-    quiet = replace(state, committed={user: -1, **state.committed})
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
-    try:
-        result = commit(table, user, committable, state=quiet, now_ms=now_ms)
-    except CommitUnknownError:
-        raise
-    except IngestdError:
-        # What else may be raised, as by a signal, does not say that nothing has landed.
-        writer.abort()
-        raise
+    result = land(table, committable, writer.abort, state=state, now_ms=now_ms)
     return Sorted(plan, files, result.snapshot)
 
 
 def _in_order(plan: SortPlan, fields: Sequence[DataField], strategy: str) -> Iterator[pa.Table]:
-    source, all_fields = _Source(plan.bucket), plan.bucket.table.schema.fields
-    first = next(source.read(all_fields), None)
+    bucket = plan.bucket
+    vectors = DeletionVectors.of(bucket.table, bucket.index)
+    read = partial(stored_parts, DataFileReader(bucket.table, vectors), bucket, bucket.files)
+    read_all = partial(read, bucket.table.schema.fields)
+    first = next(read_all(), None)
     if first is None:
         return
-    sample = sample_of(lambda: source.read(fields), plan.rows)
+    sample = sample_of(partial(read, fields), plan.rows)
     by_all = strategy == "zorder"
     names = tuple(field.name for field in fields)
     order: SortOrder = ByAll.of(names, sample) if by_all else ByColumns(names)
     size = first.nbytes // first.num_rows * plan.rows
-    yield from sorted_rows(lambda: source.read(all_fields), sample, size, order)
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The rows of a partition that no deletion vector deletes."""
-
-    bucket: CompactBucket
-
-    def read(self, fields: Sequence[DataField]) -> Iterator[pa.Table]:
-        """The rows with some columns, as the files have them."""
-        bucket = self.bucket
-        reader = DataFileReader(bucket.table, DeletionVectors.of(bucket.table, bucket.index))
-        place = (bucket.partition, bucket.bucket)
-        for file in bucket.files:
-            for _, rows in reader.batches(*place, file, fields, batch_size(1)):
-                if rows.num_rows:
-                    yield rows
+    yield from sorted_rows(read_all, sample, size, order)

@@ -15,11 +15,11 @@ from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.base import is_key_sorted
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
-from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.data_types import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.buckets.assigner import assign_among
+from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.files.data_files import (
     RETRACTS,
     SYSTEM_FIELDS,
@@ -84,10 +84,7 @@ class _FileCheck:
         self._check_values(table, rows)
         if keyed and self._has_keys(table, rows):
             self._check_keys(table, rows, stored)
-            names = table.schema.trimmed_primary_keys
-            types = [table.schema.field(name).type for name in names]
-            hashes = hash_columns([rows.column(name) for name in names], types)
-            content.key_hashes.append(np.unique(hashes))
+            content.key_hashes.append(np.unique(key_hashes(table, rows)))
 
     def _error(self, code: str, message: str) -> None:
         self.findings.error(code, self.entry.file.file_name, message)

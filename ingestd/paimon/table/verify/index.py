@@ -10,13 +10,14 @@ import numpy as np
 
 from ingestd.paimon.spec.index_manifest import (
     DELETION_VECTORS_INDEX,
+    HASH_INDEX,
     IndexManifestEntry,
     decode_hash_index,
 )
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.buckets.hash_index import HASH_INDEX, Hashes, is_among
+from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.manifest_store import read_index_manifest

@@ -19,13 +19,14 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.bucket_files import BucketFiles, retract_count
+from ingestd.paimon.table.write.bucket_files import BucketFiles
 from ingestd.paimon.table.write.changelog_write import (
     changelog_files,
     input_and_merged,
     writes_input,
 )
 from ingestd.paimon.table.write.commit_message import CommitMessage
+from ingestd.paimon.table.write.figures import retract_count
 
 UNKNOWN_SEQUENCE = -1
 """The sequence number of rows that wait for their bucket."""

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.paimon.format.batch_size import BatchSize
-from ingestd.paimon.format.parquet_stream import open_streamed
+from ingestd.paimon.format.parquet_stream import next_count, open_streamed
 
 WIDE = 10_000
 SIZE = BatchSize(20 * WIDE)
@@ -52,6 +52,19 @@ def test_row_groups_can_be_chosen() -> None:
     file = open_streamed(stored(rows, row_group_size=10), None, SIZE)
     parts = list(file.batches(SIZE, [3, 4]))
     assert [key for part in parts for key in part.column("k").to_pylist()] == list(range(30, 50))
+
+
+def test_parts_of_a_row_group_may_go_on_as_large_as_those_before_it() -> None:
+    rows = pa.table({"k": range(20_000)})
+    file = open_streamed(stored(rows, row_group_size=10_000), None, BatchSize(1 << 20))
+    first, last = list(file.batches(BatchSize(1 << 20), [0]))
+    assert next_count(BatchSize(1 << 20), first) == 8 * first.num_rows
+    count = next_count(BatchSize(1 << 20), last)
+    assert [part.num_rows for part in file.batches(BatchSize(1 << 20), [1], count)] == [10_000]
+    # Never more than the group's own rows allow.
+    small = BatchSize(8_000)
+    assert max(part.num_rows for part in file.batches(small, [1], 10_000)) <= 1000
+    assert next_count(small, pa.table({"t": ["a" * 4000] * 9})) == 1
 
 
 def test_a_file_without_rows_has_no_parts() -> None:

@@ -6,10 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestd.paimon.format.base import read_wanted
+from ingestd.paimon.format.base import load_format, read_wanted, stream_wanted
+from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.row_groups import GroupFilter, wanted_groups
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.predicate_stats import ColumnStats
+from tests.support.native_tables import native_table, rows_table
 
 SCHEMA = pa.schema(
     {
@@ -85,3 +87,35 @@ def test_only_wanted_groups_are_read_and_their_places_are_told(path: Path) -> No
     assert (none.rows.num_rows, none.rows.column_names, none.ranges) == (0, ["i"], ())
     whole = read_wanted(LocalFileIO(), str(path), None, None)
     assert (whole.rows.num_rows, whole.ranges) == (6, ((0, 6),))
+
+
+def test_a_group_is_asked_for_when_its_turn_comes(path: Path) -> None:
+    seen: list[Any] = []
+
+    def test(stats: Any) -> bool:
+        seen.append(stats["i"].low)
+        return bool(stats["i"].low != 2)
+
+    parts = stream_wanted(
+        LocalFileIO(), str(path), ["i"], BatchSize(1 << 20), GroupFilter(test, TYPES)
+    )
+    count, rows = next(parts)
+    assert rows is not None
+    assert (count, rows.column("i").to_pylist(), seen) == (2, [0, 1], [0])
+    assert next(parts) == (2, None)
+    assert seen == [0, 2]
+    ((_, last),) = parts
+    assert last is not None
+    assert (last.column("i").to_pylist(), seen) == ([None, None], [0, 2, None])
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro"])
+def test_files_that_are_not_asked_about_are_read_whole(name: str, tmp_path: Path) -> None:
+    table = native_table(tmp_path, [("i", "INT")])
+    path, rows = f"{tmp_path}/f.{name}", rows_table(table.schema, [{"i": n} for n in (1, 2, 3)])
+    load_format(name).write_file(table.io, path, rows, table.options)
+    never = None if name == "parquet" else GroupFilter(lambda _: False, TYPES)
+    parts = list(stream_wanted(LocalFileIO(), path, ["i"], BatchSize(1 << 20), never))
+    assert [(n, None if p is None else p.column("i").to_pylist()) for n, p in parts] == [
+        (3, [1, 2, 3])
+    ]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.paimon.merge.stable_order import stable_order
+from ingestd.paimon.merge.stable_order import places_by_number, stable_order
 
 RANDOM = np.random.default_rng(7)
 SMALL = RANDOM.integers(-3, 3, 5000)
@@ -58,3 +58,9 @@ def test_the_numbers_stay_as_they_are() -> None:
     stable_order([numbers])
     stable_order([numbers, numbers])
     assert numbers.tolist() == [3, 1, 2]
+
+
+def test_places_of_a_number_keep_their_order() -> None:
+    found = [(n, at.tolist()) for n, at in places_by_number(np.array([3, -1, 3, 7, -1]))]
+    assert found == [(-1, [1, 4]), (3, [0, 2]), (7, [3])]
+    assert list(places_by_number(np.empty(0, np.int32))) == []

@@ -7,7 +7,7 @@ import pytest
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.manifest import FileKind
-from ingestd.paimon.spec.snapshot import CommitKind, encode_snapshot
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.manifest_store import read_index_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.scan import delta_entries, live_files
@@ -78,6 +78,20 @@ def test_a_commit_on_the_newest_state_reads_no_manifest() -> None:
     assert io.operations("read_bytes", "manifest") == []
     assert io.operations("list_names") == []
     assert live_names(table) == ["a", "b", "c"]
+
+
+def test_what_is_no_part_of_a_stream_looks_at_no_older_snapshot() -> None:
+    io = FaultyFileIO(MemoryFileIO())
+    table = metadata_table(io)
+    for number in range(1, 6):
+        append(table, "user", number, message(f"f{number}"))
+    state = load_state(table)
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message("late"),))
+    io.calls.clear()
+    commit(table, "somebody new", committable, state=state, now_ms=NOW_MS)
+    older = {table.paths.snapshot(number) for number in range(1, 5)}
+    assert not older.intersection(io.operations("read_bytes", "snapshot-"))
+    assert latest_snapshot_id(table.io, table.paths) == 6
 
 
 def test_the_state_after_a_commit_is_the_one_that_is_stored() -> None:

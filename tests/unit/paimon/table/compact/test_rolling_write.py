@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
@@ -146,3 +147,18 @@ def test_a_file_that_is_given_up_half_written_is_gone(file_format: str, tmp_path
     del writer
     gc.collect()
     assert list((tmp_path / "db.db" / "t" / "bucket-0").iterdir()) == []
+
+
+def test_row_groups_are_smaller_where_compaction_asks_for_few_keys(tmp_path: Path) -> None:
+    groups = []
+    for number, options in enumerate(({}, {"deletion_vectors.enabled": "true"})):
+        table = table_of(tmp_path / str(number), **options)
+        writer = RollingWriter(FilePlace(table, (), 0, 5))
+        keys = pa.array(range(600_000), pa.int32())
+        rows = rows_of(table, range(1)).take([0] * 600_000).set_column(0, "k", keys)
+        for start in range(0, 600_000, 50_000):
+            writer.add(rows.slice(start, 50_000))
+        (found,) = writer.close()
+        metadata = pq.read_metadata(FilePlace(table, (), 0, 5).path(found.file_name))
+        groups.append(metadata.num_row_groups)
+    assert groups[1] >= 3 * groups[0]

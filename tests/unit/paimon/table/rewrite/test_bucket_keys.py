@@ -73,7 +73,9 @@ def test_a_key_that_was_deleted_in_one_bucket_is_in_the_other() -> None:
 
 
 def test_different_keys_of_one_hash_are_no_doubled_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket_keys, "_hashes", lambda _, rows: np.zeros(rows.num_rows, np.int32))
+    monkeypatch.setattr(
+        bucket_keys, "key_hashes", lambda _, rows: np.zeros(rows.num_rows, np.int32)
+    )
     table = new_table()
     files = written(table, 0, 0, (1, 0)) | written(table, 1, 5, (2, 0))
     assert shared(table, files) == [SharedHash(0, 1, (0, 1), ())]

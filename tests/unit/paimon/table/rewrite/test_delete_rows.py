@@ -116,6 +116,23 @@ def test_files_that_somebody_else_replaced_refuse_the_deletion(
     assert len(on_disk) == 7, "six files, and the one that they became"
 
 
+def test_an_interrupted_deletion_leaves_no_file_behind(tmp_path: Path) -> None:
+    table = new(tmp_path)
+    files = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    calls = 0
+
+    def interrupted(rows: pa.Table) -> npt.NDArray[np.bool_]:
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise KeyboardInterrupt
+        return between(5, 14)(rows)
+
+    with pytest.raises(KeyboardInterrupt):
+        delete(table, interrupted)
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
 def test_tables_with_keys_or_buckets_are_refused(tmp_path: Path) -> None:
     keyed = native_table(tmp_path / "a", [("k", "INT")], keys=["k"])
     with pytest.raises(UnsupportedError, match="needs an append table"):

@@ -32,9 +32,10 @@ class Rows:
         for start in range(0, self.table.num_rows, 7):
             yield self.table.slice(start, 7)
 
-    def sorted(self, order: external_sort.SortOrder) -> list[pa.Table]:
+    def sorted(self, order: external_sort.SortOrder, size: int | None = None) -> list[pa.Table]:
         sample = sample_of(self.read, self.table.num_rows)
-        return list(sorted_rows(self.read, sample, self.table.nbytes, order))
+        size = self.table.nbytes if size is None else size
+        return list(sorted_rows(self.read, sample, size, order))
 
 
 def drawn(count: int) -> Rows:
@@ -66,6 +67,17 @@ def test_parts_are_no_larger_than_memory_even_if_all_rows_are_alike(
     assert sum(part.num_rows for part in parts) == 300
 
 
+def test_rows_that_are_wider_than_was_thought_are_not_sorted_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(external_sort, "MEMORY", 1_000)
+    rows = drawn(500)
+    wanted = rows.table.take(ByColumns(NAMES).order(rows.table))
+    parts = rows.sorted(ByColumns(NAMES), size=0)
+    assert max(part.nbytes for part in parts) < rows.table.nbytes // 3
+    assert pa.concat_tables(parts).select(NAMES).to_pylist() == wanted.select(NAMES).to_pylist()
+
+
 def test_rows_near_in_all_columns_are_near_in_z_order(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = [(x, f"{y:03}") for x in range(32) for y in range(32)]
     random.Random(1).shuffle(grid)
@@ -94,3 +106,13 @@ def test_a_disk_that_cannot_be_used_is_named(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
     with pytest.raises(StorageError, match=r"not there.*TMPDIR"):
         drawn(100).sorted(ByColumns(NAMES))
+
+
+def test_a_disk_that_is_full_is_named_even_if_only_closing_a_file_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(external_sort, "MEMORY", 1_000)
+    full = lambda **_: Path("/dev/full").open("r+b")  # noqa: E731, SIM115  (closed by the sort)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(StorageError, match="make room"):
+        drawn(300).sorted(ByColumns(NAMES))

@@ -72,9 +72,14 @@ def test_files_are_described_as_java_describes_them(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "extension"), [(("t", "TIMESTAMP(9)"), "orc"), (("t", "TIMESTAMP(3)"), "avro")]
+    ("column", "extension"),
+    [
+        (("t", "TIMESTAMP(9)"), "orc"),
+        (("t", "TIMESTAMP(3)"), "avro"),
+        (("a b", "INT"), "orc"),
+    ],
 )
-def test_a_type_that_avro_does_not_know_keeps_the_format_of_the_table(
+def test_a_type_or_a_name_that_avro_does_not_know_keeps_the_format_of_the_table(
     column: tuple[str, str], extension: str
 ) -> None:
     (file,) = _write(_table(column, file_format="orc"), ROWS[:1]).new_files

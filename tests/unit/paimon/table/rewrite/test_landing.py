@@ -1,19 +1,29 @@
-"""A signal while a snapshot lands: nothing that may be live is deleted."""
+"""What was written stays if it may be live, and goes if it cannot be."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.hash_index import CACHE
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
-from ingestd.paimon.table.rewrite import index_repair, postpone_move, rescale, sort_compact
+from ingestd.paimon.table.rewrite import (
+    delete_rows,
+    index_repair,
+    landing,
+    postpone_move,
+    rescale,
+    sort_compact,
+)
 from ingestd.paimon.table.verify.table_verify import verify
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.native_tables import NOW_MS, alter, native_table, put
 
 
@@ -47,13 +57,15 @@ def moved() -> Callable[[], Any]:
     return lambda: postpone_move.move_waiting(table, "u", state=state, now_ms=NOW_MS)
 
 
-@pytest.mark.parametrize(
-    ("module", "made"),
-    [(rescale, rescaled), (index_repair, repaired), (sort_compact, ordered),
-     (postpone_move, moved)],
-)  # fmt: skip
-def test_what_has_landed_stays_whole(
-    module: Any, made: Callable[[], Callable[[], Any]], monkeypatch: pytest.MonkeyPatch
+def deleted() -> Callable[[], Any]:
+    table = filled([])
+    marks = lambda rows: rows.column("id").to_numpy() == 7  # noqa: E731
+    return lambda: delete_rows.delete_rows(table, marks, ["id"], now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("made", [rescaled, repaired, ordered, moved, deleted])
+def test_what_has_landed_stays_whole_when_a_signal_comes(
+    made: Callable[[], Callable[[], Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work, tables = made(), list[FileStoreTable]()
 
@@ -62,9 +74,31 @@ def test_what_has_landed_stays_whole(
         tables.append(table)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "commit", lands_and_is_interrupted)
+    monkeypatch.setattr(landing, "commit", lands_and_is_interrupted)
     with pytest.raises(KeyboardInterrupt):
         work()
     (table,) = tables
     assert verify(table) == []
-    assert read_table(table).num_rows == 30
+    assert read_table(table).num_rows == (29 if made is deleted else 30)
+
+
+@pytest.mark.parametrize(
+    ("error", "taken_back"), [(CommitConflictError("lost"), 1), (CommitUnknownError("?"), 0)]
+)
+def test_files_are_taken_back_only_if_nothing_can_have_landed(
+    error: IngestdError, taken_back: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(landing, "commit", fails)
+    table, calls = filled([]), list[None]()
+    with pytest.raises(type(error)):
+        landing.land(
+            table,
+            ManifestCommittable(BATCH_COMMIT_IDENTIFIER, ()),
+            lambda: calls.append(None),
+            state=load_state(table),
+            now_ms=NOW_MS,
+        )
+    assert len(calls) == taken_back

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from ingestd.paimon.spec.data_file import FileSource
-from ingestd.paimon.table.compact.figures import FileFigures, FilePlace
+from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.write.figures import FileFigures
 from tests.support.native_tables import native_table, rows_table
 
 

@@ -1,0 +1,140 @@
+"""What a manifest says of a data or changelog file, whose rows may come piece by piece.
+
+Specification: Manifest, data file metadata; SimpleStats.
+"""
+
+import time
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.paimon.merge.merged_rows import retractions
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
+from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource, SimpleStats
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.file_index_options import column_indexes
+from ingestd.paimon.spec.options import CoreOptions
+from ingestd.paimon.spec.stats_total import StatsTotal
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+KEY_STATS_MODE = "truncate(128)"
+
+
+class FileOrigin(Protocol):
+    """Who makes a file: how it is encoded, and what a reader is told of it."""
+
+    @property
+    def table(self) -> FileStoreTable:
+        """The table."""
+        ...
+
+    @property
+    def options(self) -> CoreOptions:
+        """How the file is encoded."""
+        ...
+
+    @property
+    def level(self) -> int:
+        """Its level in the merge tree."""
+        ...
+
+    @property
+    def source(self) -> FileSource:
+        """Who a reader is told has made it."""
+        ...
+
+    @property
+    def key_stats_mode(self) -> str:
+        """How much of keys their statistics have."""
+        ...
+
+
+class FileFigures:
+    """What a manifest entry says of rows that come piece by piece."""
+
+    def __init__(self, place: FileOrigin, first_sequence: int) -> None:
+        schema, options = place.table.schema, place.options
+        self._place = place
+        self._sequences: tuple[int, int] | None = None
+        self._first_sequence = first_sequence
+        self._rows = 0
+        self._retracts = 0
+        self._ends: list[pa.Table] = []
+        self._values = StatsTotal(
+            schema.fields, options.stats_mode, dense=options.stats_dense_store
+        )
+        self._keys = StatsTotal(schema.key_fields, lambda _: place.key_stats_mode, dense=False)
+        self._index_columns = list(dict.fromkeys(one.column for one in column_indexes(schema)))
+        self._indexed: list[pa.Table] = []
+
+    @property
+    def indexed(self) -> pa.Table | None:
+        """All rows with the columns of file indexes."""
+        return pa.concat_tables(self._indexed) if self._indexed else None
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in more rows, of which there is at least one."""
+        schema = self._place.table.schema
+        self._rows += rows.num_rows
+        self._values.add(rows.select(schema.field_names))
+        if self._index_columns:
+            self._indexed.append(rows.select(self._index_columns))
+        if SEQUENCE_NUMBER in rows.column_names:
+            numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
+            known = self._sequences or (int(numbers[0]), int(numbers[0]))
+            self._sequences = (min(known[0], int(numbers.min())), max(known[1], int(numbers.max())))
+        if not schema.primary_keys:
+            return
+        self._retracts += retract_count(rows)
+        keys = rows.select(schema.trimmed_primary_keys)
+        self._keys.add(keys)
+        self._ends = [*self._ends[:1], keys.take(pa.array([0, keys.num_rows - 1]))]
+
+    def meta(self, name: str, size: int) -> DataFileMeta:
+        """The entry of the file that has all rows, `size` bytes of it."""
+        table = self._place.table
+        stats, stats_columns = self._values.result()
+        first, last = self._sequences or (
+            self._first_sequence,
+            self._first_sequence + self._rows - 1,
+        )
+        meta = DataFileMeta(
+            file_name=name,
+            file_size=size,
+            row_count=self._rows,
+            min_key=EMPTY_ROW,
+            max_key=EMPTY_ROW,
+            key_stats=EMPTY_STATS,
+            value_stats=stats,
+            min_sequence_number=first,
+            max_sequence_number=last,
+            schema_id=table.schema.id,
+            level=self._place.level,
+            creation_time_ms=time.time_ns() // 1_000_000,
+            delete_row_count=self._retracts,
+            file_source=self._place.source,
+            value_stats_cols=stats_columns,
+        )
+        return self._with_keys(meta) if table.schema.primary_keys else meta
+
+    def _with_keys(self, meta: DataFileMeta) -> DataFileMeta:
+        types = [field.type for field in self._place.table.schema.key_fields]
+        key_stats: SimpleStats = self._keys.result()[0]
+        return replace(
+            meta,
+            min_key=serialize_row(types, _row(self._ends[0], 0)),
+            max_key=serialize_row(types, _row(self._ends[-1], 1)),
+            key_stats=key_stats,
+        )
+
+
+def _row(rows: pa.Table, position: int) -> list[object]:
+    return [column_values(column.slice(position, 1))[0] for column in rows.columns]
+
+
+def retract_count(rows: pa.Table) -> int:
+    """How many rows take a row back."""
+    return int(np.count_nonzero(retractions(rows.column(VALUE_KIND).to_numpy())))
