@@ -30,11 +30,11 @@ import numpy.typing as npt
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
+from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
-from ingestd.paimon.table.buckets.hash_index import CACHE, HASH_INDEX, PartitionIndex
+from ingestd.paimon.table.buckets.hash_index import CACHE, PartitionIndex
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 BUCKET_KEYS = 1_950_000

@@ -15,6 +15,8 @@ from ingestd.cdc.avro.storage import with_objects
 
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 _VARINT_BYTES = 10
+_WITHOUT_BYTES = 1_000
+"""Items of one block that take no bytes: they cost a reader something, and a sender nothing."""
 Found = tuple[Any, int]
 
 
@@ -134,7 +136,7 @@ def _union(data: memoryview, at: int, node: AvroNode) -> Found:
 def _array(data: memoryview, at: int, node: AvroNode) -> Found:
     found: list[Any] = []
     while True:
-        count, at = next_block(data, at)
+        count, at = next_block(data, at, node.children)
         if not count:
             return found, at
         for _ in range(count):
@@ -154,16 +156,22 @@ def _map(data: memoryview, at: int, node: AvroNode) -> Found:
             found.append((key, value))
 
 
-def next_block(data: memoryview, at: int) -> tuple[int, int]:
+def items_without_bytes(parts: tuple[AvroNode, ...]) -> int:
+    """How many items a block may have beyond the bytes of its message: some, if they take none."""
+    return _WITHOUT_BYTES if parts and all(part.has_no_bytes for part in parts) else 0
+
+
+def next_block(data: memoryview, at: int, parts: tuple[AvroNode, ...] = ()) -> tuple[int, int]:
     """Items of the next block of an array or a map, and the place behind its head; 0: the end.
 
-    BrokenItemError if it cannot be: every item has at least a byte.
+    `parts` are what an item is made of, nothing for the entries of a map. BrokenItemError if
+    there are more items than bytes (where items take bytes).
     """
     count, at = _varint(data, at)
     if count < 0:
         _, at = _varint(data, at)
         count = -count
-    if count > len(data) - at:
+    if count > max(len(data) - at, items_without_bytes(parts)):
         raise BrokenItemError("a block is longer than the message")
     return count, at
 

@@ -42,6 +42,13 @@ class AvroNode:
         return self.children[self.names.index(name)] if name in self.names else None
 
     @property
+    def has_no_bytes(self) -> bool:
+        """Whether its values take no room in a message: nulls, empty fixed, records of these."""
+        if self.kind == "record":
+            return all(child.has_no_bytes for child in self.children)
+        return self.kind == "null" or (self.kind == "fixed" and self.size == 0)
+
+    @property
     def present(self) -> "AvroNode":
         """The type of the values that are not null."""
         return self.children[1 - self.null_at] if self.kind == "nullable" else self

@@ -13,7 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.cdc.avro.cursor import AvroCursor, Ints
-from ingestd.cdc.avro.items import BrokenItemError, next_block, read_item
+from ingestd.cdc.avro.items import (
+    BrokenItemError,
+    items_without_bytes,
+    next_block,
+    read_item,
+)
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.scalars import SCALARS, Read, choices
 from ingestd.cdc.avro.storage import json_texts, storage_type
@@ -176,7 +181,7 @@ def _blocks(
     owners: list[npt.NDArray[np.intp]] = []
     found: list[list[Array]] = [[] for _ in parts]
     while True:
-        _next_blocks(cursor, rows, left, is_open)
+        _next_blocks(cursor, rows, left, is_open, items_without_bytes(parts))
         active = np.flatnonzero(left > 0)
         if not len(active):
             break
@@ -214,7 +219,7 @@ def _read_one_by_one(
                 for part, found in zip(parts, cells, strict=True):
                     value, at = read_item(data, at, part)
                     found.append(value)
-            count, at = next_block(data, at)
+            count, at = next_block(data, at, parts)
     except BrokenItemError:
         cursor.mark(cursor.rows[row : row + 1])
         return [[] for _ in parts]
@@ -223,9 +228,12 @@ def _read_one_by_one(
 
 
 def _next_blocks(
-    cursor: AvroCursor, rows: Ints, left: Ints, is_open: npt.NDArray[np.bool_]
+    cursor: AvroCursor, rows: Ints, left: Ints, is_open: npt.NDArray[np.bool_], least: int
 ) -> None:
-    """Read the heads of blocks where the last one is at its end."""
+    """Read the heads of blocks where the last one is at its end.
+
+    A block may have as many items as its message has bytes left, or `least` if that is more.
+    """
     is_open &= ~cursor.bad[rows]
     left[~is_open] = 0
     heads = np.flatnonzero(is_open & (left == 0))
@@ -236,8 +244,7 @@ def _next_blocks(
     if len(sized):
         cursor.varints(rows[heads[sized]])
         counts = np.abs(counts)
-    # Every item has at least a byte: what is said to be longer than the message is bad.
-    wrong = (counts > cursor.left(rows[heads])) | (counts < 0)
+    wrong = (counts > np.maximum(cursor.left(rows[heads]), least)) | (counts < 0)
     if wrong.any():
         cursor.mark(rows[heads[wrong]])
         counts[wrong] = 0
