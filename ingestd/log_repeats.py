@@ -17,8 +17,8 @@ from typing import TextIO
 WINDOW_SECONDS = 60.0
 REPEATED = "repeated"
 WITHIN = "within_seconds"
-_TELLING = ("table", "source", "topic", "stage", "reason", "error_type")
-"""Fields in which lines of one event differ by more than by detail; all of few values."""
+_TELLING = ("table", "source", "topic", "partition", "offset", "stage", "reason", "error_type")
+"""Fields in which lines of one event differ by more than by detail: a record is told each time."""
 _MOST_KINDS = 1_000
 
 Fields = Callable[[logging.LogRecord], Mapping[str, object]]

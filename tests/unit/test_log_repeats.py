@@ -89,7 +89,10 @@ def test_any_line_tells_what_is_due(bench: Bench) -> None:
     assert [line["event"] for line in bench.lines()] == ["refused", "refused", "batch_finished"]
 
 
-@pytest.mark.parametrize("name", ["table", "source", "topic", "stage", "reason", "error_type"])
+@pytest.mark.parametrize(
+    "name",
+    ["table", "source", "topic", "partition", "offset", "stage", "reason", "error_type"],
+)
 def test_lines_that_differ_in_a_telling_field_are_not_one(bench: Bench, name: str) -> None:
     for value in ("a", "b", "a"):
         bench.warn(**{name: value})
