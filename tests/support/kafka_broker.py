@@ -4,13 +4,19 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ingestd.dev.broker import DevBroker
 from ingestd.kafka.properties import KafkaSource
 
 WAIT_SECONDS = 30
+_NO_COORDINATOR = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""A new group has nobody who keeps its offsets yet: it has told none."""
 Record = tuple[bytes | None, bytes | None]
 
 
@@ -101,11 +107,20 @@ def backlog(broker: DevBroker, group: str, topics: Collection[str]) -> int:
     places = [TopicPartition(name, number) for name in topics for number in known[name].partitions]
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0})
     try:
-        told = reader.committed(places, WAIT_SECONDS)
+        told = _committed(reader, places)
         ends = [reader.get_watermark_offsets(place, WAIT_SECONDS)[1] for place in places]
     finally:
         reader.close()
     return sum(end - max(one.offset, 0) for end, one in zip(ends, told, strict=True))
+
+
+def _committed(reader: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
+    try:
+        return reader.committed(places, WAIT_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() not in _NO_COORDINATOR:
+            raise
+        return places
 
 
 def records(broker: DevBroker, topic: str) -> list[tuple[bytes | None, bytes]]:
