@@ -25,7 +25,7 @@ class BrokenItemError(ValueError):
 
 
 def read_item(data: memoryview, at: int, node: AvroNode) -> Found:
-    """A value in the form that `avro_reader.storage_type` takes, and the place behind it.
+    """A value in the form that `cdc.avro.storage.storage_type` takes, and the place behind it.
 
     Raises BrokenItemError.
     """

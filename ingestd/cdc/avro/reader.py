@@ -1,7 +1,7 @@
 """Avro messages of one writer schema to Arrow arrays, one a node of the schema.
 
 Each array has one element a row asked for. Its type follows the physical type alone: what the
-values mean is read from the schema by `avro_columns`. Unions of more than one type besides null
+values mean is read from the schema by `cdc.avro.columns`. Unions of more than one type besides null
 become JSON text, the only values that are looked at one by one.
 """
 

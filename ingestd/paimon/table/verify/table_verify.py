@@ -1,7 +1,7 @@
 """Checking a table: whether its metadata is sound and tells the truth about its files.
 
-Specification: Snapshot, Manifest. What data files hold is checked in `verify_content`, the hash
-index in `verify_index`.
+Specification: Snapshot, Manifest. What data files hold is checked in `verify.content`, the hash
+index in `verify.index`.
 """
 
 from collections.abc import Iterable, Mapping
