@@ -20,13 +20,18 @@ import numpy as np
 from pyspark import cloudpickle
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.ingest.batch_summary import BatchSummary
-from ingestd.ingest.context import BatchContext, RoutingConfig, SourceSettings, TableSettings
-from ingestd.ingest.decode_stage import decode_ranges
-from ingestd.ingest.lake import Lake
-from ingestd.ingest.outcome import WriteOutcome
-from ingestd.ingest.pipeline_settings import PipelineSettings
-from ingestd.ingest.write_stage import write_slot
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    RoutingConfig,
+    SourceSettings,
+    TableSettings,
+)
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.stages.decode_stage import decode_ranges
+from ingestd.ingest.stages.outcome import WriteOutcome
+from ingestd.ingest.stages.write_stage import write_slot
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import pyarrow as pa
 
-from ingestd.ingest.blobs import Blob
+from ingestd.ingest.rows.blobs import Blob
 from ingestd.spark import python_daemon
 
 P = ParamSpec("P")
@@ -43,18 +43,18 @@ STEPS = (
     Step("ingestd.kafka.python_reader:PythonReader.read", "fetch: client"),
     Step("ingestd.kafka.columns:Columns.add", "fetch: columns"),
     Step("ingestd.kafka.columns:Columns.take", "fetch: columns"),
-    Step("ingestd.ingest.decode_stage:drop_oversized", "decode: bounds, counts"),
-    Step("ingestd.ingest.findings:Findings.note_chunk", "decode: bounds, counts"),
+    Step("ingestd.ingest.stages.decode_stage:drop_oversized", "decode: bounds, counts"),
+    Step("ingestd.ingest.stages.findings:Findings.note_chunk", "decode: bounds, counts"),
     Step("ingestd.cdc.formats.debezium_json:DebeziumJson.decode", "decode"),
-    Step("ingestd.ingest.decode_stage:_DecodeTask._only_new", "decode: bounds, counts"),
-    Step("ingestd.ingest.decode_stage:conform", "conform to the table"),
-    Step("ingestd.ingest.decode_stage:place", "hash keys, find slots"),
-    Step("ingestd.ingest.decode_stage:split_by_slot", "split by slot"),
-    Step("ingestd.ingest.decode_stage:encode_rows", "encode blobs"),
-    Step("ingestd.ingest.write_stage:receive", "read blobs"),
-    Step("ingestd.ingest.write_stage:_TableWriter._prepared", "order, number"),
-    Step("ingestd.ingest.write_stage:group_rows", "assign buckets"),
-    Step("ingestd.ingest.write_stage:assigners_of", "assign buckets"),
+    Step("ingestd.ingest.stages.decode_stage:_DecodeTask._only_new", "decode: bounds, counts"),
+    Step("ingestd.ingest.stages.decode_stage:conform", "conform to the table"),
+    Step("ingestd.ingest.stages.decode_stage:place", "hash keys, find slots"),
+    Step("ingestd.ingest.stages.decode_stage:split_by_slot", "split by slot"),
+    Step("ingestd.ingest.stages.decode_stage:encode_rows", "encode blobs"),
+    Step("ingestd.ingest.stages.write_stage:receive", "read blobs"),
+    Step("ingestd.ingest.stages.write_stage:_TableWriter._prepared", "order, number"),
+    Step("ingestd.ingest.stages.write_stage:group_rows", "assign buckets"),
+    Step("ingestd.ingest.stages.write_stage:assigners_of", "assign buckets"),
     Step("ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.__init__", "assign buckets"),
     Step("ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.assign", "assign buckets"),
     Step(
@@ -66,10 +66,10 @@ STEPS = (
     Step("ingestd.paimon.format.parquet:write_file", "encode files"),
 )
 GENERATORS = (
-    Step("ingestd.ingest.decode_stage:fetch_records", "fetch: columns"),
+    Step("ingestd.ingest.stages.decode_stage:fetch_records", "fetch: columns"),
     Step("ingestd.spark.stages:DecodeTask.__call__", "stage 1: rest, blobs into files"),
-    Step("ingestd.ingest.write_stage:runs", "order, number"),
-    Step("ingestd.ingest.write_stage:_TableWriter._write_rows", "assign buckets"),
+    Step("ingestd.ingest.stages.write_stage:runs", "order, number"),
+    Step("ingestd.ingest.stages.write_stage:_TableWriter._write_rows", "assign buckets"),
     Step("ingestd.spark.stages:WriteTask.__call__", "stage 2: rest"),
 )
 
@@ -141,7 +141,7 @@ def main() -> None:
             replace(one.place, functools.partial(watched, one.step))
         for one in GENERATORS:
             replace(one.place, functools.partial(watched_generator, one.step))
-        replace("ingestd.ingest.decode_stage:encode_rows", _sized)
+        replace("ingestd.ingest.stages.decode_stage:encode_rows", _sized)
         replace("pyspark.worker:main", _reported)
         gc.callbacks.append(_on_garbage)
 

@@ -27,7 +27,7 @@ from ingestd.dev.child import Child
 from ingestd.dev.produce import produce
 from ingestd.dev.workload import TABLES, Workload
 from ingestd.errors import ConfigError, IngestdError
-from ingestd.ingest.progress import decode_properties
+from ingestd.ingest.tables.progress import decode_properties
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 

@@ -25,8 +25,8 @@ from ingestd.cli.output import AsJson, print_json, print_table, time_text
 from ingestd.cli.replaying import Bootstrap, ConfigFile, Replayed, Target, cluster_of, replay_all
 from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
-from ingestd.ingest.dead_letter import COLUMNS
-from ingestd.ingest.letter_topic import record_headers
+from ingestd.ingest.letters.dead_letter import COLUMNS
+from ingestd.ingest.letters.letter_topic import record_headers
 from ingestd.paimon.table.rewrite.delete_rows import delete_rows
 
 _GROUP = ("topic", "stage", "reason")

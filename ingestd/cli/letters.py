@@ -13,8 +13,8 @@ from ingestd.cli.groups import now_ms
 from ingestd.cli.tables import open_catalog
 from ingestd.config.units import parse_duration
 from ingestd.errors import ConfigError
-from ingestd.ingest.dead_letter import DEAD_LETTER_TABLE
-from ingestd.ingest.replays import PLACE, Replays, check_letters, read_replays
+from ingestd.ingest.letters.replays import PLACE, Replays, check_letters, read_replays
+from ingestd.ingest.settings.pipeline_settings import DEAD_LETTER_TABLE
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot

@@ -12,7 +12,7 @@ from ingestd.config.load import load_config
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
-from ingestd.ingest.context import SourceSettings
+from ingestd.ingest.settings.context import SourceSettings
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch
 from ingestd.kafka.offsets import OffsetClient

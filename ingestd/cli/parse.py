@@ -11,7 +11,7 @@ import typer
 from ingestd.cdc.base import DATA_FORMATS, Decoded, load_data_format
 from ingestd.cli.message_source import Reading, Wanted, read_messages, source_settings
 from ingestd.cli.output import AsJson, print_json, print_table
-from ingestd.ingest.decoded_rows import (
+from ingestd.ingest.rows.decoded_rows import (
     DecodedRow,
     DecodedTable,
     decoded_tables,

@@ -16,9 +16,9 @@ from ingestd.cli.plan_report import Planned, TopicLogs, plan_document, print_pla
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import SourceError
-from ingestd.ingest.lake import Lake
-from ingestd.ingest.pipeline_settings import PipelineSettings
-from ingestd.ingest.rehearsal import rehearse
+from ingestd.ingest.rehearsal.rehearsal import rehearse
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake import Lake
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch
 from ingestd.kafka.offsets import OffsetClient

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import typer
 
 from ingestd.cli.output import Row, print_table
-from ingestd.ingest.rehearsal import Rehearsal, Sample
-from ingestd.ingest.table_outlook import ColumnOutlook, TableOutlook, table_outlooks
+from ingestd.ingest.rehearsal.rehearsal import Rehearsal, Sample
+from ingestd.ingest.rehearsal.table_outlook import ColumnOutlook, TableOutlook, table_outlooks
 from ingestd.kafka.ranges import TopicOffsets
 from ingestd.log import printable, redact
 

@@ -14,8 +14,8 @@ from ingestd.cli.letters import DeadLetters, LetterFilter
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
-from ingestd.ingest.letter_topic import record_headers
-from ingestd.ingest.replays import PLACE, Place
+from ingestd.ingest.letters.letter_topic import record_headers
+from ingestd.ingest.letters.replays import PLACE, Place
 from ingestd.kafka.producing import Outgoing, produce
 from ingestd.kafka.properties import KafkaSource
 

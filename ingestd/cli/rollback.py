@@ -9,7 +9,7 @@ from ingestd.cli.groups import DryRun, tell
 from ingestd.cli.output import AsJson, print_table, time_text
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
-from ingestd.ingest.progress import decode_properties
+from ingestd.ingest.tables.progress import decode_properties
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

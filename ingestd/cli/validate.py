@@ -12,7 +12,7 @@ from ingestd.config.effective import effective_settings, plain_secrets
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError, IngestdError
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.log import redact

@@ -16,10 +16,10 @@ from ingestd.config.shape import nearest
 from ingestd.config.source_section import SourceSection, check_positions
 from ingestd.config.table_sections import TableSection, routing_of, settings_of
 from ingestd.errors import IngestdError
-from ingestd.ingest.context import TableSettings
-from ingestd.ingest.evolution_policy import check_policy
-from ingestd.ingest.router import Router
-from ingestd.ingest.shape_settings import check_shape
+from ingestd.ingest.rows.router import Router
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.evolution_policy import check_policy
+from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name

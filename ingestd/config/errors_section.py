@@ -6,9 +6,9 @@ from pydantic import Field
 
 from ingestd.config.section import Section
 from ingestd.config.values import TableName
-from ingestd.ingest.dead_letter import DEAD_LETTER_TABLE
-from ingestd.ingest.error_policy import STAGES, ErrorAction, ErrorPolicy
-from ingestd.ingest.rejection import RejectionLimits
+from ingestd.ingest.settings.error_policy import STAGES, ErrorAction, ErrorPolicy
+from ingestd.ingest.settings.pipeline_settings import DEAD_LETTER_TABLE
+from ingestd.ingest.settings.rejection import RejectionLimits
 
 
 def _stage(name: str) -> Any:  # noqa: ANN401  (what stands for a field of any type)

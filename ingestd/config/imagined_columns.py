@@ -6,7 +6,7 @@ judged when the table is created.
 
 from collections.abc import Mapping
 
-from ingestd.ingest.context import TableSettings
+from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.spec.data_types import DataField, DataType
 from ingestd.paimon.spec.merge_rules import columns_named, function_name, listed
 

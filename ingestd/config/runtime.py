@@ -10,8 +10,8 @@ from ingestd.config.model import CatalogSection, ProcessingSection
 from ingestd.config.registry_section import registered_formats
 from ingestd.config.source_section import SourceSection, positions_of
 from ingestd.config.table_sections import routing_of, settings_of
-from ingestd.ingest.context import SourceSettings
-from ingestd.ingest.pipeline_settings import BatchLimits, PipelineSettings
+from ingestd.ingest.settings.context import SourceSettings
+from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import CASE_SENSITIVE
 from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE

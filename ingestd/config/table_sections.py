@@ -16,19 +16,19 @@ from ingestd.config.values import (
     Texts,
     TypeText,
 )
-from ingestd.ingest.computed_columns import parse_computed
-from ingestd.ingest.computed_functions import FUNCTIONS
-from ingestd.ingest.context import RoutingConfig, TableSettings
-from ingestd.ingest.evolution_policy import (
+from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.functions import FUNCTIONS
+from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
+from ingestd.ingest.settings.context import RoutingConfig, TableSettings
+from ingestd.ingest.settings.evolution_policy import (
     EvolutionMode,
     EvolutionPolicy,
     OnDrop,
     OnRename,
     RefusedChange,
 )
-from ingestd.ingest.metadata_columns import METADATA_TYPES
-from ingestd.ingest.routing_rules import RouteRule
-from ingestd.ingest.shape_settings import ShapeSettings
+from ingestd.ingest.settings.routing_rules import RouteRule
+from ingestd.ingest.settings.shape_settings import ShapeSettings
 
 _ROUTING = RoutingConfig()
 

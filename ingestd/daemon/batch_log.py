@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from ingestd import metrics
 from ingestd.daemon.status import Status
 from ingestd.daemon.upkeep import Upkeep
-from ingestd.ingest.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.counts import Counts
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import bind_thread
 from ingestd.paimon.spec.data_types import RowKind

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ingestd.ingest.batch_summary import BatchSummary
-from ingestd.ingest.counts import RejectedSample
+from ingestd.ingest.upkeep.batch_summary import BatchSummary
+from ingestd.ingest.values.counts import RejectedSample
 from ingestd.log import redact
 
 SAMPLE_SECONDS = 10.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 
 _LOG = logging.getLogger(__name__)
 _FIXED = (

@@ -13,7 +13,7 @@ from ingestd.daemon.reload import changed, reread, taken_over
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.daemon.upkeep import UpkeepSettings
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.spark.class_archive import make_in_background
 from ingestd.spark.early_start import archive_wanted, end_unused

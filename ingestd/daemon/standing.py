@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ingestd import lag_metrics, metrics
-from ingestd.ingest.batch_summary import BatchSummary
+from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 
 Place = tuple[str, str, int]

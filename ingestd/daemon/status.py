@@ -12,7 +12,7 @@ from ingestd import metrics
 from ingestd.daemon.recent import Failure, Recent, total_lag
 from ingestd.daemon.standing import Standing
 from ingestd.errors import IngestdError
-from ingestd.ingest.batch_summary import BatchSummary
+from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
 

@@ -23,8 +23,8 @@ from ingestd.daemon.status import BATCH_SECONDS, Status
 from ingestd.daemon.upkeep import Upkeep, UpkeepSettings
 from ingestd.daemon.upkeep_process import Opening
 from ingestd.errors import IngestdError, RetryableError
-from ingestd.ingest.batch_summary import BatchListener
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.log import LogFormat
 from ingestd.spark.pipeline import Pipeline
 

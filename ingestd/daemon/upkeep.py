@@ -18,11 +18,11 @@ from ingestd.daemon.upkeep_child import UpkeepChild
 from ingestd.daemon.upkeep_process import Opening
 from ingestd.daemon.upkeep_record import UpkeepRecord
 from ingestd.errors import RetryableError
-from ingestd.ingest.backlog import Backlog
-from ingestd.ingest.batch_summary import TableCommit
-from ingestd.ingest.table_work import Ended
-from ingestd.ingest.upkeep_choice import Due, Job, UpkeepChoice, UpkeepPace
-from ingestd.ingest.upkeep_work import Compacted, Done, NotDone
+from ingestd.ingest.upkeep.backlog import Backlog
+from ingestd.ingest.upkeep.batch_summary import TableCommit
+from ingestd.ingest.upkeep.choice import Due, Job, UpkeepChoice, UpkeepPace
+from ingestd.ingest.upkeep.table_work import Ended
+from ingestd.ingest.upkeep.work import Compacted, Done, NotDone
 from ingestd.paimon.catalog.base import TableNotFoundError
 from ingestd.paimon.spec.schema import TableSchema
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from ingestd.daemon.upkeep_process import Opening
 from ingestd.errors import RetryableError
-from ingestd.ingest.upkeep_choice import Job
-from ingestd.ingest.upkeep_work import Done
+from ingestd.ingest.upkeep.choice import Job
+from ingestd.ingest.upkeep.work import Done
 from ingestd.spark.early_start import forked_python
 from ingestd.spark.settings import worker_path
 

@@ -18,8 +18,8 @@ from types import FrameType
 
 import pyarrow as pa
 
-from ingestd.ingest.upkeep_choice import Job
-from ingestd.ingest.upkeep_work import do_job
+from ingestd.ingest.upkeep.choice import Job
+from ingestd.ingest.upkeep.work import do_job
 from ingestd.log import LogFormat, add_secrets, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.spark.python_daemon import name_process

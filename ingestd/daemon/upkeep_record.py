@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ingestd import metrics
-from ingestd.ingest.upkeep_work import Compacted, Done, Expired, NotDone
+from ingestd.ingest.upkeep.work import Compacted, Done, Expired, NotDone
 from ingestd.log import redact
 
 _LOG = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 
 from ingestd.errors import SourceError
-from ingestd.ingest.context import SourceSettings
+from ingestd.ingest.settings.context import SourceSettings
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import Offsets
 

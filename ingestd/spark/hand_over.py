@@ -23,7 +23,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from ingestd.errors import RetryableError
-from ingestd.ingest.blobs import Blob, as_bytes
+from ingestd.ingest.rows.blobs import Blob, as_bytes
 
 _PREFIX = "ingestd-blobs-"
 _remover = ThreadPoolExecutor(1, "remove-blobs")  # no thread until it is needed
@@ -126,7 +126,7 @@ def leave(pairs: Iterable[tuple[int, Blob]], folder: str | None) -> Iterator[tup
 
 
 class FolderShelf:
-    """A shelf (`ingest.kept_chunks`) in a shared folder: a file for each blob."""
+    """A shelf (`ingest.rows.kept_chunks`) in a shared folder: a file for each blob."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -22,19 +22,19 @@ from pyspark import SparkContext
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import OffsetGapError, SchemaConflictError
-from ingestd.ingest.backlog import is_cut
-from ingestd.ingest.batch_summary import BatchListener, BatchSummary, TableCommit
-from ingestd.ingest.batch_times import BatchTimes
-from ingestd.ingest.context import BatchContext, Coverage
-from ingestd.ingest.counts import Counts
-from ingestd.ingest.discovery import KeptChunk
-from ingestd.ingest.lake import Lake
-from ingestd.ingest.outcome import RoundResult, merge_outcomes
-from ingestd.ingest.pipeline_settings import PipelineSettings
-from ingestd.ingest.progress import Gap, Skip, Step, judge
-from ingestd.ingest.rejection import RejectionGauge
-from ingestd.ingest.schema_evolution import plan
-from ingestd.ingest.table_work import TableGrowth
+from ingestd.ingest.schemas.discovery import KeptChunk
+from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.settings.context import BatchContext, Coverage
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.rejection import RejectionGauge
+from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.progress import Gap, Skip, Step, judge
+from ingestd.ingest.upkeep.backlog import is_cut
+from ingestd.ingest.upkeep.batch_summary import BatchListener, BatchSummary, TableCommit
+from ingestd.ingest.upkeep.table_work import TableGrowth
+from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.commit.table_commit import CommitResult

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ingestd.errors import IngestdError, RetryableError
-from ingestd.ingest.batch_summary import BatchListener
-from ingestd.ingest.lake import Lake
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.kafka.ranges import Offsets, covers
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.exclusive import prove_exclusive

@@ -6,9 +6,9 @@ A topic that was deleted and made anew is not the one that was read.
 from collections.abc import Mapping, Sequence
 
 from ingestd.errors import OffsetLostError
-from ingestd.ingest.context import SourceSettings
-from ingestd.ingest.lake import Lake
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.context import SourceSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake import Lake
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets, covers
 from ingestd.kafka.start_stop import last_positions

@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 from ingestd.errors import RetryableError
-from ingestd.ingest.blobs import Blob
+from ingestd.ingest.rows.blobs import Blob
 
 _ROWS = b"\xff\xff\xff\xff"  # how an Arrow stream begins
 

@@ -18,11 +18,11 @@ from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
 from ingestd.errors import FatalError, RetryableError
-from ingestd.ingest.context import BatchContext
-from ingestd.ingest.decode_stage import decode_ranges
-from ingestd.ingest.discovery import KeptChunk
-from ingestd.ingest.outcome import WriteOutcome
-from ingestd.ingest.write_stage import write_slot
+from ingestd.ingest.schemas.discovery import KeptChunk
+from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.stages.decode_stage import decode_ranges
+from ingestd.ingest.stages.outcome import WriteOutcome
+from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.hand_over import FolderShelf, collect, leave, shared_folder

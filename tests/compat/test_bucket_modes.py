@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ingestd.ingest import decode_stage
-from ingestd.ingest.context import TableSettings
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.stages import decode_stage
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

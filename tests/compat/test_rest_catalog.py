@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError
-from ingestd.ingest.context import RoutingConfig, TableSettings
-from ingestd.ingest.lake import Lake
-from ingestd.ingest.pipeline_settings import PipelineSettings
-from ingestd.ingest.progress import Step
+from ingestd.ingest.settings.context import RoutingConfig, TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.progress import Step
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import (
     Catalog,

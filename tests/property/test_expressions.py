@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.ingest.expressions.cells import Frame
-from ingestd.ingest.expressions.expression import Outcome, read_expression, run_expression
+from ingestd.ingest.computed.expressions.cells import Frame
+from ingestd.ingest.computed.expressions.expression import Outcome, read_expression, run_expression
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, parse_type
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.ingest.type_merge import merge_types
+from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
 
 PLAIN = (

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.columns import unavailable
-from ingestd.ingest.type_merge import merge_types
+from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.casts.evolution import cast_array
 from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.spec.data_types import DataField, DataType, RowKind

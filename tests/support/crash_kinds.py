@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from ingestd.ingest.context import TableSettings
+from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.spec.data_types import parse_type
 
 PARTITIONS = 2

@@ -12,7 +12,7 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from ingestd.crash_points import Point
-from ingestd.ingest.progress import decode_properties
+from ingestd.ingest.tables.progress import decode_properties
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

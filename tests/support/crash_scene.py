@@ -17,16 +17,21 @@ import numpy as np
 from ingestd.cdc.base import RecordChunk
 from ingestd.crash_points import Point, killer, watch
 from ingestd.errors import IngestdError, RetryableError
-from ingestd.ingest.batch_summary import BatchSummary
-from ingestd.ingest.blobs import as_bytes
-from ingestd.ingest.context import BatchContext, RoutingConfig, SourceSettings, TableSettings
-from ingestd.ingest.decode_stage import decode_ranges
-from ingestd.ingest.lake import Lake
-from ingestd.ingest.outcome import WriteOutcome
-from ingestd.ingest.pipeline_settings import BatchLimits, PipelineSettings
-from ingestd.ingest.upkeep_choice import Job
-from ingestd.ingest.upkeep_work import NotDone, do_job
-from ingestd.ingest.write_stage import write_slot
+from ingestd.ingest.rows.blobs import as_bytes
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    RoutingConfig,
+    SourceSettings,
+    TableSettings,
+)
+from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
+from ingestd.ingest.stages.decode_stage import decode_ranges
+from ingestd.ingest.stages.outcome import WriteOutcome
+from ingestd.ingest.stages.write_stage import write_slot
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.upkeep.batch_summary import BatchSummary
+from ingestd.ingest.upkeep.choice import Job
+from ingestd.ingest.upkeep.work import NotDone, do_job
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Identifier

@@ -12,21 +12,21 @@ import numpy as np
 from ingestd.cdc.base import (
     RecordChunk,
 )
-from ingestd.ingest.blobs import as_bytes
-from ingestd.ingest.context import (
+from ingestd.ingest.letters.dead_letter import dead_letter_schema
+from ingestd.ingest.rows.blobs import as_bytes
+from ingestd.ingest.rows.kept_chunks import Shelf
+from ingestd.ingest.schemas.discovery import KeptChunk
+from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.settings.context import (
     BatchContext,
     RoutingConfig,
     SourceSettings,
     TableContext,
     TableSettings,
 )
-from ingestd.ingest.dead_letter import dead_letter_schema
-from ingestd.ingest.decode_stage import decode_ranges
-from ingestd.ingest.discovery import KeptChunk
-from ingestd.ingest.kept_chunks import Shelf
-from ingestd.ingest.outcome import RoundResult, merge_outcomes
-from ingestd.ingest.schema_evolution import plan
-from ingestd.ingest.write_stage import write_slot
+from ingestd.ingest.stages.decode_stage import decode_ranges
+from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.io.file_io import MemoryFileIO

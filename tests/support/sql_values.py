@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestd.ingest.expressions.cells import Frame
-from ingestd.ingest.expressions.expression import Outcome, read_expression, run_expression
+from ingestd.ingest.computed.expressions.cells import Frame
+from ingestd.ingest.computed.expressions.expression import Outcome, read_expression, run_expression
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import parse_type
 

@@ -11,7 +11,12 @@ import pytest
 from ingestd.cdc.base import RecordChunk, Rejected
 from ingestd.cli import replaying
 from ingestd.errors import SourceError
-from ingestd.ingest.dead_letter import COLUMNS, DeadLetter, dead_letter_rows, dead_letter_schema
+from ingestd.ingest.letters.dead_letter import (
+    COLUMNS,
+    DeadLetter,
+    dead_letter_rows,
+    dead_letter_schema,
+)
 from ingestd.kafka.producing import Outgoing
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import Identifier, load_catalog

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.ingest.progress import Span, TableProgress, TopicProgress, encode_properties
+from ingestd.ingest.tables.progress import Span, TableProgress, TopicProgress, encode_properties
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state

@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.config.imagined_columns import UNKNOWN_KEY, imagined_columns, imagined_key
-from ingestd.ingest.context import TableSettings
+from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_checks import check_merge_options
 from ingestd.paimon.spec.schema import new_schema

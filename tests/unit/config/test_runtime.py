@@ -3,8 +3,8 @@ from pathlib import Path
 from ingestd.config.effective import effective_settings
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.ingest.pipeline_settings import PipelineSettings
-from ingestd.ingest.rejection import RejectionLimits
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.paimon.spec.data_types import parse_type
 
 FILE = """

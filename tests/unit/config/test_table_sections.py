@@ -7,10 +7,10 @@ import pytest
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
-from ingestd.ingest.context import TableSettings
-from ingestd.ingest.error_policy import ErrorPolicy
-from ingestd.ingest.evolution_policy import EvolutionPolicy
-from ingestd.ingest.routing_rules import RouteRule
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.error_policy import ErrorPolicy
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.settings.routing_rules import RouteRule
 
 BASE = """
 warehouse: {path: /lake}

@@ -6,8 +6,8 @@ from prometheus_client import REGISTRY
 
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.status import Status
-from ingestd.ingest.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.log import event_fields
 
 

@@ -10,8 +10,8 @@ import pytest
 from ingestd.daemon.http_server import HttpServer, page
 from ingestd.daemon.status import STUCK_SECONDS, Status
 from ingestd.errors import ConfigError, SourceError
-from ingestd.ingest.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.counts import Counts
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.values.counts import Counts
 
 PATHS = ("/metrics", "/livez", "/readyz", "/status")
 

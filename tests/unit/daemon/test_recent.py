@@ -3,8 +3,8 @@ from collections import Counter
 import pytest
 
 from ingestd.daemon.recent import Recent, total_lag
-from ingestd.ingest.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 
 BAD = RejectedSample("s", "t", 0, 5, "decode", "not_json", "no JSON")
 

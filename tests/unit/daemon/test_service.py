@@ -8,7 +8,7 @@ from ingestd.daemon import service
 from ingestd.daemon.supervisor import DaemonSettings
 from ingestd.daemon.upkeep import UpkeepSettings
 from ingestd.errors import ConfigError
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 
 TEXT = """
 pipeline: {name: shop}

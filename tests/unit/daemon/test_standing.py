@@ -4,9 +4,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ingestd.daemon.standing import Standing
-from ingestd.ingest.batch_summary import BatchSummary, CommitStatus, TableCommit
-from ingestd.ingest.batch_times import BatchTimes
-from ingestd.ingest.counts import Counts, TopicPartition
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, CommitStatus, TableCommit
+from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 
 T0 = 1_700_000_000.0

@@ -3,9 +3,9 @@ from prometheus_client import REGISTRY
 
 from ingestd.daemon.status import STUCK_SECONDS, Status
 from ingestd.errors import SourceError
-from ingestd.ingest.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.batch_times import BatchTimes
-from ingestd.ingest.counts import Counts, TopicPartition
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 
 

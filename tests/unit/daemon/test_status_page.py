@@ -6,8 +6,8 @@ import pytest
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import SourceError
-from ingestd.ingest.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.counts import Counts, RejectedSample
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.ranges import OffsetRange
 
 LINKS: Mapping[str, str] = {"/status": "JSON"}

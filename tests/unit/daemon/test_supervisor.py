@@ -15,10 +15,10 @@ from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.status import Status
 from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
 from ingestd.errors import ConfigError, FencedError, IngestdError, SourceError
-from ingestd.ingest.batch_summary import BatchListener, BatchSummary
-from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings
-from ingestd.ingest.counts import Counts
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.upkeep.batch_summary import BatchListener, BatchSummary
+from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.properties import KafkaSource
 
 QUICK = RestartPolicy(3, 600, 0.001, 0.002)

@@ -10,10 +10,10 @@ from prometheus_client import REGISTRY
 from ingestd.daemon.upkeep import Upkeep, UpkeepSettings
 from ingestd.daemon.upkeep_process import Opening
 from ingestd.errors import RetryableError
-from ingestd.ingest.batch_summary import TableCommit
-from ingestd.ingest.table_work import TableGrowth
-from ingestd.ingest.upkeep_choice import Job
-from ingestd.ingest.upkeep_work import Compacted, Done, Expired, NotDone
+from ingestd.ingest.upkeep.batch_summary import TableCommit
+from ingestd.ingest.upkeep.choice import Job
+from ingestd.ingest.upkeep.table_work import TableGrowth
+from ingestd.ingest.upkeep.work import Compacted, Done, Expired, NotDone
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 from ingestd.paimon.table.compact.standing import TableStanding

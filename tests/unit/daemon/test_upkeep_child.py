@@ -15,8 +15,8 @@ import pytest
 from ingestd.daemon.upkeep_child import UpkeepChild
 from ingestd.daemon.upkeep_process import Opening
 from ingestd.errors import RetryableError
-from ingestd.ingest.upkeep_choice import Job
-from ingestd.ingest.upkeep_work import Compacted, Expired, NotDone
+from ingestd.ingest.upkeep.choice import Job
+from ingestd.ingest.upkeep.work import Compacted, Expired, NotDone
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import read_table
@@ -143,7 +143,7 @@ def test_it_ends_when_the_daemon_is_killed(tmp_path: Path) -> None:
 import threading
 from ingestd.daemon.upkeep_child import UpkeepChild
 from ingestd.daemon.upkeep_process import Opening
-from ingestd.ingest.upkeep_choice import Job
+from ingestd.ingest.upkeep.choice import Job
 child = UpkeepChild(Opening("shop", "filesystem", {str(tmp_path)!r}, {{}}))
 child.do(Job("compact", "db.no"), threading.Event(), 1)
 print(child.pid, flush=True)
@@ -179,7 +179,7 @@ import ingestd.daemon.upkeep_process
 nursery.fork()
 from ingestd.daemon.upkeep_child import UpkeepChild
 from ingestd.daemon.upkeep_process import Opening
-from ingestd.ingest.upkeep_choice import Job
+from ingestd.ingest.upkeep.choice import Job
 from ingestd.spark.early_start import keep
 variables = nursery.variables
 keep(SimpleNamespace(python=variables["PYSPARK_PYTHON"], variables=variables))

@@ -4,8 +4,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ingestd.daemon.upkeep_record import UpkeepRecord
-from ingestd.ingest.upkeep_choice import Job
-from ingestd.ingest.upkeep_work import Compacted, Expired, NotDone
+from ingestd.ingest.upkeep.choice import Job
+from ingestd.ingest.upkeep.work import Compacted, Expired, NotDone
 from ingestd.paimon.table.compact.standing import TableStanding
 
 COMPACT, EXPIRE = Job("compact", "db.rec"), Job("expire", "db.rec")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.ingest import decode_stage
+from ingestd.ingest.stages import decode_stage
 from tests.support.ingest_rig import JsonChanges
 
 

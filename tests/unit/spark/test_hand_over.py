@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import RetryableError
-from ingestd.ingest.blobs import Blob
+from ingestd.ingest.rows.blobs import Blob
 from ingestd.spark import hand_over
 from ingestd.spark.hand_over import FolderShelf, collect, leave, shared_folder
 

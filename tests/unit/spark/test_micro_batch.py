@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.ingest.batch_summary import BatchSummary
+from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from tests.support import crash_scene
 
 

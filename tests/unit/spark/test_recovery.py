@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.context import RoutingConfig, SourceSettings, TableSettings
-from ingestd.ingest.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.kafka.properties import KafkaSource
 from ingestd.spark import recovery
 from ingestd.spark.recovery import bounds_ahead

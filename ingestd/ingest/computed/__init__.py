@@ -1,0 +1,1 @@
+"""Columns that no message carries: computed, and of a record's metadata."""

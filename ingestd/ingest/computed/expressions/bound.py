@@ -1,0 +1,250 @@
+"""Nodes bound to the types of columns: each part knows its type and how to run.
+
+What is wrong is told when it is bound, with its place: functions that there are not, numbers of
+arguments, types that do not go together. In a rehearsal, where types of columns are not known, all
+that can be judged without them is.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.ingest.computed.expressions.casts import cast_kernel, lenient
+from ingestd.ingest.computed.expressions.cells import Cells, Frame, Kernel
+from ingestd.ingest.computed.expressions.choices import CHOICE_FUNCTIONS
+from ingestd.ingest.computed.expressions.function import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    TEXT,
+    Argument,
+    Function,
+)
+from ingestd.ingest.computed.expressions.logic import LOGIC_FUNCTIONS
+from ingestd.ingest.computed.expressions.nodes import (
+    CLOCK,
+    CallNode,
+    CastNode,
+    ColumnNode,
+    Constant,
+    ConstantNode,
+    Node,
+    wrong,
+)
+from ingestd.ingest.computed.expressions.numbers import NUMBER_FUNCTIONS
+from ingestd.ingest.computed.expressions.texts import TEXT_FUNCTIONS
+from ingestd.ingest.computed.expressions.times import TIME_FUNCTIONS
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataType
+
+if TYPE_CHECKING:
+    from ingestd.ingest.values.row_groups import Values
+
+CASTS: Mapping[str, DataType] = {
+    "to_date": DATE,
+    "to_timestamp": DataType("TIMESTAMP", precision=6),
+}
+"""Functions that are casts by another name."""
+FUNCTIONS: Mapping[str, Function] = {
+    **LOGIC_FUNCTIONS,
+    **CHOICE_FUNCTIONS,
+    **NUMBER_FUNCTIONS,
+    **TEXT_FUNCTIONS,
+    **TIME_FUNCTIONS,
+}
+NAMES = tuple(sorted(name for name in (*FUNCTIONS, *CLOCK, *CASTS) if name.isidentifier()))
+"""Names of functions that can be written as one."""
+_INT_BOUND, _BIGINT_BOUND = 2**31, 2**63
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A part of an expression with its type (None: NULL without one), ready to run."""
+
+    argument: Argument
+    run: Callable[[Frame], Cells]
+
+    @property
+    def type(self) -> DataType | None:
+        """The type of the values."""
+        return self.argument.type
+
+
+def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
+    """A part for columns of these types; one that is not among them is NULL.
+
+    ConfigError names the place and what is wrong there.
+    """
+    found = _Binder(types, all_known=True).bind(node)
+    if found is None:
+        raise ValueError("with all columns known, all types are")
+    return found
+
+
+def check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
+    """Judge a part while the types of some columns are not known; its type if it is found out.
+
+    ConfigError as with `bind`.
+    """
+    found = _Binder(types, all_known=False).bind(node)
+    return None if found is None else found.type
+
+
+class _Binder:
+    def __init__(self, types: Mapping[str, DataType], *, all_known: bool) -> None:
+        self._types = types
+        self._all_known = all_known
+
+    def bind(self, node: Node) -> Bound | None:
+        """The bound part; None if the type of a column that it needs is not known."""
+        if isinstance(node, ConstantNode):
+            return _constant(node)
+        if isinstance(node, ColumnNode):
+            return self._column(node)
+        if isinstance(node, CastNode):
+            inner = self.bind(node.argument)
+            return _cast(node, inner) if inner else None
+        return self._call(node)
+
+    def _column(self, node: ColumnNode) -> Bound | None:
+        if node.name in self._types:
+            data_type, name = self._types[node.name].as_nullable(), node.name
+            return Bound(Argument(data_type), lambda frame: Cells(frame.columns[name]))
+        return _null() if self._all_known else None
+
+    def _call(self, node: CallNode) -> Bound | None:
+        _refuse_call(node)
+        if node.function in CASTS:
+            target = CASTS[node.function]
+            return self.bind(CastNode(node.arguments[0], target, lenient=False, at=node.at))
+        inner = [self.bind(one) for one in node.arguments]
+        if node.function in CLOCK:
+            return _clock(node.function)
+        # What is not known yet goes with everything, as NULL does.
+        arguments = [Argument(None) if one is None else one.argument for one in inner]
+        parts = [one for one in inner if one is not None]
+        try:
+            plan = FUNCTIONS[node.function].plan(arguments)
+            if len(parts) < len(inner):
+                return None
+            casts = [_as_taken(part, takes) for part, takes in zip(parts, plan.takes, strict=False)]
+        except (ConfigError, UnsupportedError) as error:
+            raise _placed(node, error.message) from error
+        if plan.type is None or plan.kernel is None:
+            return _null()
+        return Bound(Argument(plan.type), _running(plan.kernel, casts))
+
+
+def _placed(node: Node, message: str) -> ConfigError:
+    return ConfigError(message) if message.startswith("at character") else wrong(node, message)
+
+
+def _running(kernel: Kernel, parts: list[Callable[[Frame], Cells]]) -> Callable[[Frame], Cells]:
+    return lambda frame: kernel([part(frame) for part in parts])
+
+
+def _refuse_call(node: CallNode) -> None:
+    name, count = node.function, len(node.arguments)
+    if name in CLOCK or name in CASTS:
+        least = most = int(name in CASTS)
+    elif name in FUNCTIONS:
+        least, most = FUNCTIONS[name].least, FUNCTIONS[name].most or count
+    else:
+        close = difflib.get_close_matches(name, NAMES, n=1, cutoff=0.6)
+        hint = f"; did you mean '{close[0]}'?" if close else f", only {', '.join(NAMES)}"
+        raise wrong(node, f"there is no function '{name}'{hint}")
+    if not least <= count <= max(least, most):
+        wanted = f"{least}" if least == most else f"{least} to {most}"
+        wanted = f"at least {least}" if name in FUNCTIONS and not FUNCTIONS[name].most else wanted
+        raise wrong(node, f"{name} takes {wanted} arguments, not {count}")
+
+
+def _clock(name: str) -> Bound:
+    data_type = CLOCK[name]
+    arrow_type: Values = to_arrow_type(data_type)
+
+    def run(frame: Frame) -> Cells:
+        if data_type == DATE:
+            day: Values = pa.scalar(frame.now_ms // _DAY_MS, pa.int32())
+            return Cells(pa.repeat(day.cast(arrow_type), frame.rows))
+        return Cells(pa.repeat(pa.scalar(frame.now_ms, arrow_type), frame.rows))
+
+    return Bound(Argument(data_type), run)
+
+
+def _null() -> Bound:
+    argument = Argument(None, is_constant=True)
+    return Bound(argument, lambda frame: Cells(pa.nulls(frame.rows)))
+
+
+def _constant(node: ConstantNode) -> Bound:
+    value = node.value
+    if value is None:
+        return _null()
+    try:
+        data_type = _type_of(value)
+        scalar: Values = pa.scalar(value, to_arrow_type(data_type))
+    except (ValueError, pa.ArrowInvalid) as error:
+        raise wrong(node, f"{value} has too many digits") from error
+    argument = Argument(data_type, is_constant=True, constant=value)
+    return Bound(argument, lambda frame: Cells(pa.repeat(scalar, frame.rows)))
+
+
+def _type_of(value: Constant) -> DataType:
+    if isinstance(value, bool):
+        return BOOLEAN
+    if isinstance(value, int):
+        if -_INT_BOUND <= value < _INT_BOUND:
+            return DataType("INT")
+        fits = -_BIGINT_BOUND <= value < _BIGINT_BOUND
+        return DataType("BIGINT") if fits else DataType("DECIMAL", precision=len(str(abs(value))))
+    if isinstance(value, Decimal):
+        _, digits, exponent = value.as_tuple()
+        scale = -int(exponent)
+        return DataType("DECIMAL", precision=max(len(digits), scale, 1), scale=scale)
+    return DOUBLE if isinstance(value, float) else TEXT
+
+
+def _cast(node: CastNode, inner: Bound) -> Bound:
+    try:
+        return _bound_cast(inner, node.type.as_nullable(), is_lenient=node.lenient)
+    except (ConfigError, UnsupportedError) as error:
+        raise _placed(node, error.message) from error
+
+
+def _as_taken(part: Bound, takes: DataType) -> Callable[[Frame], Cells]:
+    return _bound_cast(part, takes).run
+
+
+def _bound_cast(part: Bound, target: DataType, *, is_lenient: bool = False) -> Bound:
+    arrow_type: Values = to_arrow_type(target)
+    if part.type is None:
+        return Bound(Argument(target), lambda frame: Cells(pa.nulls(frame.rows, arrow_type)))
+    kernel = cast_kernel(part.type, target)
+    if kernel is None:
+        return Bound(Argument(target, part.argument.is_constant, part.argument.constant), part.run)
+    if is_lenient:
+        kernel = lenient(kernel)
+    elif part.argument.is_constant:
+        _refuse_constant(part, kernel, target)
+    bound = Bound(Argument(target), _running(kernel, [part.run]))
+    return bound if not part.argument.is_constant else _folded(bound)
+
+
+def _refuse_constant(part: Bound, kernel: Kernel, target: DataType) -> None:
+    """A value that stands in the text is judged before there are rows."""
+    made = kernel([part.run(Frame({}, 1))])
+    if made.failed is not None and bool(made.failed.any()):
+        raise ConfigError(f"'{part.argument.constant}' is no {target}")
+
+
+def _folded(bound: Bound) -> Bound:
+    """A constant that is computed once."""
+    value: Values = bound.run(Frame({}, 1)).values[0]
+    return Bound(bound.argument, lambda frame: Cells(pa.repeat(value, frame.rows)))

@@ -1,0 +1,167 @@
+"""CAST and TRY_CAST: values as another type, with marks of those that it cannot hold.
+
+Unlike a table's own casts nothing wraps around or turns null in silence: a text that is no number,
+a number that is too large, fails. Decimals are rounded half up, and cut towards zero for integers.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.expressions.cells import Cells, Kernel, PlainKernel, attempted, either
+from ingestd.ingest.computed.expressions.function import FLOATING_ROOTS, NUMBER_ROOTS
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_array, cast_text
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import (
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    NESTED_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
+from ingestd.paimon.spec.type_casts import can_cast
+
+_WHOLE = re.compile(r"^-?[0-9]{1,18}$").pattern
+_EXACT = re.compile(r"^-?[0-9]{1,18}(\.[0-9]{1,18})?$").pattern
+_MOST_DIGITS = 18
+"""Digits behind the point of such a text."""
+_DAY = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$").pattern
+_MOMENT = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}$").pattern
+_READ_BY_ARROW: Mapping[str, str] = {
+    **dict.fromkeys(INTEGER_ROOTS, _WHOLE),
+    "DOUBLE": _EXACT,
+    "DECIMAL": _EXACT,
+    "DATE": _DAY,
+    "TIMESTAMP": _MOMENT,
+}
+"""Forms of texts that Arrow reads as a table does, by root of the type."""
+_LONG = 19
+"""Digits of a BIGINT."""
+_HALF_UP: Values = "half_towards_infinity"
+
+
+def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
+    """The kernel that casts, None if there is nothing to do. ConfigError if there is none."""
+    if source.as_nullable() == target.as_nullable():
+        return None
+    if source.root in NESTED_ROOTS or target.root in NESTED_ROOTS:
+        raise ConfigError(f"{source} cannot be cast to {target}")
+    to_boolean = target.root == "BOOLEAN" and source.root in NUMBER_ROOTS
+    if not can_cast(source, target) and not to_boolean:
+        raise ConfigError(f"{source} cannot be cast to {target}")
+    arrow_type = to_arrow_type(target)
+    if source.root in CHARACTER_ROOTS and target.root not in CHARACTER_ROOTS:
+        return _of_texts(target)
+    plain = _plain_cast(source, target)
+
+    def run(arguments: Sequence[Cells]) -> Cells:
+        (one,) = arguments
+        made = attempted(plain, [one.values], arrow_type)
+        return Cells(made.values, either(one.failed, made.failed))
+
+    return run
+
+
+def _plain_cast(source: DataType, target: DataType) -> PlainKernel:
+    arrow_type = to_arrow_type(target)
+    if target.root == "BOOLEAN" and source.root in NUMBER_ROOTS:
+        return lambda values: pc.invert(is_zero(values))
+    if source.root == "BOOLEAN" and target.root in NUMBER_ROOTS:
+        return lambda values: values.cast(pa.int8()).cast(arrow_type)
+    if source.root in NUMBER_ROOTS and target.root in NUMBER_ROOTS:
+        return lambda values: _number(values, source, target, arrow_type)
+    if source.root in TIMESTAMP_ROOTS and target.root == "DATE":
+        return _day
+    return lambda values: cast_array(values, source, target)
+
+
+def is_zero(values: Values) -> Values:
+    """Which numbers are 0; null where there is none."""
+    zero: Values = Decimal(0) if pa.types.is_decimal(values.type) else 0
+    return pc.equal(values, pa.scalar(zero, values.type))
+
+
+def _day(values: Values) -> Values:
+    """The day of timestamps; a table's own cast is late by one before 1970."""
+    plain = values.cast(pa.timestamp(values.type.unit))
+    return pc.floor_temporal(plain, unit="day").cast(pa.date32())
+
+
+def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.DataType) -> Values:
+    if target.root in FLOATING_ROOTS:
+        return pc.cast(values, arrow_type, safe=False)
+    if source.root in FLOATING_ROOTS and target.root in INTEGER_ROOTS:
+        return pc.trunc(values).cast(arrow_type)
+    if source.root in INTEGER_ROOTS and target.root == "DECIMAL":
+        # Arrow wants room for all digits that the integer type may have.
+        room = pa.decimal256(_LONG + (target.scale or 0), target.scale or 0)
+        return values.cast(room).cast(arrow_type)
+    if source.root != "DECIMAL":
+        return values.cast(arrow_type)
+    if target.root in INTEGER_ROOTS:
+        return pc.trunc(values).cast(arrow_type)
+    if (target.scale or 0) >= (source.scale or 0):
+        return values.cast(arrow_type)
+    wide = values.cast(pa.decimal256((source.precision or 0) + 1, source.scale or 0))
+    return pc.round(wide, target.scale or 0, _HALF_UP).cast(arrow_type)
+
+
+def _of_texts(target: DataType) -> Kernel:
+    arrow_type = to_arrow_type(target)
+    form = _READ_BY_ARROW.get(target.root)
+
+    def read(texts: Values) -> Values:
+        if target.root != "DECIMAL":
+            return texts.cast(arrow_type)
+        exact = DataType("DECIMAL", precision=38, scale=_MOST_DIGITS)
+        return _number(texts.cast(to_arrow_type(exact)), exact, target, arrow_type)
+
+    def run(arguments: Sequence[Cells]) -> Cells:
+        (one,) = arguments
+        if form is not None and _all_like(one.values, form):
+            made = attempted(read, [one.values], arrow_type)
+        else:
+            made = _by_distinct(one.values, target, arrow_type)
+        return Cells(made.values, either(one.failed, made.failed))
+
+    return run
+
+
+def _all_like(texts: Values, form: str) -> bool:
+    alike: Values = pc.all(pc.match_substring_regex(texts, form), min_count=0)
+    return bool(alike.as_py())
+
+
+def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> Cells:
+    """Texts of other forms, each of them read once."""
+    coded = pc.utf8_trim_whitespace(texts).dictionary_encode()
+    read = attempted(lambda few: _read(few, target), [coded.dictionary], arrow_type)
+    values = read.values.take(coded.indices)
+    if read.failed is None:
+        return Cells(values)
+    places = np.asarray(pc.fill_null(coded.indices, 0))
+    marks = read.failed[places] if len(read.failed) else np.zeros(len(places), np.bool_)
+    return Cells(values, marks & np.asarray(texts.is_valid()))
+
+
+def _read(texts: Values, target: DataType) -> Values:
+    read: Values = cast_text(texts, target)
+    if bool((np.asarray(read.is_null()) & np.asarray(texts.is_valid())).any()):
+        raise pa.ArrowInvalid(f"a text that {target} does not hold")
+    return read
+
+
+def lenient(kernel: Kernel) -> Kernel:
+    """The kernel with NULL for what fails in it; what has failed before stays so."""
+
+    def run(arguments: Sequence[Cells]) -> Cells:
+        before = either(*(one.failed for one in arguments))
+        return Cells(kernel(arguments).values, before)
+
+    return run

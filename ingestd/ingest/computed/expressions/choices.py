@@ -1,0 +1,132 @@
+"""CASE, COALESCE and their kin: values that are chosen row by row.
+
+A row fails only by what is looked at for it: its conditions up to the one that is true, and the
+value that is chosen.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.expressions.cells import Cells, Kernel, either, only, strict, true_rows
+from ingestd.ingest.computed.expressions.common_types import common_type
+from ingestd.ingest.computed.expressions.function import BOOLEAN, Argument, Function, Plan
+from ingestd.ingest.computed.expressions.logic import comparable
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataType
+
+
+def _case(arguments: Sequence[Argument]) -> Plan:
+    """Conditions and values in turn, and the value for all other rows."""
+    conditions, values = arguments[:-1:2], (*arguments[1::2], arguments[-1])
+    for one in conditions:
+        if one.type is not None and one.type.root != "BOOLEAN":
+            raise ConfigError(f"a condition is {one.type}, not BOOLEAN")
+    found = common_type("CASE", values)
+    if found is None:
+        return Plan(None, (), None)
+    takes = tuple(BOOLEAN if one % 2 == 0 else found for one in range(len(arguments) - 1))
+    return Plan(found, (*takes, found), _choose)
+
+
+def _choose(cells: Sequence[Cells]) -> Cells:
+    *pairs, otherwise = cells
+    rows = len(otherwise.values)
+    open_rows = np.ones(rows, np.bool_)
+    failed, chosen = None, otherwise.values
+    picks: list[tuple[Values, Values]] = []
+    for condition, value in zip(pairs[::2], pairs[1::2], strict=True):
+        failed = either(failed, only(condition.failed, open_rows))
+        taken = true_rows(condition.values) & open_rows
+        failed = either(failed, only(value.failed, taken))
+        open_rows = open_rows & ~taken
+        picks.append((pa.array(taken), value.values))
+    for taken_rows, values in reversed(picks):
+        chosen = pc.if_else(taken_rows, values, chosen)
+    return Cells(chosen, either(failed, only(otherwise.failed, open_rows)))
+
+
+def _if(arguments: Sequence[Argument]) -> Plan:
+    missing = () if len(arguments) > 2 else (Argument(None, True),)
+    plan = _case((*arguments, *missing))
+    if not missing or plan.type is None:
+        return plan
+    arrow_type: Values = to_arrow_type(plan.type)
+
+    def run(cells: Sequence[Cells]) -> Cells:
+        return _choose((*cells, Cells(pa.nulls(len(cells[0].values), arrow_type))))
+
+    return Plan(plan.type, plan.takes[:2], run)
+
+
+def _coalesce(arguments: Sequence[Argument]) -> Plan:
+    found = common_type("COALESCE", arguments)
+    return Plan(found, (found,) * len(arguments) if found else (), _first_there)
+
+
+def _first_there(cells: Sequence[Cells]) -> Cells:
+    failed, missing = cells[0].failed, np.asarray(cells[0].values.is_null())
+    for one in cells[1:]:
+        if failed is not None:
+            missing = missing & ~failed
+        failed = either(failed, only(one.failed, missing))
+        missing = missing & np.asarray(one.values.is_null())
+    return Cells(pc.coalesce(*(one.values for one in cells)), failed)
+
+
+def _nullif(arguments: Sequence[Argument]) -> Plan:
+    compared = comparable("NULLIF", arguments)
+    if arguments[0].type is None:
+        return Plan(None, (), None)
+    arrow_type: Values = to_arrow_type(compared)
+
+    def null_if(one: Values, other: Values) -> Values:
+        equal: Values = pc.equal(one, other)
+        same: Values = pc.fill_null(equal, False)
+        nothing: Values = pa.scalar(None, arrow_type)
+        return pc.if_else(same, nothing, one)
+
+    return Plan(compared, (compared, compared), strict(null_if, arrow_type))
+
+
+def _extreme(name: str, *, largest: bool) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        found = common_type(name, arguments)
+        if found is None:
+            return Plan(None, (), None)
+        comparable(name, arguments)
+        return Plan(found, (found,) * len(arguments), _of_all(found, largest=largest))
+
+    return Function(2, None, plan)
+
+
+def _of_all(found: DataType, *, largest: bool) -> Kernel:
+    """The largest or smallest value that is not NULL."""
+
+    def of_all(*values: Values) -> Values:
+        best: Values = values[0]
+        for one in values[1:]:
+            compare: Values = pc.greater if largest else pc.less
+            better: Values = pc.fill_null(compare(one, best), False)
+            taken: Values = pc.or_(better, pc.is_null(best))
+            best = pc.if_else(taken, one, best)
+        return best
+
+    return strict(of_all, to_arrow_type(found))
+
+
+CHOICE_FUNCTIONS: Mapping[str, Function] = {
+    "case": Function(3, None, _case),
+    "if": Function(2, 3, _if),
+    "iff": Function(2, 3, _if),
+    "coalesce": Function(1, None, _coalesce),
+    "ifnull": Function(2, 2, _coalesce),
+    "nvl": Function(2, 2, _coalesce),
+    "nullif": Function(2, 2, _nullif),
+    "greatest": _extreme("GREATEST", largest=True),
+    "least": _extreme("LEAST", largest=False),
+}

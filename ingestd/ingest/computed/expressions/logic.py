@@ -1,0 +1,204 @@
+"""Comparisons, AND, OR and NOT, with NULL for what is not known, as SQL has it.
+
+A row that fails on one side of AND or OR does not fail if the other side, standing before it,
+has decided.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.expressions.cells import (
+    Cells,
+    Kernel,
+    PlainKernel,
+    either,
+    only,
+    strict,
+    true_rows,
+)
+from ingestd.ingest.computed.expressions.common_types import common_type
+from ingestd.ingest.computed.expressions.function import (
+    BOOLEAN,
+    TEXT,
+    Argument,
+    Function,
+    Plan,
+    constant_text,
+    refuse_types,
+    require,
+)
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataType
+
+_TRUE_OR_FALSE = frozenset({"BOOLEAN"})
+_FALSE: Values = pa.scalar(False)
+
+
+def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
+    """The type that arguments are compared as; ConfigError if there is none."""
+    found = common_type(what, arguments)
+    if found is not None and found.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
+        raise refuse_types(what, arguments)
+    return found or TEXT
+
+
+def _comparison(sign: str, kernel: PlainKernel) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        found = comparable(sign, arguments)
+        return Plan(BOOLEAN, (found, found), strict(kernel, pa.bool_()))
+
+    return Function(2, 2, plan)
+
+
+def not_distinct(left: Values, right: Values) -> Values:
+    """Whether values are the same, NULL being the same as NULL."""
+    equal: Values = pc.fill_null(pc.equal(left, right), _FALSE)
+    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+
+
+def _distinct(left: Values, right: Values) -> Values:
+    return pc.invert(not_distinct(left, right))
+
+
+def _deciding(sign: str, kernel: PlainKernel, *, by: bool) -> Function:
+    """AND is decided by what is false before it, OR by what is true."""
+
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        require(sign.upper(), arguments, _TRUE_OR_FALSE)
+        return Plan(BOOLEAN, (BOOLEAN, BOOLEAN), run)
+
+    def run(cells: Sequence[Cells]) -> Cells:
+        left, right = cells
+        decided = true_rows(left.values if by else pc.invert(left.values))
+        failed = either(left.failed, only(right.failed, ~decided))
+        return Cells(kernel(left.values, right.values), failed)
+
+    return Function(2, 2, plan)
+
+
+def _of_truth(name: str, kernel: PlainKernel) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        require(name.upper(), arguments, _TRUE_OR_FALSE)
+        return Plan(BOOLEAN, (BOOLEAN,), strict(kernel, pa.bool_()))
+
+    return Function(1, 1, plan)
+
+
+def _is_null(arguments: Sequence[Argument]) -> Plan:
+    own = (arguments[0].type or BOOLEAN).as_nullable()
+    return Plan(BOOLEAN, (own,), strict(pc.is_null, pa.bool_()))
+
+
+def _in(arguments: Sequence[Argument]) -> Plan:
+    found = comparable("IN", arguments)
+    return Plan(BOOLEAN, (found,) * len(arguments), _among(arguments[1:]))
+
+
+def _among(items: Sequence[Argument]) -> Kernel:
+    """True if an item is equal; else NULL if it is not known of one."""
+
+    def of_constants(wanted: Values, *given: Values) -> Values:
+        listed: Values = pa.concat_arrays([one.slice(0, 1) for one in given])
+        found: Values = pc.is_in(wanted, value_set=listed.drop_null())
+        unknown = pc.is_null(wanted)
+        if listed.null_count:
+            unknown = pc.or_(unknown, pc.invert(found))
+        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+    def of_values(wanted: Values, *given: Values) -> Values:
+        found: Values = pc.equal(wanted, given[0])
+        for one in given[1:]:
+            found = pc.or_kleene(found, pc.equal(wanted, one))
+        return found
+
+    constant = all(one.is_constant for one in items)
+    return strict(of_constants if constant else of_values, pa.bool_())
+
+
+def _like(sign: str, *, ignore_case: bool) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        require(sign.upper(), arguments, CHARACTER_ROOTS)
+        takes = (TEXT,) * len(arguments)
+        if arguments[1].is_constant and arguments[1].constant is None:
+            return Plan(BOOLEAN, takes, strict(_unknown, pa.bool_()))
+        pattern = constant_text(f"the pattern of {sign.upper()}", arguments[1])
+        if len(arguments) > 2:
+            pattern = _backslashed(pattern, constant_text("ESCAPE", arguments[2]))
+
+        def like(texts: Values, *_: Values) -> Values:
+            return pc.match_like(texts, pattern, ignore_case=ignore_case)
+
+        return Plan(BOOLEAN, takes, strict(like, pa.bool_()))
+
+    return Function(2, 3, plan)
+
+
+def _unknown(texts: Values, *_: Values) -> Values:
+    return pa.nulls(len(texts), pa.bool_())
+
+
+def _backslashed(pattern: str, escape: str) -> str:
+    """The pattern with a backslash where it has another sign before % and _."""
+    if len(escape) != 1:
+        raise ConfigError("ESCAPE takes one character")
+    made, signs = "", iter(pattern)
+    for sign in signs:
+        if sign == escape:
+            following = next(signs, "")
+            if following not in ("%", "_", escape) or not following:
+                raise ConfigError(f"in LIKE, '{escape}' stands before %, _ and itself")
+            made += f"\\{following}" if following in "%_\\" else following
+        else:
+            made += "\\\\" if sign == "\\" else sign
+    return made
+
+
+def _matches(arguments: Sequence[Argument]) -> Plan:
+    require("RLIKE", arguments, CHARACTER_ROOTS)
+    pattern = constant_text("the pattern of RLIKE", arguments[1])
+    check_regex(pattern)
+
+    def match(texts: Values, _: Values) -> Values:
+        return pc.match_substring_regex(texts, pattern)
+
+    return Plan(BOOLEAN, (TEXT, TEXT), strict(match, pa.bool_()))
+
+
+def check_regex(pattern: str) -> None:
+    """ConfigError for a regular expression that Arrow cannot read."""
+    none: Values = pa.array([""], pa.string())
+    try:
+        pc.match_substring_regex(none, pattern)
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"'{pattern}' is no regular expression: {error}") from error
+
+
+def _is(values: Values, wanted: bool) -> Values:
+    truth = values if wanted else pc.invert(values)
+    return pa.array(np.asarray(pc.fill_null(truth, _FALSE)))
+
+
+LOGIC_FUNCTIONS: Mapping[str, Function] = {
+    "=": _comparison("=", pc.equal),
+    "<>": _comparison("<>", pc.not_equal),
+    "<": _comparison("<", pc.less),
+    "<=": _comparison("<=", pc.less_equal),
+    ">": _comparison(">", pc.greater),
+    ">=": _comparison(">=", pc.greater_equal),
+    "<=>": _comparison("<=>", not_distinct),
+    "is distinct from": _comparison("is distinct from", _distinct),
+    "and": _deciding("and", pc.and_kleene, by=False),
+    "or": _deciding("or", pc.or_kleene, by=True),
+    "not": _of_truth("not", pc.invert),
+    "is true": _of_truth("is true", lambda values: _is(values, True)),
+    "is false": _of_truth("is false", lambda values: _is(values, False)),
+    "is null": Function(1, 1, _is_null),
+    "in": Function(2, None, _in),
+    "like": _like("like", ignore_case=False),
+    "ilike": _like("ilike", ignore_case=True),
+    "rlike": Function(2, 2, _matches),
+}

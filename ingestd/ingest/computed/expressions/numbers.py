@@ -1,0 +1,295 @@
+"""Functions of numbers: arithmetic, rounding and the like.
+
+Integers stay in the wider of their types, and what does not fit fails. Exact numbers stay exact:
+sums, differences and products of decimals have all their digits, up to 38; beyond them the digits
+behind the point stay, and a number too large fails. `/` gives a DOUBLE for integers, a DECIMAL of
+at least six digits behind the point for decimals, rounded half up. To divide by zero fails.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.expressions.casts import is_zero
+from ingestd.ingest.computed.expressions.cells import Cells, Kernel, PlainKernel, either, strict
+from ingestd.ingest.computed.expressions.common_types import MAX_DIGITS, common_type, exact_type
+from ingestd.ingest.computed.expressions.function import (
+    BIGINT,
+    DOUBLE,
+    FLOATING_ROOTS,
+    INT,
+    NUMBER_ROOTS,
+    Argument,
+    Function,
+    Plan,
+    Planner,
+    constant_number,
+    require,
+)
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import INTEGER_ROOTS, DataType
+
+_HALF_UP: Values = "half_towards_infinity"
+_WIDE = 76
+"""Digits of Arrow's widest decimals."""
+_LEAST_SCALE = 6
+ResultType = Callable[[DataType, DataType], DataType]
+"""The DECIMAL that holds what two of them give."""
+
+
+def _kind(what: str, arguments: Sequence[Argument]) -> DataType | None:
+    """DOUBLE if one is a float, a DECIMAL if one is that, else the widest integer type.
+
+    None if all are NULL.
+    """
+    require(what, arguments, NUMBER_ROOTS)
+    roots = {one.type.root for one in arguments if one.type is not None}
+    if roots & FLOATING_ROOTS:
+        return DOUBLE
+    return DataType("DECIMAL") if "DECIMAL" in roots else common_type(what, arguments)
+
+
+def _number_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
+    require(what, arguments, NUMBER_ROOTS)
+    return common_type(what, arguments)
+
+
+def _nothing(found: DataType | None, count: int) -> Plan:
+    """A calculation with NULL gives NULL, of a type if there is one."""
+    if found is None:
+        return Plan(None, (), None)
+    arrow_type: Values = to_arrow_type(found)
+
+    def run(cells: Sequence[Cells]) -> Cells:
+        nulls: Values = pa.nulls(len(cells[0].values), arrow_type)
+        return Cells(nulls, either(*(one.failed for one in cells)))
+
+    return Plan(found, (found,) * count, run)
+
+
+def _has_null(arguments: Sequence[Argument]) -> bool:
+    return any(one.type is None for one in arguments)
+
+
+def _decimal(whole: int, scale: int) -> DataType:
+    """A DECIMAL with the digits behind the point, as many before it as there is room for."""
+    if scale > MAX_DIGITS:
+        raise ConfigError(
+            f"{scale} digits behind the point are more than {MAX_DIGITS}; CAST one value to fewer"
+        )
+    return DataType("DECIMAL", precision=max(1, min(whole + scale, MAX_DIGITS)), scale=scale)
+
+
+def _arithmetic(sign: str, checked: PlainKernel, result_of: ResultType) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        found = _kind(sign, arguments)
+        if found is None or _has_null(arguments):
+            return _nothing(found, 2)
+        if found.root != "DECIMAL":
+            return Plan(found, (found, found), strict(checked, to_arrow_type(found)))
+        one, other = (exact_type(argument) for argument in arguments)
+        result = result_of(one, other)
+        arrow_type = to_arrow_type(result)
+
+        def run(left: Values, right: Values) -> Values:
+            # All digits are computed; a number with more than the result has room for fails.
+            return checked(_wide(left), _wide(right)).cast(arrow_type)
+
+        return Plan(result, (one, other), strict(run, arrow_type))
+
+    return Function(2, 2, plan)
+
+
+def _sum(one: DataType, other: DataType) -> DataType:
+    whole = max(_whole(one), _whole(other)) + 1
+    return _decimal(whole, max(one.scale or 0, other.scale or 0))
+
+
+def _product(one: DataType, other: DataType) -> DataType:
+    if (one.precision or 0) + (other.precision or 0) + 1 > _WIDE:
+        raise _too_many("*", one, other)
+    return _decimal(_whole(one) + _whole(other) + 1, (one.scale or 0) + (other.scale or 0))
+
+
+def _whole(data_type: DataType) -> int:
+    return (data_type.precision or 0) - (data_type.scale or 0)
+
+
+def _too_many(sign: str, one: DataType, other: DataType) -> ConfigError:
+    return ConfigError(f"{one} {sign} {other} has too many digits; CAST one of them to fewer")
+
+
+def _wide(values: Values, more: int = 0) -> Values:
+    kind = values.type
+    return values.cast(pa.decimal256(kind.precision + more, kind.scale + more))
+
+
+def _ratio(one: DataType, other: DataType) -> Plan:
+    """One digit more than wanted, without rounding, is enough to round half up by."""
+    scale = max(_LEAST_SCALE, (one.scale or 0) + (other.precision or 0) + 1)
+    whole = _whole(one) + (other.scale or 0)
+    if whole + scale > MAX_DIGITS:
+        scale = max(min(scale, _LEAST_SCALE), MAX_DIGITS - whole)
+    result = _decimal(whole, scale)
+    arrow_type = to_arrow_type(result)
+    given = (one.scale or 0) + (other.precision or 0) - (other.scale or 0) + 1
+    more = max(0, scale + 1 - given)
+    if (one.precision or 0) + (other.precision or 0) + more + 1 > _WIDE:
+        raise _too_many("/", one, other)
+
+    def run(left: Values, right: Values) -> Values:
+        made = pc.divide(_wide(left, more), _wide(right))
+        return pc.round(made, scale, _HALF_UP).cast(arrow_type)
+
+    return Plan(result, (one, other), _dividing(run, arrow_type))
+
+
+def _dividing(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
+    """A kernel that divides: where it would do so by zero, the row fails."""
+    inner = strict(kernel, arrow_type)
+
+    def run(cells: Sequence[Cells]) -> Cells:
+        left, right = cells
+        zero: Values = pc.fill_null(is_zero(right.values), False)
+        marks = np.asarray(zero)
+        if not marks.any():
+            return inner(cells)
+        nothing: Values = pa.scalar(None, right.values.type)
+        made = inner([left, Cells(pc.if_else(zero, nothing, right.values), right.failed)])
+        marks = marks & np.asarray(left.values.is_valid())
+        return Cells(made.values, either(made.failed, marks))
+
+    return run
+
+
+def _divide(arguments: Sequence[Argument]) -> Plan:
+    found = _kind("/", arguments)
+    if found is None or _has_null(arguments):
+        return _nothing(found and DOUBLE, 2)
+    if found.root != "DECIMAL":
+        return Plan(DOUBLE, (DOUBLE, DOUBLE), _dividing(pc.divide, pa.float64()))
+    one, other = (exact_type(argument) for argument in arguments)
+    return _ratio(one, other)
+
+
+def _whole_division(name: str, *, rest: bool) -> Planner:
+    """Whole parts of divisions, cut towards zero, or what they leave, with the first sign."""
+
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        found = _number_type(name, arguments)
+        if found is None or _has_null(arguments):
+            return _nothing(found, 2)
+        if found.root in FLOATING_ROOTS:
+            raise ConfigError(f"{name} takes exact numbers; CAST them to DECIMAL")
+        if found.root in INTEGER_ROOTS:
+            kernel = _integer_rest if rest else pc.divide_checked
+            return Plan(found, (found, found), _dividing(kernel, to_arrow_type(found)))
+        if 2 * (found.precision or 0) + 1 > _WIDE:
+            raise _too_many(name, found, found)
+        result = found if rest else BIGINT
+        arrow_type = to_arrow_type(result)
+
+        def run(left: Values, right: Values) -> Values:
+            quotient = pc.trunc(pc.divide(_wide(left), _wide(right)))
+            if not rest:
+                return quotient.cast(arrow_type)
+            by = quotient.cast(pa.decimal256(_WIDE - 1 - right.type.precision, 0))
+            whole: Values = pc.multiply(by, _wide(right))
+            room = pa.decimal256(_WIDE - 1, left.type.scale)
+            return pc.subtract(left.cast(room), whole.cast(room)).cast(arrow_type)
+
+        return Plan(result, (found, found), _dividing(run, arrow_type))
+
+    return plan
+
+
+def _integer_rest(left: Values, right: Values) -> Values:
+    # The one quotient that overflows leaves nothing.
+    minus = pa.scalar(-1).cast(right.type)
+    one = pa.scalar(1).cast(right.type)
+    safe: Values = pc.if_else(pc.equal(right, minus), one, right)
+    return pc.subtract(left, pc.multiply(pc.divide(left, safe), safe))
+
+
+def _same_type(name: str, kernel: PlainKernel) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        found = _number_type(name, arguments)
+        if found is None:
+            return _nothing(None, 0)
+        return Plan(found, (found,), strict(kernel, to_arrow_type(found)))
+
+    return Function(1, 1, plan)
+
+
+def _round(arguments: Sequence[Argument]) -> Plan:
+    digits = 0
+    if len(arguments) > 1:
+        digits = constant_number("the second argument of round", arguments[1], 0, MAX_DIGITS)
+    found = _number_type("round", arguments[:1])
+    if found is None:
+        return _nothing(None, 0)
+    takes = (found, *(INT,) * (len(arguments) - 1))
+    return Plan(*_rounding(found, digits, lambda v: pc.round(v, digits, _HALF_UP), takes))
+
+
+def _to_whole(name: str, kernel: PlainKernel) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        found = _number_type(name, arguments)
+        if found is None:
+            return _nothing(None, 0)
+        return Plan(*_rounding(found, 0, kernel, (found,)))
+
+    return Function(1, 1, plan)
+
+
+def _rounding(
+    found: DataType, digits: int, kernel: PlainKernel, takes: tuple[DataType, ...]
+) -> tuple[DataType, tuple[DataType, ...], Kernel]:
+    """Type, arguments and kernel of something that leaves so many digits behind the point."""
+    if found.root in INTEGER_ROOTS:
+        return found, takes, strict(lambda values, *_: values, to_arrow_type(found))
+    if found.root in FLOATING_ROOTS:
+        arrow_type = to_arrow_type(found)
+        return found, takes, strict(lambda values, *_: kernel(values).cast(arrow_type), arrow_type)
+    scale = min(digits, found.scale or 0)
+    result = _decimal(_whole(found) + (1 if scale < (found.scale or 0) else 0), scale)
+    exact = to_arrow_type(result)
+    room = pa.decimal256((found.precision or 0) + 1, found.scale or 0)
+    return (
+        result,
+        takes,
+        strict(lambda values, *_: kernel(values.cast(room)).cast(exact), exact),
+    )
+
+
+def _floating(name: str, kernel: PlainKernel, count: int = 1) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        require(name, arguments, NUMBER_ROOTS)
+        return Plan(DOUBLE, (DOUBLE,) * count, strict(kernel, pa.float64()))
+
+    return Function(count, count, plan)
+
+
+NUMBER_FUNCTIONS: Mapping[str, Function] = {
+    "+": _arithmetic("+", pc.add_checked, _sum),
+    "-": _arithmetic("-", pc.subtract_checked, _sum),
+    "*": _arithmetic("*", pc.multiply_checked, _product),
+    "/": Function(2, 2, _divide),
+    "div": Function(2, 2, _whole_division("div", rest=False)),
+    "%": Function(2, 2, _whole_division("%", rest=True)),
+    "mod": Function(2, 2, _whole_division("mod", rest=True)),
+    "negative": _same_type("-", pc.negate_checked),
+    "abs": _same_type("abs", pc.abs_checked),
+    "round": Function(1, 2, _round),
+    "floor": _to_whole("floor", pc.floor),
+    "ceil": _to_whole("ceil", pc.ceil),
+    "ceiling": _to_whole("ceiling", pc.ceil),
+    "sqrt": _floating("sqrt", pc.sqrt_checked),
+    "power": _floating("power", pc.power_checked, 2),
+    "exp": _floating("exp", pc.exp),
+    "ln": _floating("ln", pc.ln_checked),
+}

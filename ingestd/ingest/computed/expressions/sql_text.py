@@ -1,0 +1,233 @@
+"""Texts of SQL expressions as nodes: the only place that knows the SQL parser.
+
+The parser is used for grammar alone. It is told no functions, so that each keeps its name and its
+arguments, and no dialect is translated into another.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parser import Parser
+from sqlglot.tokens import Tokenizer
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.expressions.nodes import (
+    CallNode,
+    CastNode,
+    ColumnNode,
+    Constant,
+    ConstantNode,
+    Node,
+    wrong,
+)
+from ingestd.ingest.computed.expressions.type_names import type_of_words
+from ingestd.paimon.spec.data_types import DataType
+
+MAX_LENGTH = 10_000
+"""Most characters of an expression."""
+_MAX_DIGITS = 39
+_WORDS = frozenset({"current_date", "current_timestamp"})
+"""Functions that need no parentheses."""
+_OPERATORS: Mapping[type[exp.Expr], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>", exp.NullSafeNEQ: "is distinct from",
+    exp.And: "and", exp.Or: "or", exp.DPipe: "||",
+    exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike",
+}  # fmt: skip
+
+
+class _Tokens(Tokenizer):
+    QUOTES = ["'"]  # noqa: RUF012  (the parser's own way to say it)
+    IDENTIFIERS = ['"', "`"]  # noqa: RUF012
+    STRING_ESCAPES = ["'"]  # noqa: RUF012
+
+
+class _Grammar(Parser):
+    FUNCTIONS = {}  # noqa: RUF012
+    NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
+    FUNCTION_PARSERS = {  # noqa: RUF012
+        name: Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
+    }
+    NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+        "CASE": Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+    }
+
+
+class _PlainSql(Dialect):
+    Tokenizer = _Tokens
+    Parser = _Grammar
+
+
+def read_sql(text: str) -> Node:
+    """The nodes of an expression; ConfigError says what is wrong, and where."""
+    if len(text) > MAX_LENGTH:
+        raise ConfigError(f"it has {len(text)} characters, {MAX_LENGTH} are allowed")
+    try:
+        found = _PlainSql().parse(text)
+        if len(found) != 1 or found[0] is None:
+            raise ConfigError("it is no single expression")
+        return _node(found[0])
+    except ParseError as error:
+        raise ConfigError(_explained(error, text)) from error
+    except SqlglotError as error:
+        raise ConfigError(f"it cannot be read: {error}") from error
+    except RecursionError as error:
+        raise ConfigError("its parentheses are too deep") from error
+
+
+def _explained(error: ParseError, text: str) -> str:
+    first = error.errors[0] if error.errors else {}
+    before, marked = first.get("start_context") or "", first.get("highlight") or ""
+    if not marked:
+        return f"it cannot be read: {error}"
+    at = text.find(before + marked) + len(before) if len(before) < 100 else -1
+    place = f"at character {at + 1}: " if at >= 0 else ""
+    return f"{place}it cannot be read from '{marked}' on"
+
+
+def _node(part: exp.Expr) -> Node:
+    operator = _OPERATORS.get(type(part))
+    if operator is not None:
+        return _call(operator, part, part.this, part.expression)
+    make = _MAKERS.get(type(part))
+    if make is None:
+        raise wrong(_here(part), f"{part.key.upper()} is not supported in an expression")
+    return make(part)
+
+
+def _here(part: exp.Expr) -> ConstantNode:
+    return ConstantNode(None, _place(part))
+
+
+def _place(part: exp.Expr) -> int:
+    """Where a part begins: where the first of its words that know their place does."""
+    places = [one.meta["start"] for one in part.walk() if "start" in one.meta]
+    return min(places, default=0)
+
+
+def _call(function: str, part: exp.Expr, *arguments: exp.Expr) -> Node:
+    return CallNode(function, tuple(_node(one) for one in arguments), _place(part))
+
+
+def _column(part: exp.Expr) -> Node:
+    name = part.this
+    if part.args.get("table") is not None or not isinstance(name, exp.Identifier):
+        raise wrong(_here(part), f"'{part.sql()}' is no column; put names with points into quotes")
+    if not name.quoted and name.this.lower() in _WORDS:
+        return CallNode(name.this.lower(), (), _place(part))
+    return ColumnNode(name.this, _place(part))
+
+
+def _literal(part: exp.Expr) -> Node:
+    text = part.this
+    if part.args.get("is_string"):
+        return ConstantNode(text, _place(part))
+    if len(text) > _MAX_DIGITS:
+        raise wrong(_here(part), f"a number has up to {_MAX_DIGITS - 1} digits")
+    try:
+        value: Constant = float(text) if "e" in text.lower() else Decimal(text)
+    except (ArithmeticError, ValueError) as error:
+        raise wrong(_here(part), f"'{text}' is no number") from error
+    if isinstance(value, Decimal) and "." not in text:
+        value = int(value)
+    return ConstantNode(value, _place(part))
+
+
+def _negative(part: exp.Expr) -> Node:
+    inner = _node(part.this)
+    value = inner.value if isinstance(inner, ConstantNode) else None
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return ConstantNode(-value, inner.at)
+    return CallNode("negative", (inner,), inner.at)
+
+
+def _is(part: exp.Expr) -> Node:
+    what = part.expression
+    if isinstance(what, exp.Null):
+        return _call("is null", part, part.this)
+    if isinstance(what, exp.Boolean):
+        return _call("is true" if what.this else "is false", part, part.this)
+    raise wrong(_here(part), "IS goes with NULL, TRUE and FALSE")
+
+
+def _in(part: exp.Expr) -> Node:
+    if part.args.get("query") is not None or part.args.get("unnest") is not None:
+        raise wrong(_here(part), "IN takes a list of values, not a query")
+    return _call("in", part, part.this, *part.expressions)
+
+
+def _between(part: exp.Expr) -> Node:
+    value, at = _node(part.this), _place(part)
+    low = CallNode(">=", (value, _node(part.args["low"])), at)
+    return CallNode("and", (low, CallNode("<=", (value, _node(part.args["high"])), at)), at)
+
+
+def _escape(part: exp.Expr) -> Node:
+    like = _node(part.this)
+    if not isinstance(like, CallNode) or like.function not in ("like", "ilike"):
+        raise wrong(_here(part), "ESCAPE goes with LIKE")
+    return CallNode(like.function, (*like.arguments, _node(part.expression)), like.at)
+
+
+def _case(part: exp.Expr) -> Node:
+    subject = None if part.this is None else _node(part.this)
+    arguments: list[Node] = []
+    for one in part.args["ifs"]:
+        condition = _node(one.this)
+        if subject is not None:
+            condition = CallNode("=", (subject, condition), condition.at)
+        arguments += [condition, _node(one.args["true"])]
+    otherwise = part.args.get("default")
+    at = _place(part)
+    arguments.append(ConstantNode(None, at) if otherwise is None else _node(otherwise))
+    return CallNode("case", tuple(arguments), at)
+
+
+def _cast(part: exp.Expr) -> Node:
+    return CastNode(_node(part.this), _type(part), isinstance(part, exp.TryCast), _place(part.this))
+
+
+def _type(part: exp.Expr) -> DataType:
+    to = part.args["to"]
+    sizes = [one.this for one in to.expressions if isinstance(one, exp.DataTypeParam)]
+    try:
+        if len(sizes) != len(to.expressions):
+            raise ValueError
+        word = to.args.get("kind") if to.this == exp.DType.USERDEFINED else to.this.name
+        return type_of_words(str(word), [int(size.this) for size in sizes])
+    except ValueError as error:
+        raise wrong(_here(part), f"there is no type {to.sql()} to cast to") from error
+
+
+def _extract(part: exp.Expr) -> Node:
+    return _call(str(part.this.name).lower(), part, part.expression)
+
+
+def _function(part: exp.Expr) -> Node:
+    if any(isinstance(one, exp.Star) for one in part.expressions):
+        raise wrong(_here(part), f"{part.this}(*) is no function of a row")
+    return _call(str(part.this).lower(), part, *part.expressions)
+
+
+_MAKERS: Mapping[type[exp.Expr], Callable[[exp.Expr], Node]] = {
+    exp.Paren: lambda part: _node(part.this),
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda part: ConstantNode(bool(part.this), _place(part)),
+    exp.Null: lambda part: ConstantNode(None, _place(part)),
+    exp.Neg: _negative,
+    exp.Not: lambda part: _call("not", part, part.this),
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Escape: _escape,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Extract: _extract,
+    exp.Anonymous: _function,
+}

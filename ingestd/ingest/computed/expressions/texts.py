@@ -1,0 +1,224 @@
+"""Functions of texts. Places count from 1, negative ones from the end, as SQL has it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.expressions.cells import PlainKernel, strict
+from ingestd.ingest.computed.expressions.function import (
+    BOOLEAN,
+    INT,
+    TEXT,
+    Argument,
+    Function,
+    Plan,
+    constant_number,
+    constant_text,
+    refuse_types,
+    require,
+)
+from ingestd.ingest.computed.expressions.logic import check_regex
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    NESTED_ROOTS,
+    DataType,
+)
+
+_MOST = 2**31 - 1
+_TEXTS: Values = pa.string()
+
+
+def _plain(name: str, kernel: PlainKernel, gives: DataType, arrow_type: pa.DataType) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        require(name, arguments, CHARACTER_ROOTS)
+        return Plan(gives, (TEXT,) * len(arguments), strict(kernel, arrow_type))
+
+    return Function(1, 1, plan)
+
+
+def _of_text(name: str, kernel: PlainKernel) -> Function:
+    return _plain(name, kernel, TEXT, _TEXTS)
+
+
+def _joined_types(name: str, arguments: Sequence[Argument]) -> tuple[DataType, ...]:
+    """Anything with a plain text is joined as that."""
+    refused = NESTED_ROOTS | BINARY_ROOTS | {"VARIANT", "BLOB"}
+    if any(one.type is not None and one.type.root in refused for one in arguments):
+        raise refuse_types(name, arguments)
+    return (TEXT,) * len(arguments)
+
+
+def _concat(arguments: Sequence[Argument]) -> Plan:
+    takes = _joined_types("concat", arguments)
+
+    def concat(*texts: Values) -> Values:
+        return pc.binary_join_element_wise(*texts, "")
+
+    return Plan(TEXT, takes, strict(concat, _TEXTS))
+
+
+def _concat_ws(arguments: Sequence[Argument]) -> Plan:
+    between = constant_text("the first argument of concat_ws", arguments[0])
+    takes = _joined_types("concat_ws", arguments)
+
+    def concat(_: Values, *texts: Values) -> Values:
+        return pc.binary_join_element_wise(*texts, between, null_handling="skip")
+
+    return Plan(TEXT, takes, strict(concat, _TEXTS))
+
+
+def _substring(arguments: Sequence[Argument]) -> Plan:
+    require("substring", arguments[:1], CHARACTER_ROOTS)
+    start = constant_number("the second argument of substring", arguments[1], -_MOST, _MOST)
+    count: int | None = None
+    if len(arguments) > 2:
+        count = constant_number("the third argument of substring", arguments[2], 0, _MOST)
+
+    def substring(texts: Values, *_: Values) -> Values:
+        if start >= 0:
+            # A part that begins before the text is the shorter for it; 0 counts as 1.
+            begin = max(start - 1, 0)
+            return pc.utf8_slice_codeunits(texts, begin, None if count is None else begin + count)
+        return _from_end(texts, start, count)
+
+    return Plan(TEXT, (TEXT, *(INT,) * (len(arguments) - 1)), strict(substring, _TEXTS))
+
+
+def _from_end(texts: Values, start: int, count: int | None) -> Values:
+    """What begins `-start` characters before the end; what lies before the text is not there."""
+    if count is None or count >= -start:
+        return pc.utf8_slice_codeunits(texts, start, None)
+    ending = start + count
+    # A text shorter than that has lost its first characters, and of them as many of the part.
+    return pc.utf8_slice_codeunits(texts, start, ending)
+
+
+def _ends(name: str, *, left: bool) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        require(name, arguments[:1], CHARACTER_ROOTS)
+        count = constant_number(f"the second argument of {name}", arguments[1], 0, _MOST)
+
+        def part(texts: Values, _: Values) -> Values:
+            if left:
+                return pc.utf8_slice_codeunits(texts, 0, count)
+            return pc.utf8_slice_codeunits(texts, -count if count else _MOST, None)
+
+        return Plan(TEXT, (TEXT, INT), strict(part, _TEXTS))
+
+    return Function(2, 2, plan)
+
+
+def _pad(name: str, kernel: PlainKernel) -> Function:
+    """Texts filled up, and cut, to a number of characters."""
+
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        _joined_types(name, arguments[:1])
+        width = constant_number(f"the second argument of {name}", arguments[1], 0, 10_000)
+        sign = " "
+        if len(arguments) > 2:
+            sign = constant_text(f"the third argument of {name}", arguments[2])
+        if len(sign) != 1:
+            raise ConfigError(f"{name} fills up with one character")
+
+        def pad(texts: Values, *_: Values) -> Values:
+            return pc.utf8_slice_codeunits(kernel(texts, width, sign), 0, width)
+
+        takes = (TEXT, INT, TEXT)[: len(arguments)]
+        return Plan(TEXT, takes, strict(pad, _TEXTS))
+
+    return Function(2, 3, plan)
+
+
+def _replace(arguments: Sequence[Argument]) -> Plan:
+    require("replace", arguments, CHARACTER_ROOTS)
+    old = constant_text("the second argument of replace", arguments[1])
+    new = constant_text("the third argument of replace", arguments[2])
+
+    def replace(texts: Values, *_: Values) -> Values:
+        return pc.replace_substring(texts, old, new) if old else texts
+
+    return Plan(TEXT, (TEXT, TEXT, TEXT), strict(replace, _TEXTS))
+
+
+def _regexp_replace(arguments: Sequence[Argument]) -> Plan:
+    require("regexp_replace", arguments, CHARACTER_ROOTS)
+    pattern = constant_text("the second argument of regexp_replace", arguments[1])
+    new = constant_text("the third argument of regexp_replace", arguments[2])
+    check_regex(pattern)
+
+    def replace(texts: Values, *_: Values) -> Values:
+        return pc.replace_substring_regex(texts, pattern, new)
+
+    return Plan(TEXT, (TEXT, TEXT, TEXT), strict(replace, _TEXTS))
+
+
+def _has(name: str, kernel: PlainKernel) -> Function:
+    def plan(arguments: Sequence[Argument]) -> Plan:
+        require(name, arguments, CHARACTER_ROOTS)
+        part = constant_text(f"the second argument of {name}", arguments[1])
+
+        def has(texts: Values, _: Values) -> Values:
+            return kernel(texts, part)
+
+        return Plan(BOOLEAN, (TEXT, TEXT), strict(has, pa.bool_()))
+
+    return Function(2, 2, plan)
+
+
+def _split_part(arguments: Sequence[Argument]) -> Plan:
+    require("split_part", arguments[:2], CHARACTER_ROOTS)
+    between = constant_text("the second argument of split_part", arguments[1])
+    number = constant_number("the third argument of split_part", arguments[2], 1, _MOST)
+    if not between:
+        raise ConfigError("split_part splits at a text that is not empty")
+
+    def part(texts: Values, *_: Values) -> Values:
+        parts = pc.split_pattern(pc.fill_null(texts, ""), between)
+        counts = np.asarray(pc.list_value_length(parts))
+        there = counts >= number
+        places = np.where(there, np.cumsum(counts) - counts + number - 1, 0)
+        found: Values = parts.flatten().take(pa.array(places))
+        chosen: Values = pc.if_else(pa.array(there), found, "")
+        return pc.if_else(texts.is_null(), pa.scalar(None, pa.string()), chosen)
+
+    return Plan(TEXT, (TEXT, TEXT, INT), strict(part, _TEXTS))
+
+
+def _length(arguments: Sequence[Argument]) -> Plan:
+    require("length", arguments, CHARACTER_ROOTS | BINARY_ROOTS)
+    own = arguments[0].type
+    if own is not None and own.root in BINARY_ROOTS:
+        return Plan(INT, (own,), strict(lambda data: pc.binary_length(data), pa.int32()))
+    return Plan(INT, (TEXT,), strict(lambda text: pc.utf8_length(text), pa.int32()))
+
+
+TEXT_FUNCTIONS: Mapping[str, Function] = {
+    "||": Function(2, 2, _concat),
+    "concat": Function(1, None, _concat),
+    "concat_ws": Function(2, None, _concat_ws),
+    "lower": _of_text("lower", pc.utf8_lower),
+    "upper": _of_text("upper", pc.utf8_upper),
+    "trim": _of_text("trim", lambda texts: pc.utf8_trim(texts, " ")),
+    "ltrim": _of_text("ltrim", lambda texts: pc.utf8_ltrim(texts, " ")),
+    "rtrim": _of_text("rtrim", lambda texts: pc.utf8_rtrim(texts, " ")),
+    "reverse": _of_text("reverse", pc.utf8_reverse),
+    "length": Function(1, 1, _length),
+    "char_length": Function(1, 1, _length),
+    "substring": Function(2, 3, _substring),
+    "substr": Function(2, 3, _substring),
+    "left": _ends("left", left=True),
+    "right": _ends("right", left=False),
+    "lpad": _pad("lpad", pc.utf8_lpad),
+    "rpad": _pad("rpad", pc.utf8_rpad),
+    "replace": Function(3, 3, _replace),
+    "regexp_replace": Function(3, 3, _regexp_replace),
+    "starts_with": _has("starts_with", pc.starts_with),
+    "ends_with": _has("ends_with", pc.ends_with),
+    "contains": _has("contains", pc.match_substring),
+    "split_part": Function(3, 3, _split_part),
+}

@@ -1,0 +1,191 @@
+"""Paimon's fourteen functions of computed columns: what they take, and what they give.
+
+All but two take one column; `cast` makes a column of a constant, `now` of the time.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError, SchemaConflictError
+from ingestd.ingest.computed.calls import Call
+from ingestd.ingest.computed.expressions.cells import BAD_VALUES, Cells, attempted
+from ingestd.ingest.computed.times import (
+    PARTS,
+    check_pattern,
+    check_precision,
+    format_times,
+    part_of,
+    points_in_time,
+)
+from ingestd.ingest.computed.values import TEXT, as_texts, substring, trim, truncate
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_text
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataType, parse_type
+
+_INT = DataType("INT")
+_INSTANT = DataType("TIMESTAMP_LTZ", precision=3)
+_MAX_WIDTH = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """What a function takes beside its column, how it is checked and what it gives.
+
+    `takes` are the least and the most arguments; `check` raises ConfigError for arguments;
+    `evaluate` takes an Arrow array, its type and the arguments behind the column.
+    """
+
+    takes: tuple[int, int]
+    check: Callable[[tuple[str, ...]], None]
+    evaluate: Callable[[Values, DataType, tuple[str, ...]], Values]
+    type: DataType | None = TEXT
+
+
+def check_call(call: Call) -> None:
+    """ConfigError for arguments that a function of `FUNCTIONS` does not take."""
+    if call.function == "now":
+        least, most = 0, 0
+    elif call.function == "cast":
+        least, most = 1, 2
+    else:
+        least, most = _FUNCTIONS[call.function].takes
+    if not least <= len(call.arguments) <= most:
+        wanted = f"{least}" if least == most else f"{least} or {most}"
+        raise ConfigError(f"{call.function} takes {wanted} arguments, not {len(call.arguments)}")
+    if call.function == "cast":
+        _constant(call)
+    elif call.function != "now":
+        _FUNCTIONS[call.function].check(call.arguments[1:])
+
+
+def source_of(call: Call) -> str | None:
+    """The column that a call takes; None if it takes none."""
+    return None if call.function in _CONSTANT else call.arguments[0]
+
+
+def type_of_call(call: Call) -> DataType | None:
+    """The type that a call gives, None if it is that of its column."""
+    if call.function == "now":
+        return _INSTANT
+    if call.function == "cast":
+        return _constant_type(call)
+    return _FUNCTIONS[call.function].type
+
+
+def constant_of(call: Call, now_ms: int) -> Values:
+    """The Arrow scalar that a call without a column gives; `now_ms` is the time."""
+    if call.function == "now":
+        return pa.scalar(now_ms, to_arrow_type(_INSTANT))
+    return _constant(call)
+
+
+def evaluate_call(call: Call, values: Values, source: DataType) -> Cells:
+    """What a call makes of an Arrow array of type `source`; values that it does not take fail.
+
+    SchemaConflictError if the function does not take that type.
+    """
+    arrow_type: Values = to_arrow_type(type_of_call(call) or source.as_nullable())
+    _refuse_type(call, source)
+    function, arguments = _FUNCTIONS[call.function], call.arguments[1:]
+
+    def evaluate(part: Values) -> Values:
+        return function.evaluate(part, source, arguments).cast(arrow_type)
+
+    return attempted(evaluate, [values], arrow_type)
+
+
+def _refuse_type(call: Call, source: DataType) -> None:
+    """A type is judged by no values at all."""
+    none: Values = pa.array([], to_arrow_type(source))
+    try:
+        _FUNCTIONS[call.function].evaluate(none, source, call.arguments[1:])
+    except BAD_VALUES as error:
+        raise SchemaConflictError(
+            f"column '{source_of(call)}' is {source}, which {call.function} does not take ({error})"
+        ) from error
+
+
+def _constant_type(call: Call) -> DataType:
+    return parse_type(call.arguments[1]) if len(call.arguments) > 1 else TEXT
+
+
+def _constant(call: Call) -> Values:
+    texts: Values = pa.array([call.arguments[0]], pa.string())
+    return cast_text(texts, _constant_type(call))[0]
+
+
+def _whole(text: str, least: int, what: str) -> int:
+    if not text.isdecimal() or not least <= int(text) <= _MAX_WIDTH:
+        raise ConfigError(f"{what} '{text}' is no whole number from {least}")
+    return int(text)
+
+
+def _no_arguments(arguments: tuple[str, ...]) -> None:
+    """Nothing to check: their number has been."""
+
+
+def _check_precision(arguments: tuple[str, ...]) -> None:
+    for one in arguments:
+        check_precision(one)
+
+
+def _check_format(arguments: tuple[str, ...]) -> None:
+    check_pattern(arguments[0])
+    _check_precision(arguments[1:])
+
+
+def _check_span(arguments: tuple[str, ...]) -> None:
+    begin = _whole(arguments[0], 0, "begin")
+    if len(arguments) > 1:
+        _whole(arguments[1], begin, "end")
+
+
+def _check_width(arguments: tuple[str, ...]) -> None:
+    _whole(arguments[0], 1, "width")
+
+
+def _part(name: str) -> _Function:
+    def evaluate_part(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
+        return part_of(name, points_in_time(values, source, *arguments))
+
+    return _Function((1, 2), _check_precision, evaluate_part, _INT)
+
+
+def _formatted(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
+    return format_times(points_in_time(values, source, *arguments[1:]), arguments[0])
+
+
+def _substring(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
+    end = int(arguments[1]) if len(arguments) > 1 else None
+    return substring(as_texts(values, source), int(arguments[0]), end)
+
+
+def _truncated(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
+    return truncate(values, source, int(arguments[0]))
+
+
+def _of_text(change: Callable[[Values], Any]) -> _Function:
+    def evaluate_text(values: Values, source: DataType, arguments: tuple[str, ...]) -> Values:
+        del arguments
+        return change(as_texts(values, source))
+
+    return _Function((1, 1), _no_arguments, evaluate_text)
+
+
+_FUNCTIONS: Mapping[str, _Function] = {
+    **{name: _part(name) for name in PARTS},
+    "date_format": _Function((2, 3), _check_format, _formatted),
+    "substring": _Function((2, 3), _check_span, _substring),
+    "truncate": _Function((2, 2), _check_width, _truncated, None),
+    "upper": _of_text(pc.utf8_upper),
+    "lower": _of_text(pc.utf8_lower),
+    "trim": _of_text(trim),
+}
+_CONSTANT = ("cast", "now")
+FUNCTIONS = (*_FUNCTIONS, *_CONSTANT)
+"""Names of Paimon's functions."""

@@ -1,0 +1,201 @@
+"""Computed columns from points in time: their parts, and their text by a pattern of letters.
+
+Dates, timestamps, texts of them and numbers since 1970 are taken. Zoned times are read in UTC.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_text
+from ingestd.paimon.spec.data_types import (
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
+
+PARTS = ("year", "month", "day", "hour", "minute", "second")
+_UNITS: Mapping[str, Values] = {
+    "0": pa.timestamp("s"),
+    "3": pa.timestamp("ms"),
+    "6": pa.timestamp("us"),
+    "9": pa.timestamp("ns"),
+}
+_NOON: Values = pa.scalar(12, pa.int64())
+_ZERO: Values = pa.scalar(0, pa.int64())
+_ONE: Values = pa.scalar(1, pa.int64())
+_TIMESTAMP = DataType("TIMESTAMP", precision=6)
+_TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z']+|(')")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NUMBERED: Mapping[str, str] = {
+    "y": "year", "u": "year", "d": "day", "D": "day_of_year", "H": "hour", "h": "hour",
+    "m": "minute", "s": "second",
+}  # fmt: skip
+_GRAINS: Sequence[tuple[int | None, frozenset[str]]] = (
+    (None, frozenset("S")),
+    (1, frozenset("s")),
+    (60, frozenset("m")),
+    (3600, frozenset("Hha")),
+)
+PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Units of timestamps in a second."""
+_MOST_LETTERS: Mapping[str, int] = {
+    "y": 4, "u": 4, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "H": 2, "h": 2, "m": 2, "s": 2,
+    "S": 9, "a": 1,
+}  # fmt: skip
+
+
+def check_precision(text: str) -> None:
+    """ConfigError unless a text is a precision of numbers since 1970."""
+    if text not in _UNITS:
+        raise ConfigError(f"'{text}' is no precision of a number since 1970: {', '.join(_UNITS)}")
+
+
+def points_in_time(values: Values, source: DataType, precision: str = "0") -> Values:
+    """Values as Arrow timestamps without a zone.
+
+    A number counts seconds (precision 0), milliseconds (3), microseconds (6) or nanoseconds (9).
+    ArrowInvalid or UnsupportedError for a text that is no point in time, or a type that has none.
+    """
+    if source.root in INTEGER_ROOTS:
+        return values.cast(pa.int64()).cast(_UNITS[precision])
+    if source.root in CHARACTER_ROOTS:
+        return _from_texts(values)
+    if source.root == "DATE":
+        return values.cast(pa.timestamp("s"))
+    if source.root in TIMESTAMP_ROOTS:
+        return values.cast(pa.timestamp(values.type.unit))
+    raise UnsupportedError(f"{source} is no point in time")
+
+
+def _from_texts(values: Values) -> Values:
+    for arrow_type in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return values.cast(arrow_type).cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:
+            continue
+    # Texts of other forms are read one by one, each of them once.
+    distinct = values.dictionary_encode()
+    read: Values = cast_text(distinct.dictionary, _TIMESTAMP)
+    return read.take(distinct.indices)
+
+
+def part_of(name: str, points: Values) -> Values:
+    """A part of timestamps by its name in Arrow, as those of `PARTS` are, as INT."""
+    parts: Values = pc.call_function(name, [points])
+    return parts.cast(pa.int32())
+
+
+def check_pattern(pattern: str) -> None:
+    """ConfigError unless every letter of a pattern is understood."""
+    if not pattern:
+        raise ConfigError("the pattern is empty")
+    sample: Values = pa.array([0], pa.timestamp("s"))
+    format_times(sample, pattern)
+
+
+def format_times(points: Values, pattern: str) -> Values:
+    """Texts of timestamps by a pattern of Java's letters, as `yyyy-MM-dd HH:mm:ss.SSS`.
+
+    Points that the pattern cannot tell apart, as those of one day, are written once.
+    """
+    seconds = _grain(pattern)
+    if seconds is None:
+        return _written(points, pattern)
+    step = seconds * PER_SECOND[points.type.unit]
+    ticks: Values = pc.fill_null(points.cast(pa.int64()), 0)
+    floor = np.asarray(ticks) // step * step
+    nulls = np.asarray(points.is_null())
+    coarse = pa.array(floor, pa.int64(), mask=nulls).dictionary_encode()
+    texts = _written(coarse.dictionary.cast(points.type), pattern)
+    return texts.take(coarse.indices)
+
+
+def _grain(pattern: str) -> int | None:
+    """The seconds of the finest unit that a pattern tells; None for parts of a second."""
+    letters = {token[1] for token in _TOKEN.finditer(pattern) if token[1]}
+    return next((seconds for seconds, names in _GRAINS if letters & names), 86_400)
+
+
+def _written(points: Values, pattern: str) -> Values:
+    texts: list[Values] = []
+    for token in _TOKEN.finditer(pattern):
+        letter, quoted, stray = token.groups()
+        if stray:
+            raise ConfigError(f"pattern {pattern}: a quote is not closed")
+        if letter:
+            texts.append(_lettered(points, letter, len(token[0]), pattern))
+        else:
+            literal = token[0] if quoted is None else quoted.replace("''", "'") or "'"
+            texts.append(pa.scalar(literal))
+    if all(isinstance(one, pa.Scalar) for one in texts):
+        raise ConfigError(f"pattern {pattern} has no letter; there are: {' '.join(_MOST_LETTERS)}")
+    joined: Values = pc.binary_join_element_wise(*texts, pa.scalar(""))
+    return joined
+
+
+def _lettered(points: Values, letter: str, count: int, pattern: str) -> Values:
+    if count <= _MOST_LETTERS.get(letter, 0):
+        if letter in _NUMBERED:
+            return _number(points, letter, count)
+        if letter in "ML":
+            return _month(points, count)
+        if letter == "E":
+            return _named(pc.day_of_week(points), _DAYS, count)
+        if letter == "S":
+            return pc.utf8_slice_codeunits(_fraction(points), 0, count)
+        hours: Values = pc.hour(points)
+        return pc.if_else(pc.less(hours, _NOON), "AM", "PM")
+    raise ConfigError(
+        f"pattern {pattern}: '{letter * count}' is not understood; put texts into single quotes; "
+        f"letters there are: {' '.join(_MOST_LETTERS)}"
+    )
+
+
+def _number(points: Values, letter: str, count: int) -> Values:
+    numbers: Values = pc.call_function(_NUMBERED[letter], [points])
+    if letter == "h":
+        # 0, 12 and 24 o'clock are 12.
+        late = pc.subtract(numbers, _NOON)
+        numbers = pc.if_else(pc.greater(numbers, _NOON), late, numbers)
+        numbers = pc.if_else(pc.equal(numbers, _ZERO), _NOON, numbers)
+    padded: Values = pc.utf8_lpad(numbers.cast(pa.string()), count, "0")
+    if letter in "yu" and count == 2:
+        return pc.utf8_slice_codeunits(padded, -2)
+    return padded
+
+
+def _month(points: Values, count: int) -> Values:
+    months: Values = pc.month(points)
+    if count > 2:
+        return _named(pc.subtract(months, _ONE), _MONTHS, count)
+    padded: Values = pc.utf8_lpad(months.cast(pa.string()), count, "0")
+    return padded
+
+
+def _named(numbers: Values, names: Sequence[str], count: int) -> Values:
+    """Names by number: whole with four letters, else their first three."""
+    texts: Values = pa.array(names if count == 4 else [name[:3] for name in names])
+    return texts.take(numbers)
+
+
+def _fraction(points: Values) -> Values:
+    """The nine digits behind the seconds."""
+    parts: tuple[Values, ...] = (
+        pc.millisecond(points),
+        pc.microsecond(points),
+        pc.nanosecond(points),
+    )
+    texts = [pc.utf8_lpad(part.cast(pa.string()), 3, "0") for part in parts]
+    joined: Values = pc.binary_join_element_wise(*texts, pa.scalar(""))
+    return joined

@@ -1,0 +1,1 @@
+"""Dead letters: rows that became none, kept with their bytes."""

@@ -1,0 +1,1 @@
+"""A batch that is tried and never written."""

@@ -1,0 +1,1 @@
+"""Rows of one table out of the messages of one batch."""

@@ -1,0 +1,51 @@
+"""Whether rows before changes are needed: where a changelog is to hold every change as it came.
+
+A table with the changelog producer `input` tells its readers what was there before an update or a
+delete, which only the source knows. All formats of the batch's sources are then asked for it;
+other tables do without what they have no use for.
+"""
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.ingest.rows.batch_rows import select_rows
+from ingestd.ingest.settings.context import BatchContext, TableSettings
+from ingestd.paimon.merge.row_kinds import retraction_refusal
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.changelog_write import INPUT, writes_input
+
+
+def wants_images(context: BatchContext) -> bool:
+    """Whether a table of the batch, or one that it may create, needs the rows before changes.
+
+    For a changelog of what came, or because its key is computed from columns beside the key.
+    """
+    if announced(context) or context.computes_keys():
+        return True
+    return any(writes_input(one.table) for one in context.tables.values())
+
+
+def announced(context: BatchContext) -> bool:
+    """Whether the configuration itself wants a changelog of what comes, for whatever table."""
+    return any(_is_input(one) for one in (context.defaults, *context.settings.values()))
+
+
+def as_wanted(batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
+    """The changes that a table takes: without the rows before updates, unless it tells them.
+
+    It cannot where row kinds are in a column, or where no row can be taken back: then an update
+    is the row behind it alone, as it is without a changelog.
+    """
+    if tells_changes(table):
+        return batch
+    return select_rows(batch, batch.row_kind != RowKind.UPDATE_BEFORE)
+
+
+def tells_changes(table: FileStoreTable) -> bool:
+    """Whether the changelog of a table takes rows before updates."""
+    rules = table.merge_rules
+    tells = writes_input(table) and rules.rowkind_field is None
+    return tells and retraction_refusal(rules) is None
+
+
+def _is_input(settings: TableSettings) -> bool:
+    return settings.options.get("changelog-producer", "").strip().lower() == INPUT

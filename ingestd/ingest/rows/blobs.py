@@ -1,0 +1,168 @@
+"""What travels between the two stages of a batch, as opaque bytes: rows, reports and voids.
+
+A row blob is an Arrow IPC stream with its origin in the schema metadata. A report tells the
+driver what a decode task found. A void tells a write task that the batch will run again after
+schema evolution, so that it need not write anything.
+"""
+
+import json
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+
+KIND = "_VALUE_KIND"
+OFFSET = "ingestd:offset"
+POSITION = "ingestd:position"
+BUCKET = "ingestd:bucket"
+HASH = "ingestd:hash"
+UNAVAILABLE_PREFIX = "ingestd:unavailable:"
+"""Columns beside those of the table; no source column can have such a name and reach a table."""
+
+Blob: TypeAlias = bytes | pa.Buffer
+"""Rows are a buffer, everything else is bytes; rows that passed through a shuffle are bytes too."""
+
+_METADATA_KEY = b"ingestd"
+_REPORT_MARK = b"ingestd-report\0"
+_VOID = b"ingestd-void\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the rows of a blob come from and go to; blobs of a table are sorted by it."""
+
+    table: str
+    source: str
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Where the rows come from, without the offset."""
+        return TopicPartition(self.source, self.topic, self.partition)
+
+    @property
+    def order(self) -> tuple[str, int, str, int]:
+        """Sort key: topic, partition, source, first offset."""
+        return self.topic, self.partition, self.source, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlob:
+    """Decoded rows of one table."""
+
+    origin: Origin
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a decode task found, beside rows.
+
+    `feeds`, `topics` and `positions` by table: the source tables and the (source, topic) pairs
+    that brought it rows, and the largest source position of streamed rows; `rejected` are samples
+    only, all rejected records are counted in `counts`; `kept` are chunks that wait for a table;
+    `times` tell when changes were made.
+    """
+
+    discoveries: tuple[Discovery, ...] = ()
+    truncates: tuple[TableTruncate, ...] = ()
+    feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    topics: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    rejected: tuple[RejectedSample, ...] = ()
+    kept: tuple[KeptChunk, ...] = ()
+    times: BatchTimes = field(default_factory=BatchTimes)
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether the batch must run again after the driver has acted on this report."""
+        return bool(self.discoveries or self.truncates)
+
+
+def encode_rows(origin: Origin, rows: pa.Table) -> pa.Buffer:
+    """Rows as a blob; their schema metadata is replaced by the origin."""
+    document = [origin.table, origin.source, origin.topic, origin.partition, origin.offset]
+    schema = rows.schema.with_metadata({_METADATA_KEY: json.dumps(document).encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(rows.replace_schema_metadata(schema.metadata))
+    return sink.getvalue()
+
+
+def as_bytes(blob: Blob) -> bytes:
+    """A blob as bytes of its own."""
+    return blob if isinstance(blob, bytes) else blob.to_pybytes()
+
+
+def encode_report(report: Report) -> bytes:
+    """A report as a blob."""
+    return _REPORT_MARK + pickle.dumps(report)
+
+
+def encode_void() -> bytes:
+    """The blob that keeps a write task from writing."""
+    return _VOID
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The blobs of a write task, sorted out: rows by table in order, reports, whether to write."""
+
+    rows: dict[str, list[RowBlob]]
+    reports: tuple[Report, ...]
+    void: bool
+
+
+def receive(blobs: Iterable[Blob]) -> Received:
+    """Decode all blobs of a task; rows of a table come in (topic, partition, offset) order."""
+    found: list[RowBlob] = []
+    reports: list[Report] = []
+    void = False
+    for blob in blobs:
+        if isinstance(blob, pa.Buffer) or not blob.startswith((_REPORT_MARK, _VOID)):
+            found.append(_decode_rows(blob))
+        elif blob == _VOID:
+            void = True
+        else:
+            reports.append(pickle.loads(blob[len(_REPORT_MARK) :]))  # noqa: S301  (our own stage 1)
+    rows: dict[str, list[RowBlob]] = {}
+    for one in sorted(found, key=lambda blob: blob.origin.order):
+        rows.setdefault(one.origin.table, []).append(one)
+    return Received(rows, tuple(reports), void or any(report.runs_again for report in reports))
+
+
+def _decode_rows(blob: Blob) -> RowBlob:
+    with pa.ipc.open_stream(blob) as reader:
+        table = reader.read_all()
+    table_name, source, topic, partition, offset = json.loads(table.schema.metadata[_METADATA_KEY])
+    return RowBlob(
+        Origin(table_name, source, topic, partition, offset), table.replace_schema_metadata(None)
+    )
+
+
+def split_by_slot(rows: pa.Table, slots: npt.NDArray[np.int64]) -> list[tuple[int, pa.Table]]:
+    """Rows grouped by slot, each group in the order of the rows."""
+    if len(slots) == 0:
+        return []
+    first = int(slots[0])
+    if bool((slots == first).all()):
+        return [(first, rows)]
+    order = np.argsort(slots, kind="stable")
+    ordered = slots[order]
+    borders = np.flatnonzero(np.diff(ordered)) + 1
+    starts = [0, *borders.tolist()]
+    ends = [*borders.tolist(), len(ordered)]
+    taken = rows.take(order)
+    return [(int(ordered[s]), taken.slice(s, e - s)) for s, e in zip(starts, ends, strict=True)]

@@ -1,0 +1,59 @@
+"""Updates that move a row to another key because a column that the key is computed from changed.
+
+The message's own key stays as it was, so no decoder sees it: the row before the update tells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.ingest.rows.batch_rows import select_rows
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.data_types import RowKind
+
+Mask = npt.NDArray[np.bool_]
+
+
+def deletes_of_moved(batch: ChangeBatch, key: Sequence[str]) -> tuple[ChangeBatch, Mask]:
+    """The batch with a DELETE for each row before an update whose columns of `key` changed.
+
+    Other rows before updates are left out; the marks say which rows were kept.
+    """
+    before = batch.row_kind == RowKind.UPDATE_BEFORE
+    where = np.flatnonzero(before)
+    if not len(where):
+        return batch, np.ones(len(before), np.bool_)
+    behind = np.minimum(where + 1, len(before) - 1)
+    paired = (batch.offset[behind] == batch.offset[where]) & (behind > where)
+    moved = np.zeros(len(before), np.bool_)
+    moved[where] = ~paired | ~_equal(batch, key, where, behind)
+    kinds = np.where(moved, np.int8(RowKind.DELETE), batch.row_kind)
+    keep = ~before | moved
+    return select_rows(replace(batch, row_kind=kinds), keep), keep
+
+
+def _equal(
+    batch: ChangeBatch,
+    key: Sequence[str],
+    one: npt.NDArray[np.int64],
+    other: npt.NDArray[np.int64],
+) -> Mask:
+    equal = np.ones(len(one), np.bool_)
+    for name in key:
+        values: Values = batch.columns.column(name)
+        equal &= _same(values.take(pa.array(one)), values.take(pa.array(other)))
+    return equal
+
+
+def _same(left: Values, right: Values) -> Mask:
+    """Whether values are equal, two nulls as well."""
+    equal: Values = pc.equal(left, right)
+    same: Values = pc.fill_null(equal, False)
+    marks: Mask = np.asarray(same)
+    nulls: Mask = np.asarray(left.is_null()) & np.asarray(right.is_null())
+    return marks | nulls

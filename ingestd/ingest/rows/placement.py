@@ -1,0 +1,93 @@
+"""Which write task gets a row: all rows of a bucket, or of a bucket assigner, go to one.
+
+Rows get the bucket or the key hash they were placed by, so that it is worked out only once.
+"""
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.ingest.rows.blobs import BUCKET, HASH, POSITION
+from ingestd.ingest.settings.context import TableContext
+from ingestd.ingest.values.row_groups import group_rows
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.hash_index import key_hashes
+from ingestd.paimon.table.cross_partition.load import assigners_of_keys, primary_key_hashes
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+Slots = npt.NDArray[np.int64]
+
+
+def place(
+    target: TableContext, rows: pa.Table, slots: int, task_index: int
+) -> tuple[pa.Table, Slots]:
+    """The rows with what they were placed by, and the slot (0 to slots-1) of each.
+
+    Rows of an append table without buckets stay with the task that decoded them, but for those
+    with a source position: repeats of one change must meet, whichever task they come from.
+    Rows of a key go to one slot: where keys move between partitions, whatever theirs is.
+    """
+    mode = bucket_mode(target.table.schema)
+    if mode is BucketMode.BUCKET_UNAWARE:
+        return rows, _by_position(rows, slots, task_index)
+    salt = zlib.crc32(target.identifier.encode())
+    if mode is BucketMode.HASH_FIXED:
+        buckets = assign_fixed(target.table, rows)
+        at = salt + partition_hashes(target.table, rows) + buckets
+        return rows.append_column(BUCKET, pa.array(buckets)), at % slots
+    if mode is BucketMode.HASH_DYNAMIC:
+        hashes = key_hashes(target.table, rows)
+        assigners = assigners_of(target, rows, hashes)
+        return rows.append_column(HASH, pa.array(hashes)), (salt + assigners) % slots
+    if mode is BucketMode.KEY_DYNAMIC:
+        hashes = primary_key_hashes(target.table, rows)
+        at = salt + assigners_of_keys(hashes, target.assigners)
+        return rows, at % slots
+    hashes = key_hashes(target.table, rows)
+    return rows, (salt + partition_hashes(target.table, rows) + hashes) % slots
+
+
+def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
+    placed: Slots = np.full(rows.num_rows, task_index % slots, np.int64)
+    if POSITION in rows.column_names:
+        positions = rows.column(POSITION).to_numpy()
+        known = positions >= 0
+        # Positions grow by record sizes, so their low bits alone would be no fair spread.
+        placed[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
+    return placed
+
+
+def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:
+    """Hash of the partition of each row; zeros without partition keys, where nothing differs."""
+    if not table.schema.partition_keys:
+        return np.zeros(rows.num_rows, np.int64)
+    columns = [rows.column(name) for name in table.schema.partition_keys]
+    return hash_columns(columns, table.partition_types).astype(np.int64)
+
+
+def assigners_of(
+    target: TableContext, rows: pa.Table, hashes: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Number of the bucket assigner of each row, partition by partition."""
+    table = target.table
+    groups = group_rows(rows, table.schema.partition_keys)
+    values = partition_values(table, rows, groups.first)
+    of_groups = np.array([hash_row(table.partition_types, one) for one in values], np.int64)
+    count = target.assigners
+    return assigner_of(of_groups[groups.codes], hashes, count, count).astype(np.int64)
+
+
+def partition_values(
+    table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
+) -> list[tuple[object, ...]]:
+    """Partition values of the picked rows, in the form that partition rows are encoded from."""
+    keys = table.schema.partition_keys
+    if not keys:
+        return [()] * len(picked)
+    chosen = rows.select(list(keys)).take(picked)
+    return list(zip(*map(column_values, chosen.columns), strict=True))

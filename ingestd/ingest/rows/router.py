@@ -1,0 +1,192 @@
+"""Where the rows of a source table go.
+
+A route depends on names only, so that every task finds the same one and the driver can tell which
+source tables would meet in one target.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ingestd.cdc.base import SourceTable
+from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
+from ingestd.ingest.settings.context import Feed, RoutingConfig
+from ingestd.ingest.settings.routing_rules import CompiledRule, Matched, sanitize
+from ingestd.paimon.catalog.base import Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the rows of a source table go.
+
+    `table` is the target's identifier "database.table"; `columns` are text columns that the route
+    adds, with what they hold, and `key_columns` those of them that belong to the key.
+    """
+
+    table: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Why the records of a source table are rejected; `reason` as in dead letters."""
+
+    reason: str
+    message: str
+
+
+class Router:
+    """Finds target tables by the routing of a configuration; remembers what it found.
+
+    Raises ConfigError for a pattern that is no regular expression, or a rule that cannot be.
+    """
+
+    def __init__(self, routing: RoutingConfig, database: str) -> None:
+        self._routing = routing
+        self._database = database
+        self._including = _pattern("including_tables", routing.including_tables)
+        self._excluding = _pattern("excluding_tables", routing.excluding_tables)
+        self._including_dbs = _pattern("including_dbs", routing.including_dbs)
+        self._excluding_dbs = _pattern("excluding_dbs", routing.excluding_dbs)
+        self._rules = _compiled(routing)
+        self._known: dict[tuple[str, SourceTable], Route | None] = {}
+        self._unfit: dict[tuple[str, SourceTable], str] = {}
+
+    def route(self, topic: str, source_table: SourceTable) -> str | None:
+        """Identifier "database.table" of the target; None if the source table is left out.
+
+        So it is as well if no table can have the name that its target would get. PolicyStopError
+        if the configuration says so of source tables that are left out.
+        """
+        found = self.route_of(topic, source_table)
+        return None if found is None else found.table
+
+    def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
+        """As `route`, with the columns that the route adds."""
+        key = (topic, source_table)
+        if key not in self._known:
+            self._known[key] = self._find(topic, source_table)
+        return self._known[key]
+
+    def complaint(self, topic: str, source_table: SourceTable) -> Complaint | None:
+        """Why a source table without a route is one for the dead letters; None if it is not.
+
+        What the configuration excludes by name never is.
+        """
+        forms = name_forms(source_table)
+        if self.route_of(topic, source_table) is None and (topic, source_table) in self._unfit:
+            problem = self._unfit[topic, source_table]
+            return Complaint(
+                "unfit-table-name",
+                f"topic {topic}: no table can have the name that table {forms[-1]} would get: "
+                f"{problem}; give it another in routing.table_mapping or routing.rules",
+            )
+        if self._routing.unmatched != "dead-letter" or self._excludes(source_table, forms):
+            return None
+        return Complaint(
+            "no-route",
+            f"topic {topic}: no route for table {forms[-1]}; change routing.including_tables or "
+            "including_dbs, or name it in the excluding ones",
+        )
+
+    def _find(self, topic: str, source_table: SourceTable) -> Route | None:
+        forms = name_forms(source_table)
+        if not self._takes(source_table, forms):
+            if self._routing.unmatched == "fail":
+                raise PolicyStopError(
+                    f"topic {topic}: no route for table {forms[-1]}; change routing "
+                    "including_tables or excluding_tables, or set routing.unmatched to skip"
+                )
+            return None
+        matched = self._matched(topic, source_table)
+        name = matched.to if matched and matched.to else self._name(source_table, forms)
+        try:
+            Identifier(self._database, name)
+        except ConfigError as error:
+            self._unfit[topic, source_table] = error.message
+            return None
+        if matched is None:
+            return Route(f"{self._database}.{name}")
+        return Route(f"{self._database}.{name}", matched.columns, matched.rule.key_columns)
+
+    def _takes(self, source_table: SourceTable, forms: tuple[str, ...]) -> bool:
+        if not self._including_dbs.fullmatch(source_table.database or ""):
+            return False
+        taken = any(self._including.fullmatch(form) for form in forms)
+        return taken and not self._excludes(source_table, forms)
+
+    def _excludes(self, source_table: SourceTable, forms: tuple[str, ...]) -> bool:
+        """Whether a source table is named to be left out."""
+        database = source_table.database
+        if database and self._excluding_dbs.fullmatch(database):
+            return True
+        return any(self._excluding.fullmatch(form) for form in forms)
+
+    def _matched(self, topic: str, source_table: SourceTable) -> Matched | None:
+        """What the first rule that matches says."""
+        for rule in self._rules:
+            found = rule.match(topic, source_table)
+            if found is not None:
+                return found
+        return None
+
+    def _name(self, source_table: SourceTable, forms: tuple[str, ...]) -> str:
+        """The target's name as there were no rules."""
+        routing, database = self._routing, source_table.database or ""
+        mapped = _mapped(routing.table_mapping, forms)
+        if mapped is not None:
+            return mapped
+        prefix = routing.table_prefix_db.get(database, routing.table_prefix)
+        suffix = routing.table_suffix_db.get(database, routing.table_suffix)
+        return f"{prefix}{sanitize(source_table.table)}{suffix}"
+
+
+def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> None:
+    """SchemaConflictError if several source tables meet in one target unintended.
+
+    Intended are those that the table mapping names, or a rule with `merge_shards` matches, or all
+    of them with the routing's own `merge_shards`.
+    """
+    if len(feeds) < 2 or routing.merge_shards:
+        return
+    rules = [rule for rule in _compiled(routing) if rule.merges]
+    unnamed = [
+        feed
+        for feed in feeds
+        if _mapped(routing.table_mapping, name_forms(feed.source_table)) is None
+        and not any(rule.may_match(feed.source_table) for rule in rules)
+    ]
+    if unnamed:
+        raise SchemaConflictError(
+            f"table {table} would take the rows of {', '.join(sorted(map(str, feeds)))}; give "
+            f"{min(map(str, unnamed))} a target of its own in routing.table_mapping or "
+            "routing.rules (map all of them to mix them on purpose), or set merge_shards there or "
+            "in routing"
+        )
+
+
+def name_forms(source_table: SourceTable) -> tuple[str, ...]:
+    """The name of a source table, then with its schema, then with its database too."""
+    forms = [source_table.table]
+    for qualifier in (source_table.schema, source_table.database):
+        if qualifier:
+            forms.append(f"{qualifier}.{forms[-1]}")
+    return tuple(forms)
+
+
+def _mapped(mapping: Mapping[str, str], forms: tuple[str, ...]) -> str | None:
+    return next((mapping[form] for form in reversed(forms) if form in mapping), None)
+
+
+def _pattern(key: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"routing.{key}: '{text}' is no regular expression: {error}") from error
+
+
+def _compiled(routing: RoutingConfig) -> tuple[CompiledRule, ...]:
+    return tuple(
+        CompiledRule(rule, f"routing.rules[{number}]") for number, rule in enumerate(routing.rules)
+    )

@@ -1,0 +1,252 @@
+"""What becomes of the columns of a source table before they are those of its target.
+
+In this order: renamed columns get their new names, columns of the route, of the record and computed
+ones are added, and columns that are not wanted are left out. Most tables ask for none of it, and
+then nothing here runs.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.computed.columns import (
+    ComputedColumn,
+    compute,
+    in_order,
+)
+from ingestd.ingest.computed.expressions.cells import Frame
+from ingestd.ingest.computed.metadata_columns import METADATA_TYPES, metadata_column
+from ingestd.ingest.rows.before_images import as_wanted, tells_changes
+from ingestd.ingest.rows.conform import Failure
+from ingestd.ingest.rows.moved_keys import deletes_of_moved
+from ingestd.ingest.rows.router import Route, Router
+from ingestd.ingest.schemas.column_aliases import renamed
+from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
+from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.data_types import DataType, RowKind
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+Mask = npt.NDArray[np.bool_]
+_TEXT = DataType("STRING")
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """What is asked for of the rows of one route.
+
+    `table` is for messages, `aliases` new names to old ones, `added` the route's own columns with
+    their text, `key` those of them that stand in front of a message key. `moving` are columns of
+    the primary key that are computed from others, so that an update may change them.
+    """
+
+    table: str
+    settings: ShapeSettings
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    added: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+    computed: tuple[ComputedColumn, ...] = ()
+    moving: tuple[str, ...] = ()
+
+    def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
+        """Types of columns of the target as the source has the columns.
+
+        What a key column is computed from is NOT NULL as well: it is needed to find the row.
+        """
+        added = {*self.settings.added(), *self.added}
+        own = {name: data_type for name, data_type in types.items() if name not in added}
+        needed = {
+            source
+            for name in added & types.keys()
+            if not types[name].nullable
+            for source in self.settings.sources_of(name)
+        }
+        own.update({name: own[name].not_null() for name in needed & own.keys()})
+        old_names = {old: own[new] for new, old in self.aliases.items() if new in own}
+        return {**old_names, **own}
+
+
+def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
+    """The shape of the rows of a route; None if they stay as they are.
+
+    ConfigError for computed columns that are made from one another.
+    """
+    policy = settings.evolution
+    shape, aliases = settings.shape, policy.aliases
+    if policy.drop:
+        shape = replace(shape, exclude=(*shape.exclude, *policy.drop))
+    if shape.is_plain and not aliases and not route.columns:
+        return None
+    computed = in_order(shape.computed)
+    # A key that the configuration names is that, whatever routes bring.
+    key = route.key_columns if settings.primary_keys is None else ()
+    moving = settings.computed_key
+    return RowShape(route.table, shape, aliases, route.columns, key, computed, moving)
+
+
+class Shapes:
+    """The shapes of all source tables, each looked up once."""
+
+    def __init__(self, context: BatchContext, router: Router) -> None:
+        self._context = context
+        self._router = router
+        self._known: dict[tuple[str, SourceTable], RowShape | None] = {}
+
+    def of(self, topic: str, source_table: SourceTable) -> RowShape | None:
+        """The shape of a source table's rows; None if they stay as they are, or are left out."""
+        key = (topic, source_table)
+        if key not in self._known:
+            route = self._router.route_of(topic, source_table)
+            settings = self._context.settings_of(route.table) if route else None
+            self._known[key] = row_shape(route, settings) if route and settings else None
+        return self._known[key]
+
+    def apply(
+        self, source: str, chunk: RecordChunk, batch: ChangeBatch, target: TableContext | None
+    ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
+        """As `reshape`, by the shape of the batch's source table in a source, now."""
+        shape = self.of(chunk.topic, batch.source)
+        if shape is None:
+            return batch, ()
+        if target is not None:
+            _refuse_other_key(shape, target)
+        data_format = self._context.sources[source].data_format
+        batch, failures = reshape(shape, batch, chunk, data_format, time.time_ns() // 1_000_000)
+        if not shape.moving or target is None or tells_changes(target.table):
+            return batch, failures
+        batch, kept = deletes_of_moved(batch, shape.moving)
+        return batch, tuple(replace(one, rows=one.rows[kept]) for one in failures)
+
+    def as_wanted(self, topic: str, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
+        """As `before_images.as_wanted`, but for rows before that are still needed to be shaped."""
+        shape = self.of(topic, batch.source)
+        return as_wanted(batch, table) if shape is None or not shape.moving else batch
+
+
+def _refuse_other_key(shape: RowShape, target: TableContext) -> None:
+    """SchemaConflictError if the table was created without the key that tells its sources apart."""
+    keys = target.table.schema.primary_keys
+    missing = [name for name in shape.key if name not in keys]
+    if keys and missing:
+        raise SchemaConflictError(
+            f"table {target.identifier}: its route wants column '{missing[0]}' in the primary key, "
+            f"but it exists with the key {list(keys)}, by which rows of several sources would take "
+            "each other's place; move the table away and let it be created again, or name its "
+            "key in primary_keys"
+        )
+
+
+def reshape(
+    shape: RowShape, batch: ChangeBatch, chunk: RecordChunk, data_format: str, now_ms: int
+) -> tuple[ChangeBatch, tuple[Failure, ...]]:
+    """A batch of a chunk in the shape, and the rows that a computed column has no value for.
+
+    `now_ms` is the time that `now()` gives. SchemaConflictError if an added column meets one of
+    the source, a key column is left out, or a function does not take the type of its column.
+    """
+    work = _Work(shape, renamed(batch, shape.aliases))
+    work.add_route()
+    work.add_metadata(chunk, data_format)
+    for column in shape.computed:
+        work.compute(column, now_ms)
+    return work.result(), tuple(work.failures)
+
+
+def _whole(values: Values) -> Values:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+class _Work:
+    """The columns of one batch while they are changed."""
+
+    def __init__(self, shape: RowShape, batch: ChangeBatch) -> None:
+        self.failures: list[Failure] = []
+        self._shape = shape
+        self._batch = batch
+        self._values: dict[str, Values] = {
+            name: batch.columns.column(name)
+            for name in batch.types
+            if not shape.settings.gives_way(name)
+        }
+        self._types = {name: batch.types[name] for name in self._values}
+        self._unavailable = {
+            name: marks
+            for name, marks in batch.unavailable.items()
+            if not shape.settings.gives_way(name)
+        }
+        self._own = frozenset((*self._values, *self._unavailable))
+
+    @property
+    def _rows(self) -> int:
+        return len(self._batch.offset)
+
+    @property
+    def _retracts(self) -> Mask:
+        kinds = self._batch.row_kind
+        marks: Mask = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
+        return marks
+
+    def add_route(self) -> None:
+        for name, text in self._shape.added.items():
+            self._add(name, pa.repeat(pa.scalar(text, pa.string()), self._rows), _TEXT)
+
+    def add_metadata(self, chunk: RecordChunk, data_format: str) -> None:
+        batch = self._batch
+        for name, column in self._shape.settings.metadata_columns():
+            values = metadata_column(column, chunk, batch.source, batch.offset, data_format)
+            self._add(name, values, METADATA_TYPES[column])
+
+    def compute(self, column: ComputedColumn, now_ms: int) -> None:
+        left_out = [self._unavailable[one] for one in column.sources if one in self._unavailable]
+        if left_out:
+            self._unavailable[column.name] = np.logical_or.reduce(left_out)
+        made = compute(column, self._types, self._frame(column, now_ms))
+        if made is None:
+            return
+        self._add(column.name, made.values, made.type)
+        failed = made.failed
+        if column.name not in self._shape.moving:
+            # What a retraction says of other columns than the key is of no use to anybody.
+            failed = failed & ~self._retracts
+        if bool(failed.any()):
+            names = ", ".join(f"'{name}'" for name in column.sources)
+            message = f"{column}: a value of column {names} is not what it takes"
+            self.failures.append(Failure(failed, "cast", "computed", message))
+
+    def _frame(self, column: ComputedColumn, now_ms: int) -> Frame:
+        there = {name: self._values[name] for name in column.sources if name in self._values}
+        return Frame({name: _whole(values) for name, values in there.items()}, self._rows, now_ms)
+
+    def _add(self, name: str, values: Values, data_type: DataType) -> None:
+        if name in self._types:
+            raise SchemaConflictError(
+                f"table {self._shape.table}: column '{name}' is to be added, but "
+                f"{'.'.join(part for part in self._batch.source if part)} has a column of that "
+                "name; give it another name (metadata columns: a metadata-column-prefix), or "
+                "leave out the source's by select.exclude"
+            )
+        self._values[name], self._types[name] = values, data_type
+
+    def result(self) -> ChangeBatch:
+        settings, batch = self._shape.settings, self._batch
+        left_out = frozenset(name for name in self._own if not settings.selects(name))
+        names = [name for name in self._types if name not in left_out]
+        lost = [name for name in batch.primary_keys if name in left_out]
+        if lost:
+            raise SchemaConflictError(
+                f"table {self._shape.table}: column '{lost[0]}' of the message key is left out; "
+                "take it into select"
+            )
+        return replace(
+            batch,
+            columns=pa.table({name: self._values[name] for name in names}),
+            types={name: self._types[name] for name in names},
+            primary_keys=(*self._shape.key, *batch.primary_keys) if batch.primary_keys else (),
+            unavailable={n: m for n, m in self._unavailable.items() if n not in left_out},
+        )

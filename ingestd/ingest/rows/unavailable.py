@@ -1,0 +1,153 @@
+"""Cells whose value the source left out because it did not change: the older value stays.
+
+The older value is that of an earlier row of the key in the same batch, or else the table's own.
+Where a key has neither (Debezium sends such a row when the key itself changed), null would claim
+to know: text and binary cells get the source's placeholder instead.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.cdc.columns import unavailable
+from ingestd.errors import UnsupportedError
+from ingestd.ingest.rows.blobs import KIND, UNAVAILABLE_PREFIX
+from ingestd.ingest.settings.context import TableContext
+from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.read.table_read import read_table
+
+_Index = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+Whereabouts = Callable[[pa.Table], frozenset[bytes]]
+"""The partitions (serialized rows) that some keys are in."""
+
+_ASK_TABLE = -1
+_KEEP = -2
+_NOT_KNOWN = -3
+
+
+def fill_unavailable(
+    target: TableContext, rows: pa.Table, whereabouts: Whereabouts | None = None
+) -> pa.Table:
+    """The rows, which are in order, with older values where the source left one out.
+
+    Columns that mark such cells are taken away. Where keys do not tell their partitions,
+    `whereabouts` does. UnsupportedError if an older value may wait for its bucket.
+    """
+    marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
+    if not marks:
+        return rows
+    plain = rows.drop_columns(marks)
+    groups = group_rows(plain, target.table.schema.primary_keys)
+    kinds = plain.column(KIND).to_numpy()
+    origins: dict[str, _Index] = {}
+    for mark in marks:
+        if target.table.merge_rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
+            # Merging leaves the older value where a cell is null.
+            continue
+        marked: Values = rows.column(mark)
+        left_out = pc.fill_null(marked, False).to_numpy()
+        origins[mark.removeprefix(UNAVAILABLE_PREFIX)] = _origins(groups, kinds, left_out)
+    asking = np.zeros(plain.num_rows, np.bool_)
+    for origin in origins.values():
+        asking |= origin == _ASK_TABLE
+    old = _OldRows(target, plain, asking, list(origins), whereabouts)
+    for name, origin in origins.items():
+        position = plain.column_names.index(name)
+        plain = plain.set_column(position, plain.field(name), old.fill(name, origin))
+    return plain
+
+
+def _origins(groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask) -> _Index:
+    """For each row the row whose cell it takes: itself, an earlier one of its key, or a marker."""
+    count = len(kinds)
+    order = np.argsort(groups.codes, kind="stable")
+    codes, kind = groups.codes[order], kinds[order]
+    is_value = (kind == RowKind.INSERT) | (kind == RowKind.UPDATE_AFTER)
+    ends_row = kind == RowKind.DELETE
+    settles = (is_value & ~left_out[order]) | ends_row
+    here = np.arange(count)
+    last = np.maximum.accumulate(np.where(settles, here, -1)) if count else here
+    starts = np.searchsorted(codes, codes, side="left")
+    found = last >= starts
+    taken = np.where(found, order[last], _ASK_TABLE)
+    # After a delete in this very batch the table's row is not an older value of this one.
+    taken[found & ends_row[last]] = _NOT_KNOWN
+    taken[~is_value | ~left_out[order]] = _KEEP
+    origins = np.empty(count, np.int64)
+    origins[order] = taken
+    return origins
+
+
+class _OldRows:
+    """Rows of the table for the keys that ask for them, read at most once."""
+
+    def __init__(
+        self,
+        target: TableContext,
+        rows: pa.Table,
+        asking: _Mask,
+        columns: list[str],
+        whereabouts: Whereabouts | None,
+    ) -> None:
+        self._rows = rows
+        self._found: pa.Table | None = None
+        self._at: _Index = np.full(rows.num_rows, -1, np.int64)
+        if bool(asking.any()) and bucket_mode(target.table.schema) is BucketMode.POSTPONE:
+            raise UnsupportedError(
+                f"table {target.identifier}: the source left out unchanged values of "
+                f"{', '.join(columns)}, and with 'bucket' = '-2' the older ones cannot be looked "
+                "up; let the source send whole rows (REPLICA IDENTITY FULL), or set a number of "
+                "buckets"
+            )
+        if target.snapshot_id is None or not bool(asking.any()):
+            return
+        keys = list(target.table.schema.primary_keys)
+        asked = rows.select(keys).filter(asking)
+        wanted = asked.take(group_rows(asked, keys).first)
+        self._found = read_table(
+            target.table,
+            snapshot_id=target.snapshot_id,
+            columns=[*keys, *(name for name in columns if name not in keys)],
+            partition_filter=whereabouts(wanted) if whereabouts else None,
+            key_filter=wanted,
+        )
+        self._at = _positions_in(self._found.select(keys), rows.select(keys))
+
+    def fill(self, name: str, origin: _Index) -> Values:
+        """The column with each cell taken from where its origin says."""
+        column = self._rows.column(name)
+        count = len(column)
+        source = np.where(origin >= 0, origin, np.arange(count))
+        chunks: list[Values] = [*column.chunks, _placeholder(column.type)]
+        source[origin == _NOT_KNOWN] = count
+        asking = origin == _ASK_TABLE
+        # The table's rows follow the placeholder, which is where -1, not found, points to.
+        source[asking] = count + 1 + self._at[asking]
+        if self._found is not None:
+            chunks += self._found.column(name).cast(column.type).chunks
+        together: Values = pa.chunked_array(chunks, column.type)
+        return together.take(source)
+
+
+def _placeholder(arrow_type: Values) -> Values:
+    """One cell for a value that is not known."""
+    if pa.types.is_string(arrow_type):
+        return pa.array([unavailable.TEXT], arrow_type)
+    if pa.types.is_binary(arrow_type):
+        return pa.array([unavailable.BYTES], arrow_type)
+    return pa.nulls(1, arrow_type)
+
+
+def _positions_in(found: pa.Table, keys: pa.Table) -> _Index:
+    """For each key its row in `found`, -1 if there is none; keys of `found` are distinct."""
+    both = pa.concat_tables([found.cast(keys.schema), keys])
+    groups = group_rows(both, keys.column_names)
+    row_of_group: _Index = np.full(groups.count, -1, np.int64)
+    row_of_group[groups.codes[: found.num_rows]] = np.arange(found.num_rows)
+    return row_of_group[groups.codes[found.num_rows :]]

@@ -1,0 +1,70 @@
+"""Columns under their new names, in batches that may hold rows from before and after a renaming."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.values.row_groups import Values
+from ingestd.ingest.values.type_merge import merge_types
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataType
+
+Mask = npt.NDArray[np.bool_]
+
+
+def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:
+    """The batch with the new names; `aliases` are new names to old ones.
+
+    A row has one of the two columns. SchemaConflictError if no type holds the values of both.
+    """
+    new_names = {old: new for new, old in aliases.items()}
+    if new_names.keys().isdisjoint((*batch.types, *batch.unavailable)):
+        return batch
+    values: dict[str, Values] = {}
+    types: dict[str, DataType] = {}
+    for name, data_type in batch.types.items():
+        new, column = new_names.get(name, name), batch.columns.column(name)
+        if new in values:
+            column, data_type = _either((values[new], types[new]), (column, data_type), new)
+        values[new], types[new] = column, data_type
+    return replace(
+        batch,
+        columns=pa.table(values),
+        types=types,
+        primary_keys=tuple(new_names.get(name, name) for name in batch.primary_keys),
+        unavailable=_marks(batch, new_names, values),
+    )
+
+
+def _marks(
+    batch: ChangeBatch, new_names: Mapping[str, str], values: Mapping[str, Values]
+) -> dict[str, Mask]:
+    """Marks of cells left out; a row that has the one column may be marked for the other."""
+    marks: dict[str, Mask] = {}
+    for name, left_out in batch.unavailable.items():
+        new = new_names.get(name, name)
+        marks[new] = left_out | marks[new] if new in marks else left_out
+    for new in set(new_names.values()) & marks.keys() & values.keys():
+        marks[new] = marks[new] & np.asarray(values[new].is_null())
+    return marks
+
+
+def _either(
+    one: tuple[Values, DataType], other: tuple[Values, DataType], name: str
+) -> tuple[Values, DataType]:
+    """The values of two columns of which a row has one."""
+    merged = merge_types(one[1], other[1])
+    if merged is None:
+        raise SchemaConflictError(
+            f"column '{name}' is {one[1]}, and {other[1]} under its old name; no type holds both: "
+            "fix the type in schema.column-types"
+        )
+    arrow_type = to_arrow_type(merged)
+    together: Values = pc.coalesce(one[0].cast(arrow_type), other[0].cast(arrow_type))
+    return together, merged

@@ -1,0 +1,133 @@
+"""What decode tasks find that the tables do not have yet, and how findings become one.
+
+Plain values; what follows from them is in `schema_evolution`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ingestd.cdc.base import SourceTable
+from ingestd.ingest.schemas.column_ledger import ProvenChange
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.ingest.values.type_merge import merge_types
+from ingestd.paimon.spec.data_types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Columns that a source table has and its target table lacks, or has with a narrower type.
+
+    For a table that does not exist (`fresh`): all columns seen, and `primary_keys` from the
+    message key. `topic`, `partition` and `offset` say where it was seen first. `proven` are renamed
+    and dropped columns that the table is to follow.
+    """
+
+    table: str
+    feed: Feed
+    columns: Mapping[str, DataType]
+    primary_keys: tuple[str, ...]
+    topic: str
+    partition: int
+    offset: int
+    fresh: bool = False
+    proven: tuple[ProvenChange, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is only about columns of a table that there is not."""
+        return self.fresh and bool(self.proven) and not self.columns
+
+    @property
+    def order(self) -> tuple[str, int, int]:
+        """Sort key: where it was seen first."""
+        return self.topic, self.partition, self.offset
+
+    def __str__(self) -> str:
+        return f"{self.feed} (topic {self.topic}, partition {self.partition}, offset {self.offset})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableTruncate:
+    """A truncate that the table has not seen yet; older rows have a source position below it."""
+
+    table: str
+    feed: Feed
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChunk:
+    """A decoded chunk that waits, under a name, for the table that all its rows are for.
+
+    It stands for the offsets from `start` up to `until`; `records`, `size` (bytes of keys and
+    values) and `control` are what is to be counted of them. `table` is the target's identifier.
+    """
+
+    name: str
+    where: TopicPartition
+    start: int
+    until: int
+    records: int
+    size: int
+    control: int
+    table: str
+    source_table: SourceTable
+    types: Mapping[str, DataType]
+    primary_keys: tuple[str, ...]
+
+
+class DiscoveryLog:
+    """Collects the findings of a task, merging what belongs together."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, Feed], Discovery] = {}
+        self._unmerged: list[Discovery] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found."""
+        return not self._unmerged and all(one.is_idle for one in self._found.values())
+
+    def add(self, found: Discovery) -> None:
+        """Take one finding; types that do not merge are kept apart, for the driver to refuse."""
+        key = (found.table, found.feed)
+        known = self._found.get(key)
+        if known is None:
+            self._found[key] = found
+            return
+        merged = merge_columns(known.columns, found.columns, fresh=found.fresh)
+        if merged is None:
+            self._unmerged.append(found)
+            return
+        keys = known.primary_keys or found.primary_keys
+        proven = tuple(sorted({*known.proven, *found.proven}))
+        self._found[key] = replace(known, columns=merged, primary_keys=keys, proven=proven)
+
+    def findings(self) -> tuple[Discovery, ...]:
+        """Everything found, in order of where it was seen first."""
+        return in_order([*self._found.values(), *self._unmerged])
+
+
+def in_order(discoveries: Iterable[Discovery]) -> tuple[Discovery, ...]:
+    """Findings sorted by where they were seen first."""
+    return tuple(sorted(discoveries, key=lambda found: found.order))
+
+
+def merge_columns(
+    known: Mapping[str, DataType], found: Mapping[str, DataType], *, fresh: bool
+) -> dict[str, DataType] | None:
+    """All columns of both, those of `known` first; None if two types do not merge.
+
+    `fresh` as in `merge_types`.
+    """
+    merged = dict(known)
+    for name, data_type in found.items():
+        if name not in merged:
+            merged[name] = data_type
+            continue
+        together = merge_types(merged[name], data_type, fresh=fresh)
+        if together is None:
+            return None
+        merged[name] = together
+    return merged

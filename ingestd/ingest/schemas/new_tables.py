@@ -1,0 +1,114 @@
+"""First schemas of tables that a batch finds: columns, keys and options."""
+
+from collections.abc import Mapping
+
+from ingestd.errors import ConfigError, SchemaConflictError
+from ingestd.ingest.schemas.column_ledger import LEDGER_OPTION, Ledger, followed_types, ledger_text
+from ingestd.ingest.schemas.discovery import Discovery
+from ingestd.ingest.schemas.found_types import together
+from ingestd.ingest.settings.context import BatchContext, TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.merge_rules import columns_named
+from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.schema import TableSchema, new_schema
+
+_ASSIGNERS = "dynamic-bucket.assigner-parallelism"
+_WIDENED_KEYS = frozenset({"TINYINT", "SMALLINT"})
+
+
+def first_schema(
+    context: BatchContext, table: str, found: list[Discovery], now_ms: int
+) -> TableSchema:
+    """The schema of a table for all that was found of it.
+
+    SchemaConflictError, ConfigError and UnsupportedError say why there cannot be such a table.
+    """
+    settings = context.settings_of(table)
+    ledger = tuple(sorted({change for one in found for change in one.proven}))
+    columns = followed_types(_columns(found, settings.evolution), ledger)
+    keys = tuple(_name_today(name, ledger) for name in _primary_keys(settings, found))
+    for name in columns:
+        columns[name] = settings.column_types.get(name) or _key_type(columns[name], name in keys)
+    for name in (*columns_named(settings.options), *settings.shape.needed()):
+        if name not in columns and name in settings.column_types:
+            # The column is needed, although no message has shown it yet.
+            columns[name] = settings.column_types[name]
+    _refuse_unfounded(table, settings, columns, found[0])
+    missing = [name for name in (*keys, *settings.partition_keys) if name not in columns]
+    if missing:
+        raise SchemaConflictError(
+            f"table {table} cannot be created: its key column '{missing[0]}' is not among the "
+            f"columns {sorted(columns)} of {found[0]}; correct primary_keys or partition_keys"
+        )
+    options = _options(context, table, settings, keyed=bool(keys))
+    if ledger:
+        options[LEDGER_OPTION] = ledger_text(ledger)
+    try:
+        schema = new_schema(list(columns.items()), keys, settings.partition_keys, options, now_ms)
+    except (SchemaConflictError, ConfigError) as error:
+        raise type(error)(
+            f"table {table} cannot be created for {found[0]}: {error.message}"
+        ) from error
+    refuse_unsupported(schema, for_write=True)
+    return schema
+
+
+def _columns(found: list[Discovery], policy: EvolutionPolicy) -> dict[str, DataType]:
+    columns: dict[str, DataType] = {}
+    for one in found:
+        for name, data_type in one.columns.items():
+            columns[name] = together(columns.get(name), data_type, one, name, policy)
+    return columns
+
+
+def _name_today(name: str, ledger: Ledger) -> str:
+    for one in ledger:
+        name = one.new or name if one.old == name else name
+    return name
+
+
+def _primary_keys(settings: TableSettings, found: list[Discovery]) -> tuple[str, ...]:
+    """The configured key, else that of the first message that had one."""
+    if settings.primary_keys is not None:
+        return settings.primary_keys
+    return next((one.primary_keys for one in found if one.primary_keys), ())
+
+
+def _key_type(data_type: DataType, is_key: bool) -> DataType:
+    """A key never changes its type again, so the smallest integers get room to grow."""
+    if is_key and data_type.root in _WIDENED_KEYS:
+        return DataType("INT")
+    return data_type
+
+
+def _options(
+    context: BatchContext, table: str, settings: TableSettings, *, keyed: bool
+) -> dict[str, str]:
+    options = dict(settings.options)
+    if keyed:
+        options.setdefault("bucket", "-1")
+        if options["bucket"] == "-1":
+            options.setdefault(_ASSIGNERS, str(context.slots))
+        return options
+    name = table.partition(".")[2]
+    own = context.settings.get(name, TableSettings()).options
+    if "bucket" not in own and "bucket-key" not in options:
+        # A bucket count among the defaults is meant for tables with a key.
+        options["bucket"] = "-1"
+    return options
+
+
+def _refuse_unfounded(
+    table: str, settings: TableSettings, columns: Mapping[str, DataType], found: Discovery
+) -> None:
+    """SchemaConflictError for a computed column that is made from one that is not there."""
+    pairs = [(one, source) for one in settings.shape.computed for source in one.sources]
+    for column, source in pairs:
+        if source in columns or not settings.shape.selects(source):
+            continue
+        raise SchemaConflictError(
+            f"table {table} cannot be created: {column} is made from column '{source}', which is "
+            f"not among the columns {sorted(columns)} of {found}; correct the expression, or give "
+            f"the type of '{source}' in schema.column-types if it is only absent so far"
+        )

@@ -1,0 +1,191 @@
+"""What the tables must become so that a batch fits: findings of all tasks into schema changes.
+
+Types only grow: a column takes the narrowest type that holds old and new values, columns are
+added; they are renamed and dropped only by declaration, or where statements of the source prove it.
+One plan and one schema version per table and batch. How far a schema may follow its source is for
+its policy to say.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.schemas.column_ledger import (
+    LEDGER_OPTION,
+    ProvenChange,
+    followed_types,
+    ledger_text,
+    read_ledger,
+)
+from ingestd.ingest.schemas.discovery import Discovery, in_order
+from ingestd.ingest.schemas.found_types import together
+from ingestd.ingest.schemas.new_tables import first_schema
+from ingestd.ingest.settings.context import BatchContext, TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, refusal
+from ingestd.ingest.values.type_merge import merge_types
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import (
+    AddColumn,
+    DropColumn,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnType,
+)
+from ingestd.paimon.spec.type_casts import can_cast
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """What to do: first schemas of tables to create, and changes of tables that exist."""
+
+    creates: Mapping[str, TableSchema]
+    changes: Mapping[str, tuple[SchemaChange, ...]]
+
+
+def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -> Evolution:
+    """One schema version for each table that the findings touch, by identifier.
+
+    Tables that exist are those of the context. Raises SchemaConflictError naming the column, what
+    was found where, and the way out; ConfigError and UnsupportedError for table options that
+    cannot be.
+    """
+    by_table: dict[str, list[Discovery]] = {}
+    for found in in_order(discoveries):
+        by_table.setdefault(found.table, []).append(found)
+    creates: dict[str, TableSchema] = {}
+    changes: dict[str, tuple[SchemaChange, ...]] = {}
+    for table, found_there in sorted(by_table.items()):
+        known = context.tables.get(table)
+        if all(one.is_idle for one in found_there):
+            continue
+        if known is None:
+            creates[table] = first_schema(context, table, found_there, now_ms)
+            continue
+        settings = context.settings_of(table)
+        changed = _changes(known.table.schema, table, found_there, settings)
+        if changed:
+            changes[table] = changed
+    return Evolution(creates, changes)
+
+
+def _changes(
+    schema: TableSchema, table: str, found: list[Discovery], settings: TableSettings
+) -> tuple[SchemaChange, ...]:
+    policy = settings.evolution
+    changes: list[SchemaChange] = [RenameColumn(*names) for names in policy.renames(schema)]
+    if changes:
+        schema = apply_changes(schema, changes, schema.time_millis)
+    ledger = tuple(sorted({change for discovery in found for change in discovery.proven}))
+    for one in ledger:
+        followed = column_changes(schema, one)
+        schema = apply_changes(schema, followed, schema.time_millis)
+        changes += followed
+    # What newer rows bring under an old name is found by the next run of the batch.
+    found = [replace(one, columns=followed_types(one.columns, ledger)) for one in found]
+    dropped = list(policy.drops(schema))
+    changes += map(DropColumn, dropped)
+    current = {one.name: one.type for one in schema.fields if one.name not in dropped}
+    for name, data_type in _wanted(current, found, policy).items():
+        target = (settings.column_types.get(name) or data_type).as_nullable()
+        if name in current and target == current[name].as_nullable():
+            continue
+        if _is_refused(schema, table, name, target, policy, found):
+            continue
+        if name not in current:
+            changes.append(AddColumn(name, target))
+        else:
+            changes.append(UpdateColumnType(name, _keeping_nulls(target, current[name])))
+    return tuple(changes)
+
+
+def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
+    """What the table becomes by a statement of its source, and the note that it has followed it."""
+    changes: list[SchemaChange] = []
+    if proven.old in schema.field_names:
+        renamed = RenameColumn(proven.old, proven.new)
+        changes.append(renamed if proven.new else DropColumn(proven.old))
+    ledger = (*read_ledger(schema.options, ""), proven)
+    return [*changes, SetOption(LEDGER_OPTION, ledger_text(ledger))]
+
+
+def _wanted(
+    current: Mapping[str, DataType], found: list[Discovery], policy: EvolutionPolicy
+) -> dict[str, DataType]:
+    """The types that hold what all findings bring, by column."""
+    wanted: dict[str, DataType] = {}
+    for one in found:
+        for name, data_type in one.columns.items():
+            known = wanted.get(name) or current.get(name)
+            wanted[name] = together(known, data_type, one, name, policy)
+    return wanted
+
+
+def _is_refused(
+    schema: TableSchema,
+    table: str,
+    name: str,
+    target: DataType,
+    policy: EvolutionPolicy,
+    found: list[Discovery],
+) -> bool:
+    """Whether a change may not be; SchemaConflictError if the pipeline is to stop for it."""
+    if policy.on_refused == "string" and target.root == "STRING":
+        return False
+    why = refusal(schema, name, target, policy)
+    if why is None or not policy.fails:
+        return why is not None
+    if name in schema.field_names:
+        _refuse_key_change(schema, table, name, target, found)
+        _refuse_cast(schema, table, name, target, found)
+    source = next((one for one in found if name in one.columns), found[0])
+    raise SchemaConflictError(
+        f"table {table}: {source} brings column '{name}' as {target}, but {why}; let the schema "
+        "follow (schema.evolution), or say what to do with such records "
+        "(schema.on-refused-change)"
+    )
+
+
+def _keeping_nulls(target: DataType, current: DataType) -> DataType:
+    return replace(target, nullable=current.nullable)
+
+
+def _refuse_key_change(
+    schema: TableSchema, table: str, name: str, target: DataType, found: list[Discovery]
+) -> None:
+    keys = {"primary key": schema.primary_keys, "partition key": schema.partition_keys}
+    for kind, columns in keys.items():
+        if name in columns:
+            source = next(one for one in found if name in one.columns)
+            raise SchemaConflictError(
+                f"table {table}: {kind} column '{name}' is {schema.field(name).type}, and "
+                f"{source} brings values that need {target}; a key column cannot change its "
+                f"type: move the table away and let it be created again, with '{name}: "
+                f"{target}' in its schema.column-types"
+            )
+
+
+def _refuse_cast(
+    schema: TableSchema, table: str, name: str, target: DataType, found: list[Discovery]
+) -> None:
+    current = schema.field(name).type
+    if not can_cast(current, target):
+        source = next((one for one in found if name in one.columns), found[0])
+        raise SchemaConflictError(
+            f"table {table}: column '{name}' is {current}, and {source} brings values that need "
+            f"{target}; a column cannot change so: fix its type in the table's "
+            "schema.column-types, or route the source table to another target"
+        )
+
+
+def columns_beyond(schema: TableSchema, found: Mapping[str, DataType]) -> dict[str, DataType]:
+    """Those of the found columns that the table lacks or holds with a type too narrow."""
+    current = {column.name: column.type for column in schema.fields}
+    beyond: dict[str, DataType] = {}
+    for name, data_type in found.items():
+        known = current.get(name)
+        if known is None or merge_types(known, data_type) != known.as_nullable():
+            beyond[name] = data_type
+    return beyond

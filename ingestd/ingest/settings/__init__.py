@@ -1,0 +1,1 @@
+"""What a pipeline is told to do, as frozen values."""

@@ -1,0 +1,77 @@
+"""What one pipeline is, as frozen values: the configuration after validation, before any I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ingestd.ingest.settings.context import (
+    RoutingConfig,
+    SourceSettings,
+    TableSettings,
+    commit_user,
+)
+from ingestd.ingest.settings.error_policy import ErrorPolicy
+from ingestd.ingest.settings.rejection import RejectionLimits
+
+DEAD_LETTER_TABLE = "ingestd_dead_letters"
+"""The name that the table of dead letters has if the configuration gives it none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Bounds of one micro-batch; records, bytes, counts of tasks.
+
+    `small_batch_records`: a batch of at most this many records runs both stages in one task.
+    `slots`: tasks of the write stage; None takes the parallelism of the Spark session.
+    `max_run_bytes` and `index_cache_bytes` are as in `BatchContext`.
+    """
+
+    small_batch_records: int = 20_000
+    max_chunk_records: int = 50_000
+    max_chunk_bytes: int = 32 << 20
+    max_record_bytes: int = 16 << 20
+    max_run_bytes: int = 64 << 20
+    index_cache_bytes: int = 64 << 20
+    slots: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSettings:
+    """One pipeline: sources, routing and tables, the warehouse it writes and where it keeps state.
+
+    `checkpoint` is a directory; `warehouse` the root of the catalog, or of ingestd's own files
+    where a server has the catalog; `catalog_options` have Paimon's names.
+    `max_offsets_per_trigger` bounds the records of one source in one micro-batch;
+    `trigger_seconds` is the least time between the starts of two micro-batches. Rejected records
+    go to `dead_letter_topic` if there is one, else to `dead_letter_table`.
+    """
+
+    name: str
+    warehouse: str
+    metastore: str
+    database: str
+    checkpoint: str
+    sources: Mapping[str, SourceSettings]
+    routing: RoutingConfig
+    defaults: TableSettings
+    tables: Mapping[str, TableSettings]
+    max_offsets_per_trigger: Mapping[str, int]
+    trigger_seconds: float = 1.0
+    dead_letter_table: str = DEAD_LETTER_TABLE
+    dead_letter_topic: str | None = None
+    error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
+    rejection_limits: RejectionLimits = field(default_factory=RejectionLimits)
+    limits: BatchLimits = field(default_factory=BatchLimits)
+    spark: Mapping[str, str] = field(default_factory=dict)
+    commit_group_offsets: bool = True
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def commit_user(self) -> str:
+        """The commit user of this pipeline in every table it writes; stable over restarts."""
+        return commit_user(self.name)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether reading ends somewhere in every source, so that the pipeline ends by itself."""
+        bounded = [one.kafka.is_bounded for one in self.sources.values()]
+        return bool(bounded) and all(bounded)

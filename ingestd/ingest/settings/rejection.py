@@ -1,0 +1,76 @@
+"""How many records may be rejected before the pipeline stops, and counting them.
+
+The driver asks before anything of a batch is committed, so that a source that has changed its mind
+about its format does not fill the dead letters, and nothing of the batch is lost: it is read again
+by the next run.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingestd.errors import PolicyStopError
+from ingestd.ingest.values.counts import Counts, RejectedSample
+
+GAP_STAGE = "fetch"
+"""Stage of letters about records that were lost before they could be read; they are not counted."""
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionLimits:
+    """Most rejected records of a run, and most share of them among the newest `window` records."""
+
+    max_records: int | None = None
+    max_ratio: float | None = None
+    window: int = 10_000
+
+
+class RejectionGauge:
+    """Counts the rejected records of one run of a pipeline, batch by batch."""
+
+    def __init__(self, limits: RejectionLimits) -> None:
+        self._limits = limits
+        self._total = 0
+        self._newest: deque[tuple[int, int]] = deque()
+
+    def check(self, counts: Counts, samples: Sequence[RejectedSample]) -> None:
+        """Take in a batch that is not committed yet; `samples` are some that it rejected.
+
+        Raises PolicyStopError, which names the first of them, if that is too many.
+        """
+        rejected = sum(n for (stage, _), n in counts.rejected.items() if stage != GAP_STAGE)
+        self._total += rejected
+        self._note(sum(counts.records.values()), rejected)
+        if not rejected:
+            return
+        most = self._limits.max_records
+        if most is not None and self._total > most:
+            self._stop(f"{self._total} rejected records in this run, {most} are allowed "
+                       "(errors.max-rejected-records)", samples)  # fmt: skip
+        ratio = self._limits.max_ratio
+        records, bad = (sum(column) for column in zip(*self._newest, strict=True))
+        if ratio is not None and bad > ratio * max(records, self._limits.window):
+            self._stop(f"{bad} of the newest {records} records were rejected, a share of {ratio:g} "
+                       f"of {max(records, self._limits.window)} is allowed "
+                       "(errors.max-rejected-ratio)", samples)  # fmt: skip
+
+    def _note(self, records: int, rejected: int) -> None:
+        """Keep the newest batches that together have the records of a window."""
+        self._newest.append((records, rejected))
+        held = sum(size for size, _ in self._newest)
+        while len(self._newest) > 1 and held - self._newest[0][0] >= self._limits.window:
+            held -= self._newest.popleft()[0]
+
+    def _stop(self, what: str, samples: Sequence[RejectedSample]) -> None:
+        first = sorted(_named(one) for one in samples if one.stage != GAP_STAGE)[:_NAMED]
+        raise PolicyStopError(
+            f"{what}; nothing of the batch is committed; the first: "
+            f"{'; '.join(text for _, text in first)}; mend the source or the configuration, or "
+            "raise the limit to have them as dead letters"
+        )
+
+
+def _named(one: RejectedSample) -> tuple[tuple[str, int, int], str]:
+    place = (one.topic, one.partition, one.offset)
+    return place, f"{one.topic}/{one.partition} at {one.offset} ({one.stage}, {one.reason})"

@@ -1,0 +1,108 @@
+"""Which columns a target table has beside those of its source, and which of the source's it lacks.
+
+Plain values from the configuration; what they do to rows is in `row_shape`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.columns import ComputedColumn, fixed_type, in_order
+from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
+from ingestd.paimon.spec.data_types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSettings:
+    """Computed and metadata columns, and a selection of the source's; None: not said.
+
+    `include` are the columns of the source to take (None: all), less those of `exclude`. Metadata
+    columns are called by their name behind the prefix.
+    """
+
+    computed: tuple[ComputedColumn, ...] = ()
+    metadata: tuple[str, ...] | None = None
+    metadata_prefix: str | None = None
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+
+    def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
+        """These settings, with the defaults where they are silent; computed columns by name."""
+        own = {one.name for one in self.computed}
+        computed = [one for one in defaults.computed if one.name not in own]
+        prefix = self.metadata_prefix
+        return replace(
+            self,
+            computed=(*computed, *self.computed),
+            metadata=defaults.metadata if self.metadata is None else self.metadata,
+            metadata_prefix=defaults.metadata_prefix if prefix is None else prefix,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the columns are those of the source."""
+        nothing_added = not self.computed and not self.metadata
+        return nothing_added and self.include is None and not self.exclude
+
+    def metadata_columns(self) -> Iterator[tuple[str, str]]:
+        """Names of the metadata columns in the table, and what they hold."""
+        prefix = self.metadata_prefix or ""
+        return ((f"{prefix}{name}", name) for name in self.metadata or ())
+
+    def selects(self, name: str) -> bool:
+        """Whether a column of the source is taken."""
+        return (self.include is None or name in self.include) and name not in self.exclude
+
+    def added(self) -> frozenset[str]:
+        """Names of the columns that are not the source's."""
+        names = {name for name, _ in self.metadata_columns()}
+        return frozenset(names | {one.name for one in self.computed})
+
+    def needed(self) -> Iterator[str]:
+        """Columns that computed ones are made from."""
+        return (name for one in self.computed for name in one.sources)
+
+    def gives_way(self, name: str) -> bool:
+        """Whether a column of the source is left out for an added one of its name."""
+        return not self.selects(name) and name in self.added()
+
+    def sources_of(self, name: str) -> Iterator[str]:
+        """The columns that a computed one is made from in the end, or else itself."""
+        by_name = {one.name: one for one in self.computed}
+        waiting, seen = [name], set[str]()
+        while waiting:
+            one = waiting.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one in by_name:
+                waiting += by_name[one].sources
+            else:
+                yield one
+
+    def added_type(self, name: str, types: Mapping[str, DataType]) -> DataType | None:
+        """The type of an added column by the types that are declared.
+
+        None if it is not known, or not one of them. ConfigError if there cannot be one.
+        """
+        for column, what in self.metadata_columns():
+            if column == name:
+                return METADATA_TYPES[what]
+        return next((fixed_type(one, types) for one in self.computed if one.name == name), None)
+
+
+def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> None:
+    """ConfigError for columns that cannot be added together, or a selection without a meaning."""
+    in_order(shape.computed)
+    for one in shape.computed:
+        if one.name in primary_keys and one.is_another_each_time:
+            raise ConfigError(f"{one}: a primary key that is another one each time finds no row")
+    metadata = {name for name, _ in shape.metadata_columns()}
+    for one in shape.computed:
+        if one.name in metadata:
+            raise ConfigError(f"{one}: there is a metadata column of that name")
+    both = sorted(set(shape.include or ()) & set(shape.exclude))
+    if both:
+        raise ConfigError(f"select: column '{both[0]}' is both to be taken and to be left out")
+    if shape.include == ():
+        raise ConfigError("select.include: it leaves no column")

@@ -1,0 +1,1 @@
+"""The two stages of a batch, and what their tasks report."""

@@ -1,0 +1,146 @@
+"""Rows of one table from many blobs: the order in which they count, and runs of bounded size.
+
+Within a topic partition offsets decide. Between topic partitions the position in the source's log
+does: a key may change its partition (its bytes do when the type of a key column changes), and then
+its rows must still count in the order of the source.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.ingest.rows.blobs import OFFSET, POSITION, UNAVAILABLE_PREFIX, RowBlob
+
+Numbers = npt.NDArray[np.int64]
+
+RANK = "ingestd:rank"
+"""Place of a row among all rows of the table in this task, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows in order, with their rank; `topics` numbers the topic of each row, within the run."""
+
+    rows: pa.Table
+    topics: Numbers
+
+
+def runs(
+    blobs: Sequence[RowBlob],
+    max_bytes: int,
+    *,
+    by_number: bool = False,
+    whole: bool = False,
+    in_turn: bool = False,
+) -> Iterator[Run]:
+    """The rows of blobs in runs of about `max_bytes` at most, though at least one blob.
+
+    Ranks order rows across runs; no run holds a rank twice. Rows of a table with left-out cells
+    are one run, as an older value may be in any earlier row, and so are all rows with `whole`: for
+    merges that may not leave out a row and take it in later. The rows of a run are in order, or
+    with `by_number` as they came where whoever takes them goes by their ranks alone. With `in_turn`
+    no run has a row of lower rank than a run before it, whichever blobs that takes apart.
+    """
+    fills = any(
+        name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
+    )
+    together, in_order = whole or fills, fills or not by_number
+    ranks = arrival_ranks(blobs)
+    if in_turn and not together:
+        yield from _in_turn(blobs, ranks, max_bytes, in_order=in_order)
+        return
+    held: list[int] = []
+    size = 0
+    for number, blob in enumerate(blobs):
+        if held and not together and size + blob.rows.nbytes > max_bytes:
+            yield _run(blobs, ranks, held, in_order=in_order)
+            held, size = [], 0
+        held.append(number)
+        size += blob.rows.nbytes
+    if held:
+        yield _run(blobs, ranks, held, in_order=in_order)
+
+
+def _in_turn(
+    blobs: Sequence[RowBlob], ranks: Sequence[Numbers], max_bytes: int, *, in_order: bool
+) -> Iterator[Run]:
+    rows = sum(len(rank) for rank in ranks)
+    if not rows:
+        return
+    size = sum(blob.rows.nbytes for blob in blobs)
+    count = max(1, min(rows, -(-size // max_bytes)))
+    borders = np.linspace(0, rows, count + 1).astype(np.int64)
+    for start, end in pairwise(borders.tolist()):
+        parts, part_ranks = [], []
+        for blob, rank in zip(blobs, ranks, strict=True):
+            mine = np.flatnonzero((rank >= start) & (rank < end))
+            if len(mine):
+                parts.append(RowBlob(blob.origin, _picked(blob.rows, mine)))
+                part_ranks.append(rank[mine])
+        yield _run(parts, part_ranks, list(range(len(parts))), in_order=in_order)
+
+
+def _picked(rows: pa.Table, places: Numbers) -> pa.Table:
+    first, count = int(places[0]), len(places)
+    if int(places[-1]) - first == count - 1:
+        return rows.slice(first, count)
+    return rows.take(places)
+
+
+def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
+    """For each blob the rank of each of its rows, among the rows of all blobs."""
+    partitions = {blob.origin.topic_partition: 0 for blob in blobs}
+    numbers = {one: number for number, one in enumerate(sorted(partitions))}
+    lengths = [blob.rows.num_rows for blob in blobs]
+    offsets = _concatenated([blob.rows.column(OFFSET).to_numpy() for blob in blobs])
+    owners = np.repeat([numbers[blob.origin.topic_partition] for blob in blobs], lengths)
+    order = np.lexsort((offsets, owners))
+    if len(numbers) > 1:
+        positions = _concatenated([_positions(blob) for blob in blobs])[order]
+        reached = _reached(positions, owners[order])
+        order = order[np.argsort(reached, kind="stable")]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    borders = np.cumsum(lengths)[:-1]
+    return np.split(ranks, borders)
+
+
+def _positions(blob: RowBlob) -> Numbers:
+    if POSITION not in blob.rows.column_names:
+        return np.full(blob.rows.num_rows, -1, np.int64)
+    return blob.rows.column(POSITION).to_numpy()
+
+
+def _reached(positions: Numbers, owners: Numbers) -> Numbers:
+    """How far the source's log had got at each row of a partition.
+
+    It never goes back, whatever was sent twice, so sorting by it keeps the order of partitions.
+    """
+    borders = np.flatnonzero(np.diff(owners)) + 1
+    return _concatenated([np.maximum.accumulate(part) for part in np.split(positions, borders)])
+
+
+def _concatenated(parts: list[Numbers]) -> Numbers:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _run(
+    blobs: Sequence[RowBlob], ranks: Sequence[Numbers], picked: list[int], *, in_order: bool
+) -> Run:
+    topics: dict[tuple[str, str], int] = {}
+    owners: list[int] = []
+    for number in picked:
+        one = blobs[number].origin
+        owners.append(topics.setdefault((one.source, one.topic), len(topics)))
+    tables = [blobs[number].rows.append_column(RANK, pa.array(ranks[number])) for number in picked]
+    rows = pa.concat_tables(tables, promote_options="default")
+    of_topic = np.repeat(owners, [table.num_rows for table in tables])
+    rank = _concatenated([ranks[number] for number in picked])
+    if in_order and bool((np.diff(rank) < 0).any()):
+        order = np.argsort(rank)
+        rows, of_topic = rows.take(order), of_topic[order]
+    return Run(rows, of_topic)

@@ -1,0 +1,287 @@
+"""Stage 1 of a batch, one task: ranges of offsets in, (slot, blob) pairs out.
+
+Records are fetched, decoded, routed, freed of what the table already holds, brought into the
+table's columns and handed to the write task that is responsible for them. Records that cannot be
+used leave the same way, as rows of the dead letter table.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, shared_data_format
+from ingestd.ingest.letters.dead_letter import DeadLetter, dead_letter_rows, gap_letter
+from ingestd.ingest.rows.batch_rows import (
+    drop_oversized,
+    effective_positions,
+    judge_records,
+    rejected_unrouted,
+    rejected_whole,
+    select_rows,
+)
+from ingestd.ingest.rows.before_images import wants_images
+from ingestd.ingest.rows.blobs import (
+    OFFSET,
+    Blob,
+    Origin,
+    encode_report,
+    encode_rows,
+    encode_void,
+    split_by_slot,
+)
+from ingestd.ingest.rows.conform import Failure, conform
+from ingestd.ingest.rows.kept_chunks import Shelf, keep, leading, place_of, take
+from ingestd.ingest.rows.known_columns import DeclaredColumns, TableColumns
+from ingestd.ingest.rows.placement import place
+from ingestd.ingest.rows.router import Router
+from ingestd.ingest.rows.row_shape import Shapes
+from ingestd.ingest.rows.unfit_columns import without_unfit
+from ingestd.ingest.schemas.column_ledger import as_of_today, read_ledger
+from ingestd.ingest.schemas.discovery import Discovery, KeptChunk
+from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
+from ingestd.ingest.stages.event_clock import EventClock
+from ingestd.ingest.stages.findings import Findings
+from ingestd.ingest.stages.table_events import TableEvents
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.fetch import fetch_all as fetch_records
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.spec.data_types import DataType
+
+Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
+_Types = Mapping[str, DataType]
+Pairs = Iterator[tuple[int, Blob]]
+
+
+def decode_ranges(
+    context: BatchContext,
+    ranges: Iterable[OffsetRange],
+    *,
+    task_index: int = 0,
+    fetch: Fetch | None = None,
+    shelf: Shelf | None = None,
+    kept: Sequence[KeptChunk] = (),
+) -> Pairs:
+    """Decode the ranges of one task into (slot, blob) pairs for the write stage.
+
+    The last pair is the task's report, in slot `task_index` modulo the slots. If it says that the
+    batch must run again, every slot gets a void as well, so that nothing is written in vain;
+    decoding goes on, to find everything of the batch at once. Chunks of tables that are not there
+    yet are put on the `shelf`; `kept` are those that earlier runs of the batch put there, which
+    are not read and decoded again.
+
+    Raises OffsetLostError and SourceError from fetching; PolicyStopError, SchemaConflictError and
+    UnsupportedError where the configuration or a table does not allow what comes.
+    """
+    task = _DecodeTask(context, task_index, shelf)
+    left: list[OffsetRange] = []
+    for wanted in ranges:
+        rest = yield from task.go_on(wanted, kept)
+        left += [rest] if rest.rows else []
+    for _, of_source in groupby(left, lambda one: one.source):
+        yield from task.decode(tuple(of_source), fetch)
+    yield from task.finish()
+
+
+class _DecodeTask:
+    """One task: what it knows of the batch, and what it finds while its chunks pass."""
+
+    def __init__(self, context: BatchContext, task_index: int, shelf: Shelf | None) -> None:
+        self._context = context
+        self._shelf = shelf
+        self._index = task_index
+        self._router = Router(context.routing, context.database)
+        self._shapes = Shapes(context, self._router)
+        self._findings = Findings()
+        self._clock = EventClock(context.sources, self._findings.times)
+        self._images = wants_images(context)
+        self.lost: list[OffsetRange] = []
+
+    def go_on(
+        self, wanted: OffsetRange, kept: Sequence[KeptChunk]
+    ) -> Generator[tuple[int, Blob], None, OffsetRange]:
+        """Blobs of the kept chunks that a range begins with; returns what is left of the range."""
+        for one in leading(kept, wanted):
+            batch = take(self._shelf, one, self._context)
+            if batch is None:
+                break
+            self._findings.note_kept(one)
+            yield from self._decode_batch(wanted.source, place_of(one.where), batch, [])
+            wanted = replace(wanted, start=one.until)
+        return wanted
+
+    def _records(self, wanted: Sequence[OffsetRange], fetch: Fetch | None) -> Iterator[RecordChunk]:
+        context = self._context
+        settings = context.sources[wanted[0].source]
+        if fetch is not None:
+            return (chunk for one in wanted for chunk in fetch(settings.kafka, one))
+        return fetch_records(
+            settings.kafka,
+            wanted,
+            max_records=context.max_chunk_records,
+            max_bytes=context.max_chunk_bytes,
+            headers=settings.format_settings.framing.needs_headers,
+            on_lost=self.lost.append,
+        )
+
+    def decode(self, wanted: Sequence[OffsetRange], fetch: Fetch | None) -> Pairs:
+        """Blobs of the records of ranges of one source, each of another topic partition."""
+        source = wanted[0].source
+        settings = self._context.sources[source]
+        asked = replace(settings.format_settings, images=self._images)
+        data_format = shared_data_format(settings.data_format, source, asked)
+        starts = {(one.topic, one.partition): one.start for one in reversed(wanted)}
+        for chunk in self._records(wanted, fetch):
+            place = (chunk.topic, chunk.partition)
+            yield from self._decode_chunk(source, data_format, chunk, starts[place])
+            starts[place] = int(chunk.offsets[-1]) + 1
+
+    def _decode_chunk(
+        self, source: str, data_format: DataFormat, chunk: RecordChunk, start: int
+    ) -> Pairs:
+        self._findings.note_chunk(source, chunk)
+        self._clock.note_chunk(source, chunk)
+        usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
+        known = TableColumns(self._context, self._router, chunk.topic)
+        declared = DeclaredColumns(self._context, self._router, chunk.topic)
+        decoded = data_format.decode(usable, known, declared)
+        self._findings.counts.control += decoded.control
+        letters = [DeadLetter(one) for one in (*oversized, *decoded.rejected)]
+        events = TableEvents(self._context, self._router, self._findings, source)
+        letters += events.note(chunk, decoded)
+        for batch in decoded.batches:
+            yield from self._decode_batch(source, chunk, batch, letters)
+        yield from self._bury(source, chunk, letters)
+        if len(decoded.batches) == 1 and not oversized and not self.lost:
+            self._keep(source, chunk, decoded, start)
+
+    def finish(self) -> Pairs:
+        """Letters about gaps, the task's report, and voids if the batch must run again."""
+        for one in (*(self._context.lost if self._index == 0 else ()), *self.lost):
+            yield from self._bury_gap(one)
+        if self._findings.runs_again:
+            yield from ((slot, encode_void()) for slot in range(self._context.slots))
+        yield self._index % self._context.slots, encode_report(self._findings.report())
+
+    def _decode_batch(
+        self, source: str, chunk: RecordChunk, batch: ChangeBatch, letters: list[DeadLetter]
+    ) -> Pairs:
+        feed = Feed(source, *batch.source)
+        table = self._router.route(chunk.topic, batch.source)
+        if table is None:
+            unrouted = rejected_unrouted(self._router, chunk, batch)
+            letters += [DeadLetter(one) for one in unrouted]
+            self._findings.counts.skip("", "excluded", 0 if unrouted else len(batch.offset))
+            return
+        target = self._context.tables.get(table)
+        if target is not None:
+            self._context.refuse_as_target(table, feed)
+            batch = self._shapes.as_wanted(chunk.topic, batch, target.table)
+            batch = self._only_new(source, chunk, target, batch)
+            batch = as_of_today(batch, read_ledger(target.table.schema.options, table))
+        if not len(batch.offset):
+            return
+        shaped, unmade = self._shapes.apply(source, chunk, batch, target)
+        shaped, unfit = without_unfit(shaped, self._context.settings_of(table), target)
+        if unfit and (lost := rejected_whole(chunk, shaped.offset, unfit)):
+            letters += [DeadLetter(one, table) for one in lost]
+            return
+        self._findings.note_source(table, feed, chunk.topic)
+        self._findings.note_positions(table, batch)
+        self._clock.note_rows(table, source, chunk, batch.offset)
+        if target is None:
+            self._discover(table, feed, chunk, shaped, shaped.types)
+            return
+        rows = self._rows(target, feed, chunk, (shaped, (*unfit, *unmade)), letters)
+        if rows is not None and rows.num_rows:
+            yield from self._hand_on(source, chunk, target, rows)
+
+    def _keep(self, source: str, chunk: RecordChunk, decoded: Decoded, start: int) -> None:
+        """Put a chunk on the shelf whose rows all wait for one table."""
+        source_table = decoded.batches[0].source
+        table = self._router.route(chunk.topic, source_table)
+        shaped = self._shapes.of(chunk.topic, source_table) is not None
+        if table is None or shaped or table in self._context.tables:
+            return  # what a shape adds needs the records themselves
+        if (kept := keep(self._shelf, source, table, start, chunk, decoded)) is not None:
+            self._findings.keep(kept)
+
+    def _only_new(
+        self, source: str, chunk: RecordChunk, target: TableContext, batch: ChangeBatch
+    ) -> ChangeBatch:
+        """Without rows that the table holds already, or that it was truncated after."""
+        counts = self._findings.counts
+        covered = target.covered_until(source, chunk.topic, chunk.partition)
+        new = batch.offset >= covered
+        counts.skip(target.identifier, "covered", int(np.count_nonzero(~new)))
+        batch = select_rows(batch, new)
+        if target.truncate_before is not None:
+            positions = effective_positions(batch)
+            newer = (positions > target.truncate_before) | (positions < 0)
+            counts.skip(target.identifier, "truncated", int(np.count_nonzero(~newer)))
+            batch = select_rows(batch, newer)
+        return batch
+
+    def _rows(
+        self,
+        target: TableContext,
+        feed: Feed,
+        chunk: RecordChunk,
+        shaped: tuple[ChangeBatch, tuple[Failure, ...]],
+        letters: list[DeadLetter],
+    ) -> pa.Table | None:
+        """The batch in the table's columns; None if the table must grow first."""
+        batch, unmade = shaped
+        settings = self._context.settings_of(target.identifier)
+        conformed = conform(batch, target.table.schema, settings.column_types, settings.evolution)
+        if conformed.rows is None:
+            self._discover(target.identifier, feed, chunk, batch, conformed.beyond)
+            return None
+        failures = (*unmade, *conformed.failures)
+        if not failures:
+            return conformed.rows
+        good, rejected = judge_records(chunk, batch.offset, failures)
+        letters += [DeadLetter(one, target.identifier) for one in rejected]
+        return conformed.rows.filter(good)
+
+    def _hand_on(
+        self, source: str, chunk: RecordChunk, target: TableContext, rows: pa.Table
+    ) -> Pairs:
+        if self._findings.runs_again:
+            return
+        placed, slots = place(target, rows, self._context.slots, self._index)
+        for slot, part in split_by_slot(placed, slots):
+            first = int(part.column(OFFSET)[0].as_py())
+            origin = Origin(target.identifier, source, chunk.topic, chunk.partition, first)
+            yield slot, encode_rows(origin, part)
+
+    def _discover(
+        self, table: str, feed: Feed, chunk: RecordChunk, batch: ChangeBatch, columns: _Types
+    ) -> None:
+        place = (chunk.topic, chunk.partition, int(batch.offset[0]))
+        fresh = table not in self._context.tables
+        found = Discovery(table, feed, dict(columns), batch.primary_keys, *place, fresh=fresh)
+        self._findings.discoveries.add(found)
+
+    def _bury(self, source: str, chunk: RecordChunk, letters: list[DeadLetter]) -> Pairs:
+        """Rejected records as rows of the dead letter table, but for those it holds already."""
+        target = self._context.tables[self._context.dead_letters]
+        covered = target.covered_until(source, chunk.topic, chunk.partition)
+        new = [letter for letter in letters if letter.rejected.offset >= covered]
+        new = self._findings.note_rejected(source, new, self._context.error_policy)
+        if not new:
+            return
+        self._findings.note_topic(target.identifier, source, chunk.topic)
+        rows = dead_letter_rows(self._context.pipeline, source, new, chunk)
+        yield from self._hand_on(source, chunk, target, rows)
+
+    def _bury_gap(self, lost: OffsetRange) -> Pairs:
+        """A range that the log no longer had as a letter, but if there is one already."""
+        target = self._context.tables[self._context.dead_letters]
+        where = TopicPartition(lost.source, lost.topic, lost.partition)
+        if lost.start >= target.covered_until(*where):
+            self._findings.note_lost(lost)
+            yield from self._bury(lost.source, place_of(where), [gap_letter(lost)])

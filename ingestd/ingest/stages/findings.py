@@ -1,0 +1,107 @@
+"""What a decode task gathers beside rows, until it becomes the task's report."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ingestd.cdc.base import ChangeBatch, RecordChunk
+from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.rows.batch_rows import record_sizes
+from ingestd.ingest.rows.blobs import Report
+from ingestd.ingest.schemas.discovery import DiscoveryLog, KeptChunk, TableTruncate
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.error_policy import ErrorPolicy
+from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.kafka.ranges import OffsetRange
+
+MAX_SAMPLES = 20
+"""Rejected records whose coordinates a task reports; all of them are counted."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Counts, times, discoveries, truncates and samples of one task; tables by identifier."""
+
+    counts: Counts = field(default_factory=Counts)
+    times: BatchTimes = field(default_factory=BatchTimes)
+    discoveries: DiscoveryLog = field(default_factory=DiscoveryLog)
+    _truncates: list[TableTruncate] = field(default_factory=list)
+    _feeds: dict[str, set[Feed]] = field(default_factory=dict)
+    _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    _positions: dict[str, int] = field(default_factory=dict)
+    _samples: list[RejectedSample] = field(default_factory=list)
+    _kept: list[KeptChunk] = field(default_factory=list)
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether something was found that the batch must run again for."""
+        return bool(self._truncates) or not self.discoveries.is_empty
+
+    def note_chunk(self, source: str, chunk: RecordChunk) -> None:
+        """Count the records and bytes of a chunk."""
+        where = TopicPartition(source, chunk.topic, chunk.partition)
+        self.counts.records[where] += len(chunk.offsets)
+        self.counts.bytes[where] += int(record_sizes(chunk).sum())
+
+    def note_kept(self, kept: KeptChunk) -> None:
+        """Count the records of a chunk that was decoded in an earlier run of the batch."""
+        self.counts.records[kept.where] += kept.records
+        self.counts.bytes[kept.where] += kept.size
+        self.counts.control += kept.control
+
+    def keep(self, kept: KeptChunk) -> None:
+        """Report a chunk for the next run of the batch."""
+        self._kept.append(kept)
+
+    def note_source(self, table: str, feed: Feed, topic: str) -> None:
+        """Note where rows of a table come from."""
+        self._feeds.setdefault(table, set()).add(feed)
+        self.note_topic(table, feed.source, topic)
+
+    def note_topic(self, table: str, source: str, topic: str) -> None:
+        """Note that a topic brings rows to a table."""
+        self._topics.setdefault(table, set()).add((source, topic))
+
+    def note_positions(self, table: str, batch: ChangeBatch) -> None:
+        """Note how far the source's log got, by streamed rows."""
+        streamed = batch.position[~batch.snapshot_row]
+        reached = int(np.max(streamed, initial=-1))
+        if reached > self._positions.get(table, -1):
+            self._positions[table] = reached
+
+    def note_truncate(self, truncate: TableTruncate) -> None:
+        """Note a truncate that the table has not seen yet."""
+        self._truncates.append(truncate)
+
+    def note_rejected(
+        self, source: str, letters: list[DeadLetter], policy: ErrorPolicy
+    ) -> list[DeadLetter]:
+        """Count rejected records, and keep the coordinates of the first ones; those to keep.
+
+        PolicyStopError if the policy is to stop for one of them.
+        """
+        for letter in letters:
+            self.counts.rejected[letter.rejected.stage, letter.rejected.reason] += 1
+        room = MAX_SAMPLES - len(self._samples)
+        self._samples += [RejectedSample.of(source, one.rejected) for one in letters[:room]]
+        return [one for one in letters if policy.keeps(one.rejected, self.counts)]
+
+    def note_lost(self, lost: OffsetRange) -> None:
+        """Count offsets that the log no longer had."""
+        where = TopicPartition(lost.source, lost.topic, lost.partition)
+        self.counts.lost[where] += lost.rows
+
+    def report(self) -> Report:
+        """All of it, as it travels."""
+        return Report(
+            discoveries=self.discoveries.findings(),
+            truncates=tuple(self._truncates),
+            feeds={table: frozenset(feeds) for table, feeds in self._feeds.items()},
+            topics={table: frozenset(topics) for table, topics in self._topics.items()},
+            positions=dict(self._positions),
+            counts=self.counts,
+            rejected=tuple(self._samples),
+            kept=tuple(self._kept),
+            times=self.times,
+        )

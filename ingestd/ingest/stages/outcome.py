@@ -1,0 +1,176 @@
+"""What write tasks hand back to the driver, and how the outcomes of all tasks become one result."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ingestd.errors import PolicyStopError, SchemaConflictError
+from ingestd.ingest.rows.blobs import Report
+from ingestd.ingest.rows.router import check_sharing
+from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate, in_order
+from ingestd.ingest.settings.context import BatchContext, Feed
+from ingestd.ingest.stages.findings import MAX_SAMPLES
+from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.paimon.table.write.commit_message import CommitMessage
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOutcome:
+    """What one write task did: files by table, the reports of decode tasks, counts of both."""
+
+    messages: Mapping[str, tuple[CommitMessage, ...]] = field(default_factory=dict)
+    reports: tuple[Report, ...] = ()
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """What all tasks of one run of a batch did.
+
+    If `runs_again`, nothing was written: the driver evolves schemas, turns the contexts of the
+    tables in `truncates` (table -> newest source position) by `TableContext.truncated`, and runs
+    the batch again with the chunks in `kept`; tables truncated so are committed with `overwrite`.
+    Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
+    by table are for the progress record, with `lasting_truncates`, the truncates that rows of other
+    topic partitions may still have to be measured by; `rejected` samples are for the log; `times`
+    tell when the changes of this run were made, but for those in kept chunks.
+    """
+
+    messages: Mapping[str, tuple[CommitMessage, ...]]
+    discoveries: tuple[Discovery, ...]
+    truncates: Mapping[str, int]
+    feeds: Mapping[str, frozenset[Feed]]
+    topics: Mapping[str, frozenset[tuple[str, str]]]
+    positions: Mapping[str, int]
+    lasting_truncates: frozenset[str]
+    counts: Counts
+    rejected: tuple[RejectedSample, ...]
+    kept: tuple[KeptChunk, ...] = ()
+    times: BatchTimes = field(default_factory=BatchTimes)
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether the batch must run again after the driver has acted on the findings."""
+        return bool(self.truncates) or not all(one.is_idle for one in self.discoveries)
+
+
+def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> RoundResult:
+    """Combine what the tasks of one run did.
+
+    Raises SchemaConflictError when source tables meet in one target without being allowed to, or
+    when one of several source tables of a target was truncated; PolicyStopError for a truncate
+    that was read after later rows of other topic partitions.
+    """
+    messages: dict[str, list[CommitMessage]] = {}
+    counts = Counts()
+    reports: list[Report] = []
+    for outcome in outcomes:
+        counts.add(outcome.counts)
+        reports.extend(outcome.reports)
+        for table, written in outcome.messages.items():
+            messages.setdefault(table, []).extend(written)
+    feeds: dict[str, frozenset[Feed]] = {}
+    topics: dict[str, frozenset[tuple[str, str]]] = {}
+    times = BatchTimes()
+    for report in reports:
+        counts.add(report.counts)
+        times.add(report.times)
+        _unite(feeds, report.feeds)
+        _unite(topics, report.topics)
+    for table, known in feeds.items():
+        check_sharing(context.routing, table, known | _known_feeds(context, table))
+    wide = _tables_of_many_partitions(context, topics, counts)
+    return RoundResult(
+        messages={table: tuple(written) for table, written in messages.items()},
+        discoveries=in_order(one for report in reports for one in report.discoveries),
+        truncates=_truncates(context, reports, feeds, wide),
+        feeds=feeds,
+        topics=topics,
+        positions=_positions(reports),
+        lasting_truncates=wide,
+        counts=counts,
+        rejected=tuple(one for report in reports for one in report.rejected)[:MAX_SAMPLES],
+        kept=tuple(one for report in reports for one in report.kept),
+        times=times,
+    )
+
+
+def _unite(into: dict[str, frozenset[_T]], more: Mapping[str, frozenset[_T]]) -> None:
+    for table, items in more.items():
+        into[table] = into.get(table, frozenset()) | items
+
+
+def _known_feeds(context: BatchContext, table: str) -> frozenset[Feed]:
+    known = context.tables.get(table)
+    return known.feeds if known else frozenset()
+
+
+def _positions(reports: Iterable[Report]) -> dict[str, int]:
+    reached: dict[str, int] = {}
+    for report in reports:
+        for table, position in report.positions.items():
+            reached[table] = max(position, reached.get(table, -1))
+    return reached
+
+
+def _tables_of_many_partitions(
+    context: BatchContext, topics: Mapping[str, frozenset[tuple[str, str]]], counts: Counts
+) -> frozenset[str]:
+    """Tables of the batch whose rows come from more than one topic partition, now or earlier.
+
+    Only there can rows be read after a truncate that came before them in the source.
+    """
+    read: dict[tuple[str, str], set[TopicPartition]] = {}
+    for one in counts.records:
+        read.setdefault((one.source, one.topic), set()).add(one)
+    wide: set[str] = set()
+    for table, fed_by in topics.items():
+        known = context.tables.get(table)
+        partitions = {
+            TopicPartition(source, topic, partition)
+            for source, by_topic in (known.covered if known else {}).items()
+            for topic, by_partition in by_topic.items()
+            for partition in by_partition
+        }
+        if len(partitions.union(*(read.get(topic, ()) for topic in fed_by))) > 1:
+            wide.add(table)
+    return frozenset(wide)
+
+
+def _truncates(
+    context: BatchContext,
+    reports: Iterable[Report],
+    feeds: Mapping[str, frozenset[Feed]],
+    wide: frozenset[str],
+) -> dict[str, int]:
+    newest: dict[str, int] = {}
+    for report in reports:
+        for one in report.truncates:
+            _check_truncate(context, one, feeds, wide)
+            newest[one.table] = max(one.position, newest.get(one.table, -1))
+    return newest
+
+
+def _check_truncate(
+    context: BatchContext,
+    truncate: TableTruncate,
+    feeds: Mapping[str, frozenset[Feed]],
+    wide: frozenset[str],
+) -> None:
+    table = truncate.table
+    known = feeds.get(table, frozenset()) | _known_feeds(context, table) | {truncate.feed}
+    if len(known) > 1:
+        raise SchemaConflictError(
+            f"{truncate.feed} was truncated, but table {table} also holds rows of "
+            f"{', '.join(sorted(str(feed) for feed in known - {truncate.feed}))}; "
+            "give it a target of its own in routing.table_mapping"
+        )
+    if table in wide and truncate.position < context.tables[table].position_reached:
+        raise PolicyStopError(
+            f"{truncate.feed} was truncated at source position {truncate.position}, but table "
+            f"{table} already holds later rows, read from other topic partitions; roll the table "
+            "back to a snapshot from before that; the pipeline then reads on from its offsets"
+        )

@@ -1,0 +1,1 @@
+"""Values and rows as such: groups, casts, merged types, counts, times."""

@@ -1,0 +1,74 @@
+"""Values of one type as another, with marks of those that it cannot hold."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import UnsupportedError
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.casts.evolution import cast_array
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataType
+
+Mask = npt.NDArray[np.bool_]
+
+
+def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:
+    """Values as another type, and marks of the rows whose value it cannot hold (null there)."""
+    arrow_type = to_arrow_type(target)
+    if column.type == arrow_type and not _may_be_too_long(source, target):
+        return column, np.zeros(len(column), np.bool_)
+    casts = [_cast_chunk(chunk, source, target, arrow_type) for chunk in column.chunks]
+    marks = [mark for _, mark in casts]
+    failed = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
+    return _chunked([values for values, _ in casts], arrow_type), failed
+
+
+def _chunked(chunks: list[Values], arrow_type: Values) -> Values:
+    return pa.chunked_array(chunks, arrow_type)
+
+
+def _nulls(count: int, arrow_type: Values) -> Values:
+    return pa.nulls(count, arrow_type)
+
+
+def _may_be_too_long(source: DataType, target: DataType) -> bool:
+    return target.length is not None and source.length != target.length
+
+
+def _cast_chunk(
+    chunk: Values, source: DataType, target: DataType, arrow_type: pa.DataType
+) -> tuple[Values, Mask]:
+    try:
+        return _cast(chunk, source, target, arrow_type), np.zeros(len(chunk), np.bool_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError):
+        if len(chunk) == 1:
+            return _nulls(1, arrow_type), np.ones(1, np.bool_)
+    # Halving finds a few bad values among many good ones in few casts.
+    half = len(chunk) // 2
+    left, left_failed = _cast_chunk(chunk.slice(0, half), source, target, arrow_type)
+    right, right_failed = _cast_chunk(chunk.slice(half), source, target, arrow_type)
+    return pa.concat_arrays([left, right]), np.concatenate([left_failed, right_failed])
+
+
+def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.DataType) -> Values:
+    if chunk.null_count == len(chunk):
+        return _nulls(len(chunk), arrow_type)
+    if target.root in NESTED_ROOTS:
+        return chunk.cast(arrow_type)
+    if target.root in CHARACTER_ROOTS:
+        texts: Values = cast_array(chunk, source, DataType("STRING"))
+        if target.length is not None and _longest(texts) > target.length:
+            raise pa.ArrowInvalid(f"longer than {target.length} characters")
+        return texts
+    if target.length is not None and _longest(chunk) > target.length:
+        raise pa.ArrowInvalid(f"longer than {target.length} bytes")
+    return pc.cast(chunk, arrow_type, safe=target.root not in ("FLOAT", "DOUBLE"))
+
+
+def _longest(values: Values) -> int:
+    """Characters of the longest text, or bytes of the longest binary value."""
+    is_text = pa.types.is_string(values.type)
+    lengths: Values = pc.utf8_length(values) if is_text else pc.binary_length(values)
+    return int(pc.max(lengths).as_py() or 0)

@@ -1,0 +1,51 @@
+"""The time of a change is read off messages, odd ones among them."""
+
+from typing import Any
+
+import pytest
+
+from ingestd.errors import UnsupportedError
+from ingestd.ingest.computed.event_times import event_times
+
+
+@pytest.mark.parametrize(
+    ("data_format", "message", "time"),
+    [
+        ("debezium-json", b'{"ts_ms":1,"source":{"ts_ms":5,"db":"d"},"after":{"ts_ms":2}}', 5),
+        ("debezium-json", b'{"schema":{},"payload":{"source":{"ts_ms":6},"ts_ms":1}}', 6),
+        ("debezium-bson", b'{"source":{"ts_ms":5}}', 5),
+        ("canal-json", b'{"es":7,"ts":8,"data":[{"es":1}]}', 7),
+        ("maxwell-json", b'{"data":{"ts":1},"ts":9}', 9000),
+    ],
+)
+def test_each_format_has_its_place(data_format: str, message: bytes, time: int) -> None:
+    assert event_times(data_format, [message, message]).to_pylist() == [time, time]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"source":{"ts_ms":"x"}}',
+        b'{"source":{"ts_ms":1.5}}',
+        b'{"source":{"ts_ms":99999999999999999999}}',
+        b'{"source":[]}',
+        b"[1]",
+        b"{",
+        b"\xff",
+        b'{"source":{}}\n{"source":{}}',
+        b"",
+        None,
+    ],
+)
+def test_odd_messages_have_no_time_and_spoil_no_other(odd: Any) -> None:
+    good = b'{\n"source":{"ts_ms":9}}'
+    assert event_times("debezium-json", [good, odd, good]).to_pylist() == [9, None, 9]
+
+
+def test_no_messages_have_no_times() -> None:
+    assert event_times("canal-json", []).to_pylist() == []
+
+
+def test_formats_that_do_not_tell_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match=r"'avro' is not known to tell.*canal-json"):
+        event_times("avro", [])

@@ -1,0 +1,106 @@
+"""Names decide where rows go."""
+
+import pytest
+
+from ingestd.cdc.base import SourceTable
+from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
+from ingestd.ingest.rows.router import Router, check_sharing
+from ingestd.ingest.settings.context import Feed, RoutingConfig
+from ingestd.ingest.settings.routing_rules import sanitize
+
+ORDERS = SourceTable("db", "shop", "orders")
+
+
+def route(source_table: SourceTable, **routing: object) -> str | None:
+    return Router(RoutingConfig(**routing), "lake").route("topic", source_table)  # type: ignore[arg-type]
+
+
+def test_default_target_has_the_name_of_the_table() -> None:
+    assert route(ORDERS) == "lake.orders"
+
+
+def test_prefix_and_suffix_surround_the_name() -> None:
+    assert route(ORDERS, table_prefix="ods_", table_suffix="_v1") == "lake.ods_orders_v1"
+
+
+def test_longest_form_of_a_name_is_mapped_first_and_gets_no_prefix() -> None:
+    mapping = {"orders": "a", "shop.orders": "b", "db.shop.orders": "c"}
+    assert route(ORDERS, table_mapping=mapping, table_prefix="ods_") == "lake.c"
+    assert route(SourceTable("x", "shop", "orders"), table_mapping=mapping) == "lake.b"
+    assert route(SourceTable(None, None, "orders"), table_mapping=mapping) == "lake.a"
+
+
+@pytest.mark.parametrize("pattern", ["orders", r"shop\.orders", r"db\.shop\..*"])
+def test_patterns_match_any_form_of_the_name(pattern: str) -> None:
+    assert route(ORDERS, including_tables=pattern) == "lake.orders"
+    assert route(ORDERS, excluding_tables=pattern) is None
+    assert route(SourceTable("db", "crm", "customers"), including_tables=pattern) is None
+
+
+def test_patterns_must_match_the_whole_name() -> None:
+    assert route(ORDERS, excluding_tables="order") == "lake.orders"
+
+
+@pytest.mark.parametrize(
+    "source_table",
+    [
+        SourceTable("db", None, "_orders_gho"),
+        SourceTable("db", None, "_orders_ghc"),
+        SourceTable("db", None, "_orders_new"),
+        SourceTable("db", "dbz", "signal_json"),
+        SourceTable("db", "public", "debezium_signal"),
+    ],
+)
+def test_working_copies_and_signal_tables_are_left_out_unless_told_otherwise(
+    source_table: SourceTable,
+) -> None:
+    assert route(source_table) is None
+    assert route(source_table, excluding_tables="") is not None
+
+
+def test_unmatched_table_may_stop_the_pipeline() -> None:
+    with pytest.raises(PolicyStopError, match=r"topic topic.*db\.shop\.orders"):
+        route(ORDERS, including_tables="x", unmatched="fail")
+
+
+def test_broken_pattern_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"routing\.including_tables"):
+        Router(RoutingConfig(including_tables="("), "lake")
+
+
+@pytest.mark.parametrize(
+    ("name", "fit"),
+    [("Result Set", "Result_Set"), ("a.b/c", "a_b_c"), ("näme-1", "näme-1"), ("..", "__")],
+)
+def test_names_become_fit_for_a_directory(name: str, fit: str) -> None:
+    assert sanitize(name) == fit
+
+
+def test_sharing_needs_a_mapping_of_every_source_table() -> None:
+    feeds = frozenset({Feed("s", "db", "eu", "t"), Feed("s", "db", "us", "t")})
+    check_sharing(RoutingConfig(), "lake.t", frozenset(list(feeds)[:1]))
+    check_sharing(RoutingConfig(merge_shards=True), "lake.t", feeds)
+    check_sharing(RoutingConfig(table_mapping={"eu.t": "t", "us.t": "t"}), "lake.t", feeds)
+    with pytest.raises(SchemaConflictError, match=r"s:db\.us\.t a target"):
+        check_sharing(RoutingConfig(table_mapping={"eu.t": "t"}), "lake.t", feeds)
+
+
+@pytest.mark.parametrize("unmatched", ["skip", "fail", "dead-letter"])
+def test_a_name_that_no_table_can_have_is_no_route_and_a_complaint(unmatched: str) -> None:
+    long = SourceTable("db", "shop", "t" * 300)
+    router = Router(RoutingConfig(unmatched=unmatched), "lake")  # type: ignore[arg-type]
+    assert router.route("topic", long) is None
+    complaint = router.complaint("topic", long)
+    assert complaint is not None
+    assert complaint.reason == "unfit-table-name"
+    assert "longer than 250 bytes" in complaint.message
+    assert "routing.table_mapping" in complaint.message
+    mapped = Router(RoutingConfig(table_mapping={"t" * 300: "t"}), "lake")
+    assert mapped.route("topic", long) == "lake.t"
+
+
+def test_an_excluded_table_of_a_name_that_no_table_can_have_is_left_out() -> None:
+    long = SourceTable("db", "shop", "t" * 300)
+    router = Router(RoutingConfig(excluding_tables="t+", unmatched="dead-letter"), "lake")
+    assert router.route("topic", long) is None
+    assert router.complaint("topic", long) is None

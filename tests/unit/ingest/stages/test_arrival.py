@@ -1,0 +1,178 @@
+"""Rows are put in the order of their offsets, whatever order their blobs come in."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ingestd.ingest.rows.blobs import (
+    KIND,
+    OFFSET,
+    POSITION,
+    UNAVAILABLE_PREFIX,
+    Blob,
+    Origin,
+    Report,
+    encode_report,
+    encode_rows,
+    encode_void,
+    receive,
+    split_by_slot,
+)
+from ingestd.ingest.schemas.discovery import TableTruncate
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.stages.arrival import RANK, runs
+
+
+def blob(
+    offsets: list[int],
+    partition: int = 0,
+    topic: str = "t",
+    table: str = "lake.a",
+    positions: list[int] | None = None,
+    **extra: list[bool],
+) -> Blob:
+    columns = {"id": pa.array(offsets), KIND: pa.array([0] * len(offsets), pa.int8())}
+    columns[OFFSET] = pa.array(offsets, pa.int64())
+    if positions is not None:
+        columns[POSITION] = pa.array(positions, pa.int64())
+    columns |= {UNAVAILABLE_PREFIX + name: pa.array(marks) for name, marks in extra.items()}
+    return encode_rows(Origin(table, "src", topic, partition, offsets[0]), pa.table(columns))
+
+
+def offsets_of(blobs: Sequence[Blob], max_bytes: int = 1 << 20) -> list[list[int]]:
+    received = receive(blobs)
+    return [run.rows.column(OFFSET).to_pylist() for run in runs(received.rows["lake.a"], max_bytes)]
+
+
+def test_blobs_are_ordered_by_topic_partition_and_offset() -> None:
+    blobs = [blob([7, 8]), blob([0], 1), blob([1, 2]), blob([0], 0, "s"), blob([4], 10)]
+    assert offsets_of(blobs) == [[0, 1, 2, 7, 8, 0, 4]]
+
+
+def test_interleaved_blobs_of_one_chunk_are_merged_by_offset() -> None:
+    blobs = [blob([1, 4, 6]), blob([2, 3, 7]), blob([5]), blob([8, 9])]
+    assert offsets_of(blobs) == [[1, 2, 3, 4, 5, 6, 7, 8, 9]]
+
+
+def test_rows_of_one_record_keep_their_order() -> None:
+    assert offsets_of([blob([3, 3, 4]), blob([4, 4])]) == [[3, 3, 4, 4, 4]]
+
+
+def test_rows_that_go_by_their_ranks_are_not_moved() -> None:
+    received = receive([blob([1, 4, 6]), blob([2, 3])])
+    (run,) = runs(received.rows["lake.a"], 1 << 20, by_number=True)
+    assert run.rows.column(OFFSET).to_pylist() == [1, 4, 6, 2, 3]
+    assert run.rows.column(RANK).to_pylist() == [0, 3, 4, 1, 2]
+
+
+def test_left_out_cells_put_rows_in_order_in_any_case() -> None:
+    received = receive([blob([1, 4], doc=[False, True]), blob([2, 3])])
+    (run,) = runs(received.rows["lake.a"], 1 << 20, by_number=True)
+    assert run.rows.column(OFFSET).to_pylist() == [1, 2, 3, 4]
+
+
+def test_many_bytes_make_several_runs_whose_ranks_keep_the_order() -> None:
+    blobs = [blob([1, 5]), blob([2, 6]), blob([7]), blob([8])]
+    assert offsets_of(blobs, max_bytes=1) == [[1, 5], [2, 6], [7], [8]]
+    received = receive(blobs)
+    found = [run.rows.column(RANK).to_pylist() for run in runs(received.rows["lake.a"], 1)]
+    assert found == [[0, 2], [1, 3], [4], [5]]
+
+
+@pytest.mark.parametrize("max_bytes", [1, 60, 200, 1 << 20])
+def test_runs_in_turn_hold_the_ranks_one_after_another(max_bytes: int) -> None:
+    """Whatever blobs and topic partitions the rows are in."""
+    blobs = [
+        blob([3, 4, 5], positions=[30, 40, 50]),
+        blob([0, 2], positions=[1, 20]),
+        blob([1], positions=[10]),
+        blob([7, 8, 8, 9], partition=1, positions=[5, 35, 35, 45]),
+    ]
+    found = list(runs(receive(blobs).rows["lake.a"], max_bytes, by_number=True, in_turn=True))
+    ranks = [sorted(run.rows.column(RANK).to_pylist()) for run in found]
+    assert [rank for one in ranks for rank in one] == list(range(10))
+    assert (len(found) > 1) == (max_bytes < 1 << 20)
+    by_rank = sorted(
+        (rank, position)
+        for run in found
+        for rank, position in zip(
+            run.rows.column(RANK).to_pylist(), run.rows.column(POSITION).to_pylist(), strict=True
+        )
+    )
+    assert [position for _, position in by_rank] == [1, 5, 10, 20, 30, 35, 35, 40, 45, 50]
+
+
+def test_source_position_decides_between_partitions() -> None:
+    blobs = [
+        blob([10, 11, 12], 0, positions=[100, 300, 500]),
+        blob([50, 51, 52], 1, positions=[200, 300, 400]),
+    ]
+    assert offsets_of(blobs) == [[10, 50, 11, 51, 52, 12]]
+
+
+def test_repeats_within_a_partition_stay_where_they_are() -> None:
+    blobs = [
+        blob([1, 2, 3, 4], 0, positions=[100, 300, 100, 300]),
+        blob([8, 9], 1, positions=[200, 400]),
+    ]
+    assert offsets_of(blobs) == [[1, 8, 2, 3, 4, 9]]
+
+
+def test_rows_without_position_stand_behind_the_row_before_them() -> None:
+    blobs = [
+        blob([1, 2, 3], 0, positions=[100, -1, 300]),
+        blob([8], 1, positions=[200]),
+        blob([5, 6], 2),
+    ]
+    assert offsets_of(blobs) == [[5, 6, 1, 2, 8, 3]]
+
+
+def test_left_out_cells_keep_all_rows_in_one_run() -> None:
+    blobs = [blob([1]), blob([2]), blob([3], doc=[True])]
+    assert offsets_of(blobs, max_bytes=1) == [[1, 2, 3]]
+    received = receive(blobs)
+    (run,) = runs(received.rows["lake.a"], 1)
+    assert run.rows.column(UNAVAILABLE_PREFIX + "doc").to_pylist() == [None, None, True]
+
+
+def test_topics_are_numbered() -> None:
+    received = receive([blob([1, 2], topic="a"), blob([1], topic="b"), blob([3], 1, topic="a")])
+    (run,) = runs(received.rows["lake.a"], 1 << 20)
+    assert run.topics.tolist() == [0, 0, 0, 1]
+
+
+def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
+    report = Report(feeds={"lake.a": frozenset({Feed("src", None, None, "a")})})
+    received = receive([blob([1]), blob([1], table="lake.b"), encode_report(report)])
+    assert sorted(received.rows) == ["lake.a", "lake.b"]
+    assert received.reports == (report,)
+    assert not received.void
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        encode_void(),
+        encode_report(
+            Report(truncates=(TableTruncate("lake.a", Feed("src", None, None, "a"), 1),))
+        ),
+    ],
+    ids=["void", "report"],
+)
+def test_batch_that_runs_again_is_void(extra: bytes) -> None:
+    assert receive([blob([1]), extra]).void
+
+
+def test_rows_are_split_by_slot_in_their_order() -> None:
+    rows = pa.table({"x": [0, 1, 2, 3, 4]})
+    parts = split_by_slot(rows, np.array([2, 0, 2, 0, 1]))
+    assert [(slot, part.column("x").to_pylist()) for slot, part in parts] == [
+        (0, [1, 3]),
+        (1, [4]),
+        (2, [0, 2]),
+    ]
+    assert split_by_slot(rows.slice(0, 0), np.array([], np.int64)) == []
+    ((slot, same),) = split_by_slot(rows, np.full(5, 3))
+    assert (slot, same.num_rows) == (3, 5)

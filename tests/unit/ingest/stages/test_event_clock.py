@@ -1,0 +1,188 @@
+"""When changes were made, as a decode task tells it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ingestd.cdc.base import FormatSettings, RecordChunk
+from ingestd.cdc.schema_lookup import Framing
+from ingestd.ingest.computed.event_times import event_times
+from ingestd.ingest.rows import kept_chunks
+from ingestd.ingest.rows.blobs import Blob
+from ingestd.ingest.settings.context import SourceSettings
+from ingestd.ingest.stages.event_clock import EventClock, change_time
+from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.properties import KafkaSource
+from tests.support.ingest_rig import Change, Rig, record
+
+HERE = TopicPartition("s", "t", 0)
+FIRST = 100
+MESSAGES = [
+    ("debezium-json", b'{"ts_ms":1,"source":{"ts_ms":5,"db":"d"},"after":{"ts_ms":2}}', 5),
+    ("debezium-json", b'{"schema":{},"payload":{"source":{"ts_ms":6},"ts_ms":1}}', 6),
+    ("debezium-bson", b'{"source":{"ts_ms":5}}', 5),
+    ("canal-json", b'{"es":7,"ts":8,"data":[{"es":1}]}', 7),
+    ("maxwell-json", b'{"data":{"ts":1},"ts":9}', 9000),
+]
+
+
+def change(time: int | None) -> bytes:
+    return json.dumps({"source": {"ts_ms": time}, "after": {"id": 1}}).encode()
+
+
+def chunk(*values: bytes | None, stamp: int = 77) -> RecordChunk:
+    offsets = np.arange(FIRST, FIRST + len(values), dtype=np.int64)
+    stamps = np.full(len(values), stamp, np.int64)
+    return RecordChunk("t", 0, offsets, stamps, [None] * len(values), list(values), None)
+
+
+def clock() -> tuple[EventClock, BatchTimes]:
+    times = BatchTimes()
+    settings = FormatSettings(framing=Framing())
+    source = SourceSettings(KafkaSource("s", ("t",)), "debezium-json", settings)
+    return EventClock({"s": source}, times), times
+
+
+@pytest.mark.parametrize(("data_format", "message", "time"), MESSAGES)
+def test_a_message_tells_what_the_metadata_column_tells(
+    data_format: str, message: bytes, time: int
+) -> None:
+    assert change_time(data_format, message) == time
+    assert event_times(data_format, [message]).to_pylist() == [time]
+
+
+def test_flat_messages_tell_the_time_of_the_source() -> None:
+    flat = b'{"id":1,"__source_ts_ms":8,"__ts_ms":9,"__op":"c"}'
+    assert change_time("debezium-flat-json", flat) == 8
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        b"",
+        b"{",
+        b"[1]",
+        b"\xff",
+        b'{"source":[]}',
+        b'{"source":null}',
+        b'{"source":{"ts_ms":"x"}}',
+        b'{"source":{"ts_ms":1.5}}',
+        b'{"source":{"ts_ms":0}}',
+        b'{"source":{"ts_ms":-4}}',
+        b'{"source":{"ts_ms":99999999999999999999}}',
+        b'{"ts_ms":5}',
+    ],
+)
+def test_an_odd_message_tells_none(message: bytes | None) -> None:
+    assert change_time("debezium-json", message) is None
+
+
+def test_formats_that_are_not_known_to_tell_tell_none() -> None:
+    assert change_time("debezium-avro", change(5)) is None
+
+
+def test_the_first_and_the_last_row_tell_for_their_table() -> None:
+    one, times = clock()
+    data = chunk(change(9), change(4), change(1), change(8))
+    one.note_rows("db.t", "s", data, data.offsets[1:])
+    assert times.events == {"db.t": EventSpan(4, 8)}
+
+
+def test_the_last_record_tells_how_far_its_topic_partition_was_read() -> None:
+    one, times = clock()
+    one.note_chunk("s", chunk(change(4), change(8)))
+    one.note_chunk("s", chunk(change(5)))
+    assert times.reached == {HERE: (FIRST + 1, 8)}
+    assert times.events == {}
+
+
+def test_a_record_without_a_time_of_its_own_has_that_of_kafka() -> None:
+    one, times = clock()
+    data = chunk(change(80), None, stamp=77)
+    one.note_chunk("s", data)
+    one.note_rows("db.t", "s", data, data.offsets)
+    assert times.reached == {HERE: (FIRST + 1, 77)}
+    assert times.events == {"db.t": EventSpan(77, 80)}
+
+
+def test_a_record_without_any_time_tells_nothing() -> None:
+    one, times = clock()
+    data = chunk(None, stamp=-1)
+    one.note_chunk("s", data)
+    one.note_rows("db.t", "s", data, data.offsets)
+    assert times == BatchTimes()
+
+
+def test_rows_without_their_records_tell_nothing() -> None:
+    one, times = clock()
+    empty = chunk()
+    one.note_chunk("s", empty)
+    one.note_rows("db.t", "s", empty, np.array([FIRST], np.int64))
+    one.note_rows("db.t", "s", chunk(change(1)), np.array([], np.int64))
+    assert times == BatchTimes()
+
+
+@pytest.mark.parametrize("schema_id", [1, 0x7B])
+def test_a_frame_before_the_message_is_no_part_of_it(schema_id: int) -> None:
+    one, times = clock()
+    framed = b"\x00" + schema_id.to_bytes(4, "big") + change(9)
+    one.note_chunk("s", chunk(framed))
+    assert times.reached == {HERE: (FIRST, 9)}
+
+
+@pytest.mark.usefixtures("json_changes")
+def test_times_reach_the_driver_by_table_and_topic_partition() -> None:
+    rig = Rig(data_format="debezium-json")
+    rig.produce(*(record(Change({"id": i})) for i in range(7)))
+    rig.produce(*(record(Change({"id": i}, table="items")) for i in range(2)), partition=1)
+    times = rig.run().times
+    assert times.events == {
+        "lake.orders": EventSpan(1000, 1006),
+        "lake.items": EventSpan(1000, 1001),
+    }
+    assert times.reached == {
+        TopicPartition("src", "orders", 0): (6, 1006),
+        TopicPartition("src", "orders", 1): (1, 1001),
+    }
+
+
+@pytest.mark.usefixtures("json_changes")
+def test_rows_that_the_table_holds_are_not_told_of_again() -> None:
+    rig = Rig()
+    rig.produce(*(record(Change({"id": i})) for i in range(2)))
+    rig.run()
+    rig.committed.clear()
+    rig.produce(*(record(Change({"id": i})) for i in range(2, 4)))
+    covered = {"lake.orders": {"covered": {"src": {"orders": {0: 3}}}}}
+    times = rig.round(rig.context(table_changes=covered), rig.ranges()).times
+    assert times.events == {"lake.orders": EventSpan(1003, 1003)}
+
+
+@pytest.mark.usefixtures("json_changes")
+def test_kept_chunks_were_told_of_by_the_run_that_kept_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Shelf:
+        def __init__(self) -> None:
+            self.blobs: list[Blob] = []
+
+        def put(self, blob: Blob) -> str:
+            self.blobs.append(blob)
+            return "kept"
+
+        def get(self, name: str) -> Blob | None:
+            return self.blobs[0]
+
+    monkeypatch.setattr(kept_chunks, "LEAST_RECORDS", 1)
+    rig = Rig(shelf=Shelf())
+    rig.produce(*(record(Change({"id": i})) for i in range(3)))
+    first = rig.round(rig.context(), rig.ranges())
+    rig.kept.extend(first.kept)
+    assert len(rig.kept) == 1
+    rig.evolve(rig.context(), first)
+    second = rig.round(rig.context(), rig.ranges())
+    assert (first.times.events, second.times.events) == ({"lake.orders": EventSpan(1000, 1002)}, {})
+    assert second.messages
