@@ -8,6 +8,8 @@ LOCKS := requirements-build.lock requirements-dev.lock
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # A fixed order: one commit has one verdict (`pytest` alone draws a new one).
 PYTEST := $(BIN)/python -m pytest -q --randomly-seed=1
+# Files of tests go to two processes at a time; each has its own broker and its own judges.
+SHARED := $(PYTEST) --numprocesses=2 --dist=loadfile
 CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
 NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)
@@ -61,11 +63,11 @@ check: lint layers types ## lint, layers and types
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark
-	$(PYTEST) tests/house tests/unit tests/docs tests/bench
+	$(SHARED) tests/house tests/unit tests/docs tests/bench
 
 .PHONY: property
 property: setup ## properties, with hypothesis, and odd messages for every decoder
-	$(PYTEST) tests/property tests/fuzz
+	$(SHARED) tests/property tests/fuzz
 
 .PHONY: property-long
 property-long: setup ## every damage of every file, and 2,000 lives of tables (hours)
@@ -77,7 +79,7 @@ fuzz: setup ## a coverage-guided fuzzer over every decoder, FUZZ_SECONDS for eac
 
 .PHONY: compat
 compat: setup ## Java Paimon and pypaimon judge our tables, and we read theirs
-	$(PYTEST) tests/compat
+	$(SHARED) tests/compat
 
 .PHONY: matrix
 matrix: setup ## ask all readers again what they read: docs/compatibility.json and .md
@@ -86,19 +88,27 @@ matrix: setup ## ask all readers again what they read: docs/compatibility.json a
 
 .PHONY: integration
 integration: setup ## a real broker, a real Spark, the command line, the Dockerfile
-	$(PYTEST) tests/integration tests/docker tests/cli
+	$(SHARED) tests/integration tests/docker tests/cli
 
 .PHONY: chart
 chart: setup ## helm, Kubernetes' schemas and promtool judge the chart
-	$(PYTEST) tests/chart
+	$(SHARED) tests/chart
+
+.PHONY: rehearsal
+rehearsal: setup ## the chart on a real API server, and as processes beside a real Prometheus
+	INGESTD_LONG=1 $(PYTEST) -s tests/chart/test_api_server.py tests/chart/test_rehearsal.py
+
+.PHONY: image-check
+image-check: setup ## the image's stages in a folder, without a container engine: its size, its start
+	$(PYTEST) -s tests/docker
 
 .PHONY: page
 page: setup ## the daemon's page in a real browser, if there is one
-	$(PYTEST) tests/page
+	$(SHARED) tests/page
 
 .PHONY: chaos
 chaos: setup ## processes are killed; a live database for a moment
-	$(PYTEST) tests/chaos tests/live
+	$(SHARED) tests/chaos tests/live
 
 .PHONY: live
 live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a seed of its own
@@ -134,6 +144,18 @@ lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on t
 	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'maturin>=1.9,<2' 'setuptools>=80' wheel \
 	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links - -o requirements-build.lock
+
+.PHONY: sbom
+sbom: setup ## build/sbom.json: the bill of materials, from the lock files
+	$(BIN)/python -m docs.sbom build/sbom.json
+
+# The auditor gets an environment of its own, and asks a database of vulnerabilities in the network.
+.PHONY: audit
+audit: setup ## known vulnerabilities of the locked packages
+	$(BIN)/python -m venv --clear build/audit
+	build/audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes \
+	  -r .ci/audit.lock
+	build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 .PHONY: wheels
 wheels: setup ## dist/: ingestd, and the native reader for every Python from 3.11 on

@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from bench.java import PEERS, pins_of
+from bench.process import end_all_on_signals
 from bench.read import RUNS, make_table
 from bench.table_readers import OPENED
 from bench.wide_table import make_wide_table
@@ -104,6 +105,7 @@ def _bytes(table: FileStoreTable) -> int:
 
 
 def main() -> None:
+    end_all_on_signals()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=200_000, help="of each of the five runs")
     parser.add_argument("--rounds", type=int, default=3)

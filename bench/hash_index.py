@@ -125,11 +125,11 @@ def _batches(
             asked, fresh = _batch(rows, keys, fresh), fresh + rows
             index = PartitionIndex.load(table, list(mine.values()))
             best_lookup = min(best_lookup, _timed(functools.partial(index.lookup, asked)))
-            wall = time.process_time()
+            begin = time.process_time()
             assigner = DynamicBucketAssigner(table, mine[0].partition, mine.values(), 0, 1)
             assigner.assign(asked)
             grown = assigner.prepare_commit(table.io)
-            best = min(best, (time.process_time() - wall) * _MILLIS)
+            best = min(best, (time.process_time() - begin) * _MILLIS)
             mine |= {entry.bucket: entry for entry in grown}
         batch[rows], lookup[rows] = best, best_lookup
     return batch, lookup

@@ -1,6 +1,7 @@
 """`ingestd run` under measurement, with the settings that a user picks for throughput.
 
-A quarter of a million records a batch, the next batch at once, everything else as it comes.
+As many records a batch as all programs commit at a time, the next batch at once, everything else
+as it comes.
 """
 
 import compileall

@@ -27,6 +27,8 @@ FIXED = {"bucket": "4"}
 WRITE_ONLY = {**DYNAMIC, "write-only": "true"}
 COLD_CHECKPOINT_SECONDS = 3
 SMALL = 1_000
+MOST_EVENTS_A_COMMIT = 500_000
+"""As many as ingestd takes at a time unless it is told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ def small_batches(records: int) -> Run:
             topic = f"latency-{folder.name}"
             rhythm = Rhythm(records, batches)
             session.topics.broker.create_topic(topic, rhythm.load.partitions)
-            return [measure(_new_task(session, topic, folder, DYNAMIC), rhythm)]
+            every = commit_every(sizes.events)
+            return [measure(_new_task(session, topic, folder, DYNAMIC, every), rhythm)]
 
     return run
 
@@ -220,10 +223,18 @@ def _written(session: Session, subject: str, task: Task, load: Load) -> Record:
 def _task(session: Session, topic: str, load: Load, options: Mapping[str, str]) -> Iterator[Task]:
     session.filled(topic, load)
     with _scratch(session) as folder:
-        yield _new_task(session, topic, folder, options)
+        every = commit_every(max(load.events, session.sizes.events))
+        yield _new_task(session, topic, folder, options, every)
 
 
-def _new_task(session: Session, topic: str, folder: Path, options: Mapping[str, str]) -> Task:
+def commit_every(events: int) -> int:
+    """Events between two commits of programs that do not commit by time: four commits at least."""
+    return max(1, min(MOST_EVENTS_A_COMMIT, events // 4))
+
+
+def _new_task(
+    session: Session, topic: str, folder: Path, options: Mapping[str, str], every: int
+) -> Task:
     return Task(
         bootstrap=session.topics.broker.bootstrap,
         topic=topic,
@@ -231,7 +242,7 @@ def _new_task(session: Session, topic: str, folder: Path, options: Mapping[str, 
         scratch=folder,
         options=options,
         timeout=session.timeout,
-        commit_every=max(1, min(250_000, session.sizes.events // 4)),
+        commit_every=every,
     )
 
 

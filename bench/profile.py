@@ -36,7 +36,7 @@ _DAEMON = "bench.profile_worker"
 
 
 def measure(
-    events: int = 2_000_000, batch: int = 250_000, folder: Path | None = None
+    events: int = 2_000_000, batch: int = 500_000, folder: Path | None = None
 ) -> dict[str, Any]:
     """The profile of a run over so many events, as a JSON document; microseconds a record."""
     load = Load(events=events, keys=events * 2 // 5)
@@ -184,7 +184,7 @@ def main() -> int:
     """Measure and print, and publish if asked."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--events", type=int, default=2_000_000)
-    arguments.add_argument("--batch", type=int, default=250_000)
+    arguments.add_argument("--batch", type=int, default=500_000)
     arguments.add_argument("--json", action="store_true", help="print the JSON document instead")
     arguments.add_argument("--publish", action="store_true", help="keep it, and renew the page")
     chosen = arguments.parse_args()

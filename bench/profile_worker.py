@@ -61,6 +61,7 @@ STEPS = (
         "ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.prepare_commit", "hash index"
     ),
     Step("ingestd.paimon.table.write.table_write:_prepare", "sort, merge"),
+    Step("ingestd.paimon.table.write.table_write:_merged", "sort, merge"),
     Step("ingestd.paimon.table.write.figures:FileFigures.add", "statistics"),
     Step("ingestd.paimon.table.write.figures:FileFigures.meta", "statistics"),
     Step("ingestd.paimon.format.parquet:write_file", "encode files"),

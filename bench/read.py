@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bench.process import end_all_on_signals
 from bench.table_readers import PROGRAMS, Figures, in_turns
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
@@ -122,6 +123,7 @@ def ratios(found: Mapping[str, Figures]) -> Mapping[str, Any]:
 
 
 def main() -> None:
+    end_all_on_signals()
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--rows", type=int, default=5_000_000)
     arguments.add_argument("--buckets", type=int, default=4)

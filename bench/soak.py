@@ -22,6 +22,7 @@ from random import Random
 from typing import TypeVar
 
 from bench.one_process import DATABASE, OneProcess
+from bench.process import end_all_on_signals
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -172,6 +173,7 @@ def grown(found: Mapping[str, float], limit: float) -> dict[str, float]:
 
 
 def main() -> None:
+    end_all_on_signals()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--batches", type=int, default=1_000)
     parser.add_argument("--events", type=int, default=100, help="updates of a batch")

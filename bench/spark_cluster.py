@@ -58,6 +58,12 @@ class SparkCluster:
             error.add_note(self.log())
         self.stop()
 
+    def kill_worker(self, number: int) -> None:
+        """End one worker, as its machine would: with its executors, and without a word."""
+        process = self._processes[1 + number]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
     def stop(self) -> None:
         """End every process of the cluster, executors included."""
         for process in reversed(self._processes):

@@ -1,14 +1,15 @@
-"""metrics.md, from the collectors that `ingestd.metrics` and `ingestd.lag_metrics` declare."""
+"""metrics.md, from the collectors that the `metrics` modules of `ingestd` declare."""
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from ingestd import lag_metrics, metrics
+from ingestd import lag_metrics, metrics, registry_metrics
 
 HEAD = """# Metrics
 
-Written by `make docs` from `ingestd/metrics.py` and `ingestd/lag_metrics.py`. The page `/metrics`
-serves them in Prometheus' text format; counters carry the suffix `_total`, histograms `_bucket`,
-`_sum` and `_count`. Everything is counted on the driver, after the commit.
+Written by `make docs` from `ingestd/metrics.py`, `ingestd/lag_metrics.py` and
+`ingestd/registry_metrics.py`. The page `/metrics` serves them in Prometheus' text format; counters
+carry the suffix `_total`, histograms `_bucket`, `_sum` and `_count`. Everything is counted on the
+driver, after the commit.
 
 | metric | type | labels | what it says |
 |---|---|---|---|"""
@@ -16,7 +17,8 @@ serves them in Prometheus' text format; counters carry the suffix `_total`, hist
 
 def collectors() -> list[MetricWrapperBase]:
     """Every collector that the modules declare, by name."""
-    declared = [*vars(metrics).values(), *vars(lag_metrics).values()]
+    modules = (metrics, lag_metrics, registry_metrics)
+    declared = [one for module in modules for one in vars(module).values()]
     found = {id(c): c for c in declared if isinstance(c, MetricWrapperBase)}
     return sorted(found.values(), key=lambda collector: collector._name)
 

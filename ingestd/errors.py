@@ -4,6 +4,7 @@
     ├── ConfigError                 exit 2   stop before anything starts
     ├── RetryableError                       restart the query with backoff, within a budget
     │   ├── SourceError             exit 3   Kafka did not answer as it should
+    │   │   └── SourceSilentError   exit 3   nobody answers there: waited out, outside the budget
     │   ├── StorageError            exit 4   the warehouse did not answer as it should
     │   ├── CommitConflictError     exit 4   other writers won every try; nothing of ours landed
     │   └── CommitUnknownError      exit 4   may have landed: read back, delete nothing
@@ -47,6 +48,10 @@ class SourceError(RetryableError):
     """Kafka did not answer as it should."""
 
     exit_code = 3
+
+
+class SourceSilentError(SourceError):
+    """Nobody answers there: the supervisor waits it out, however long it takes."""
 
 
 class StorageError(RetryableError):

@@ -1,31 +1,82 @@
-"""Prometheus collectors of time: how old changes are when they land, and how far tables are behind.
+"""Prometheus collectors of lag: how old changes are when they land, and how far tables are behind.
 
 Times of changes are those of the source database where messages tell them, else those of the
-records. Labels are bounded as in `ingestd.metrics`.
+records. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands of topic
+partitions, so their series are kept, and written, in bulk: in a registry of their own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from prometheus_client import Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily
+
+Place = tuple[str, str, int]
+"""Source, topic, partition."""
 
 _PLACE = ("source", "topic", "partition")
+PLACES = CollectorRegistry()
+"""The collectors that have a series for each topic partition."""
+
+
+class PlaceGauge(Gauge):
+    """A number for each topic partition; any thread may set it."""
+
+    def __init__(self, name: str, documentation: str) -> None:
+        self._numbers: dict[Place, float] = {}
+        super().__init__(name, documentation, _PLACE, registry=PLACES)
+
+    def put(self, place: Place, number: float) -> None:
+        """Set the number of a topic partition."""
+        self._numbers[place] = number
+
+    def drop(self, place: Place) -> None:
+        """The topic partition is no more."""
+        self._numbers.pop(place, None)
+
+    def collect(self) -> list[Metric]:
+        """The family, for readers of the registry."""
+        family = GaugeMetricFamily(self._name, self._documentation, labels=_PLACE)
+        for place, number in dict(self._numbers).items():
+            family.add_metric(_labels(place), number)
+        return [family]
+
+    def lines(self, texts: dict[Place, str]) -> Iterator[str]:
+        """The family in Prometheus' text format; `texts` are those of labels, and get new ones."""
+        yield f"# HELP {self._name} {self._documentation}\n# TYPE {self._name} gauge\n"
+        name = self._name
+        for place, number in dict(self._numbers).items():
+            text = texts.get(place)
+            if text is None:
+                text = texts[place] = _label_text(place)
+            yield f"{name}{text} {number}\n"
+
+
 _LATENCY_BUCKETS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
 
-LAG_SECONDS = Gauge(
+SOURCE_POSITION = PlaceGauge(
+    "ingestd_source_position_offset",
+    "Next offset to read: everything before it is in the tables.",
+)
+SOURCE_END = PlaceGauge(
+    "ingestd_source_end_offset",
+    "End of the topic partition (last stable offset), when it was last asked for.",
+)
+SOURCE_LAG = PlaceGauge(
+    "ingestd_source_lag_records",
+    "Offsets between what is in the tables and the end of the topic partition.",
+)
+LAG_SECONDS = PlaceGauge(
     "ingestd_source_lag_seconds",
     "Age of the newest change of the topic partition that is in the tables, or time since nothing "
     "was waiting if that is less; 0 while nothing waits.",
-    _PLACE,
 )
-BUFFER_LAG = Gauge(
+BUFFER_LAG = PlaceGauge(
     "ingestd_source_buffer_lag_records",
     "Offsets between what the batch under way takes and the end of the topic partition.",
-    _PLACE,
 )
-BUFFER_LAG_SECONDS = Gauge(
+BUFFER_LAG_SECONDS = PlaceGauge(
     "ingestd_source_buffer_lag_seconds",
     "As ingestd_source_lag_seconds, for what the batch under way does not take; 0 if it takes all.",
-    _PLACE,
 )
 EVENT_TIME_LAG = Gauge(
     "ingestd_event_time_lag_seconds",
@@ -64,26 +115,53 @@ def record_freshness(table: str, seconds: float) -> None:
     FRESHNESS.labels(table).set(seconds)
 
 
-def record_lag(place: tuple[str, str, int], seconds: float | None) -> None:
+def record_position(place: Place, *, position: int | None, end: int | None) -> None:
+    """Where reading stands in a topic partition, and where it ends; None: not known yet."""
+    if position is not None:
+        SOURCE_POSITION.put(place, position)
+    if end is not None:
+        SOURCE_END.put(place, end)
+    if position is not None and end is not None:
+        SOURCE_LAG.put(place, max(end - position, 0))
+
+
+def record_lag(place: Place, seconds: float | None) -> None:
     """The tables are so far behind a topic partition; None: not known."""
     if seconds is not None:
-        LAG_SECONDS.labels(*_labels(place)).set(seconds)
+        LAG_SECONDS.put(place, seconds)
 
 
-def record_buffer_lag(place: tuple[str, str, int], records: int, seconds: float | None) -> None:
+def record_buffer_lag(place: Place, records: int, seconds: float | None) -> None:
     """The batch under way leaves so much of a topic partition; None: not known."""
-    BUFFER_LAG.labels(*_labels(place)).set(records)
+    BUFFER_LAG.put(place, records)
     if seconds is not None:
-        BUFFER_LAG_SECONDS.labels(*_labels(place)).set(seconds)
+        BUFFER_LAG_SECONDS.put(place, seconds)
 
 
-def forget_places(gone: Iterable[tuple[str, str, int]]) -> None:
-    """Drop the series of topic partitions (source, topic, partition) that exist no more."""
+def forget_places(gone: Iterable[Place]) -> None:
+    """Drop the series of topic partitions that exist no more."""
     for place in gone:
-        labels = dict(zip(_PLACE, _labels(place), strict=True))
-        for gauge in (LAG_SECONDS, BUFFER_LAG, BUFFER_LAG_SECONDS):
-            gauge.remove_by_labels(labels)
+        _TEXTS.pop(place, None)
+        for gauge in _GAUGES:
+            gauge.drop(place)
 
 
-def _labels(place: tuple[str, str, int]) -> tuple[str, str, str]:
+def places_text() -> str:
+    """All series of topic partitions in Prometheus' text format."""
+    return "".join(line for gauge in _GAUGES for line in gauge.lines(_TEXTS))
+
+
+def _labels(place: Place) -> tuple[str, str, str]:
     return place[0], place[1], str(place[2])
+
+
+def _label_text(place: Place) -> str:
+    escaped = (
+        one.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"") for one in _labels(place)
+    )
+    pairs = (f'{name}="{text}"' for name, text in zip(_PLACE, escaped, strict=True))
+    return f"{{{','.join(pairs)}}}"
+
+
+_GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, BUFFER_LAG, BUFFER_LAG_SECONDS)
+_TEXTS: dict[Place, str] = {}

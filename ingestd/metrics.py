@@ -40,21 +40,6 @@ SOURCE_GAP = Counter(
     "Records (at most) that the log no longer had when they were to be read.",
     ["source", "topic"],
 )
-SOURCE_POSITION = Gauge(
-    "ingestd_source_position_offset",
-    "Next offset to read: everything before it is in the tables.",
-    ["source", "topic", "partition"],
-)
-SOURCE_END = Gauge(
-    "ingestd_source_end_offset",
-    "End of the topic partition (last stable offset), when it was last asked for.",
-    ["source", "topic", "partition"],
-)
-SOURCE_LAG = Gauge(
-    "ingestd_source_lag_records",
-    "Offsets between what is in the tables and the end of the topic partition.",
-    ["source", "topic", "partition"],
-)
 SOURCE_REACHABLE = Gauge(
     "ingestd_source_reachable", "1 if the brokers answered when last asked.", ["source"]
 )
@@ -74,6 +59,10 @@ DROPPED_RECORDS = Counter(
     "ingestd_dropped_records",
     "Records that could not be used and were not kept, because `errors` says so for their stage.",
     ["stage", "reason"],
+)
+REJECTED = Counter(
+    "ingestd_rejected_records",
+    "Records that could not be used, kept or not, and gaps in logs; 0 from the start on.",
 )
 DEAD_LETTERS = Counter(
     "ingestd_dead_letters",
@@ -168,6 +157,19 @@ def record_restart(error: str) -> None:
     RESTARTS.labels(error).inc()
 
 
+def expect_restarts(errors: Iterable[str]) -> None:
+    """Errors of these classes may end a query: count from 0, so that the first one is a step."""
+    for error in errors:
+        RESTARTS.labels(error)
+
+
+def expect_reading(source: str, topics: Iterable[str]) -> None:
+    """These topics will be read: count from 0, so that their first records are a step."""
+    for topic in topics:
+        SOURCE_RECORDS.labels(source, topic)
+        SOURCE_BYTES.labels(source, topic)
+
+
 def record_read(source: str, topic: str, records: int, size: int) -> None:
     """Records of a topic were read, of so many bytes."""
     SOURCE_RECORDS.labels(source, topic).inc(records)
@@ -192,6 +194,11 @@ def record_rows(table: str, kind: str, rows: int) -> None:
 def record_skipped(table: str, reason: str, rows: int) -> None:
     """Rows were left out."""
     SKIPPED_ROWS.labels(table, reason).inc(rows)
+
+
+def record_rejected(records: int) -> None:
+    """Records could not be used."""
+    REJECTED.inc(records)
 
 
 def record_dropped(stage: str, reason: str, records: int) -> None:
@@ -273,23 +280,3 @@ def record_throttled(cause: str, seconds: float) -> None:
 def record_reachable(source: str, *, reachable: bool) -> None:
     """The brokers of a source answered, or did not."""
     SOURCE_REACHABLE.labels(source).set(reachable)
-
-
-def record_position(
-    source: str, topic: str, partition: int, *, position: int | None, end: int | None
-) -> None:
-    """Where reading stands in a topic partition, and where it ends; None: not known yet."""
-    labels = (source, topic, str(partition))
-    if position is not None:
-        SOURCE_POSITION.labels(*labels).set(position)
-    if end is not None:
-        SOURCE_END.labels(*labels).set(end)
-    if position is not None and end is not None:
-        SOURCE_LAG.labels(*labels).set(max(end - position, 0))
-
-
-def forget_partitions(gone: Iterable[tuple[str, str, int]]) -> None:
-    """Drop the series of topic partitions (source, topic, partition) that exist no more."""
-    for source, topic, partition in gone:
-        for gauge in (SOURCE_POSITION, SOURCE_END, SOURCE_LAG):
-            gauge.remove_by_labels({"source": source, "topic": topic, "partition": str(partition)})

@@ -145,13 +145,14 @@ class FormatSettings:
 
     `type_mapping` are names of `ingestd.cdc.columns.type_mapping`. `schemas` is where data
     formats with registered schemas look them up, `framing` how their messages name them. `images`
-    asks for the rows before changes as well.
+    asks for the rows before changes as well, `renames` for names that columns had before.
     """
 
     type_mapping: frozenset[str] = frozenset()
     schemas: SchemaLookup | None = None
     framing: Framing = _CONFLUENT
     images: bool = False
+    renames: bool = False
 
 
 class DataFormat(Protocol):

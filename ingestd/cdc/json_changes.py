@@ -1,15 +1,15 @@
 """The decoder of all JSON formats that say where table, row, operation and key are in a message.
 
-Each message is restated as a change (`table_form`), those of one form go through one row plan.
+A chunk whose messages are all alike is read natively as it is. Of any other chunk each message is
+restated as a change (`table_form`), and those of one form go through one row plan.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from ingestd.cdc.base import (
     ChangeBatch,
@@ -18,28 +18,31 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
     Rejected,
+    SchemaChangeEvent,
     Truncate,
 )
 from ingestd.cdc.column_learning import TableMemory, Types
 from ingestd.cdc.debezium_envelope import Shape
 from ingestd.cdc.messages import Messages
+from ingestd.cdc.native.alike import AlikeReader, Native
 from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.record_errors import Reason, RecordError, rejected
-from ingestd.cdc.table_form import Emptied, Restated, TableForm
+from ingestd.cdc.seen_columns import as_seen
+from ingestd.cdc.table_form import Altered, Emptied, Restated, TableForm
 from ingestd.cdc.table_messages import Reasons, decode_messages
-from ingestd.paimon.spec.arrow import Column
-from ingestd.paimon.spec.data_types import DataType
 
 _MAX_MEMORIES = 2000
 _NO_TYPES: Types = {}
 
 _GroupKey = tuple[TableForm, Shape | None, tuple[str, ...]]
+Message = Restated | Emptied | Altered
+"""What a message says: rows, or that a table was emptied, or that its columns changed."""
 
 
 class Dialect(Protocol):
     """What a format makes of one message; may keep caches, never results."""
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
         """The changes of a message, None for a control message. Raises RecordError."""
         ...
 
@@ -71,6 +74,7 @@ class _Sorted:
     groups: dict[_GroupKey, _Group] = field(default_factory=dict)
     bad: dict[int, Reason] = field(default_factory=dict)
     truncates: list[Truncate] = field(default_factory=list)
+    altered: list[SchemaChangeEvent] = field(default_factory=list)
     control: int = 0
     latest: _Group | None = None
 
@@ -90,13 +94,19 @@ class JsonChanges:
     """
 
     def __init__(
-        self, name: str, dialect: Dialect, settings: FormatSettings, module: NativeModule | None
+        self,
+        name: str,
+        dialect: Dialect,
+        settings: FormatSettings,
+        module: NativeModule | None,
+        native: Native | None = None,
     ) -> None:
         self.name = name
         self._dialect = dialect
         self._type_mapping = settings.type_mapping
         self._images = settings.images
         self._module = module
+        self._alike = AlikeReader(module, native) if module and native else None
         self._memories: dict[_GroupKey, TableMemory] = {}
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
@@ -105,6 +115,9 @@ class JsonChanges:
         `known` are the columns that the target table has, `declared` those whose types the
         configuration fixes. Raises UnsupportedError for a column type without an Arrow form.
         """
+        batch = self._decode_alike(chunk, known, declared)
+        if batch is not None:
+            return Decoded([batch], [], [], 0)
         found = self._sort(chunk)
         batches: list[ChangeBatch] = []
         for group in found.groups.values():
@@ -120,7 +133,30 @@ class JsonChanges:
             _rejected(chunk, found.bad),
             found.truncates,
             found.control,
+            found.altered,
         )
+
+    def _decode_alike(
+        self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
+    ) -> ChangeBatch | None:
+        """The batch of a chunk all of whose messages are as planned for the first of them."""
+        if self._alike is None or not chunk.values or not chunk.values[0]:
+            return None
+        try:
+            first = self._dialect.restate(chunk.values[0], chunk.keys[0], chunk.topic)
+        except RecordError:
+            return None
+        if not isinstance(first, Restated):
+            return None
+        source, key = first.form.source, first.key
+        types, fixed = known.get(source, _NO_TYPES), declared.get(source, _NO_TYPES)
+        names = key.names or first.form.key_names or _key_of(types)
+        memory = self._memories.get((first.form, key.shape, names))
+        if memory is None or memory.plan is None or not memory.is_current(types, fixed):
+            return None
+        batch = self._alike.read(chunk, first, memory.plan)
+        seen = None if batch is None else as_seen(batch, first.form)
+        return seen if seen is not None and seen.types else None
 
     def _decode_group(
         self, chunk: RecordChunk, group: _Group, known: Types, declared: Types
@@ -131,7 +167,7 @@ class JsonChanges:
         batch, refused = decode_messages(memory, messages, known, declared)
         if batch is None:
             return None, refused
-        seen = _as_seen(batch, group.form)
+        seen = as_seen(batch, group.form)
         if seen.types:
             return seen, refused
         empty = Reason("decode", "empty_row", "a row has no columns")
@@ -141,7 +177,7 @@ class JsonChanges:
         found = _Sorted()
         restate, topic = self._dialect.restate, chunk.topic
         for index, (value, key) in enumerate(zip(chunk.values, chunk.keys, strict=True)):
-            change: Restated | Emptied | None
+            change: Message | None
             try:
                 if value is None or value == b"null":
                     change = self._dialect.restate_tombstone(key, topic)
@@ -156,6 +192,12 @@ class JsonChanges:
                 offset = int(chunk.offsets[index])
                 truncate = Truncate(change.source, chunk.partition, offset, change.position)
                 found.truncates.append(truncate)
+            elif isinstance(change, Altered):
+                found.control += 1
+                offset = int(chunk.offsets[index])
+                found.altered.append(
+                    SchemaChangeEvent(change.source, chunk.partition, offset, *change[1:])
+                )
             else:
                 _add(found, index, change)
         return found
@@ -194,42 +236,6 @@ def _add(found: _Sorted, index: int, change: Restated) -> None:
 def _key_of(types: Types) -> tuple[str, ...]:
     """The key of the target table, for messages that name none."""
     return tuple(name for name, data_type in types.items() if not data_type.nullable)
-
-
-def _as_seen(batch: ChangeBatch, form: TableForm) -> ChangeBatch:
-    """A batch without the fields that are no columns, and with lengths that its values have."""
-    hidden = [name for name in batch.types if name in form.hidden]
-    types: dict[str, DataType] = {
-        name: _long_enough(batch, name, data_type)
-        for name, data_type in batch.types.items()
-        if name not in form.hidden
-    }
-    if not hidden and types == dict(batch.types):
-        return batch
-    return replace(
-        batch,
-        columns=batch.columns.drop_columns(hidden),
-        types=types,
-        unavailable={n: marks for n, marks in batch.unavailable.items() if n not in form.hidden},
-    )
-
-
-def _long_enough(batch: ChangeBatch, name: str, data_type: DataType) -> DataType:
-    if data_type.length is None or data_type.root not in _LENGTHS:
-        return data_type
-    measure, root = _LENGTHS[data_type.root]
-    longest = pc.max(measure(batch.columns.column(name))).as_py() or 0
-    return data_type if longest <= data_type.length else DataType(root, length=longest)
-
-
-_characters: Callable[..., Column] = pc.utf8_length
-_bytes: Callable[..., Column] = pc.binary_length
-_LENGTHS: Mapping[str, tuple[Callable[[Column], Column], str]] = {
-    "CHAR": (_characters, "VARCHAR"),
-    "VARCHAR": (_characters, "VARCHAR"),
-    "BINARY": (_bytes, "VARBINARY"),
-    "VARBINARY": (_bytes, "VARBINARY"),
-}
 
 
 def _without_records(

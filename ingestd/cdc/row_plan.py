@@ -24,8 +24,10 @@ from ingestd.cdc.field_names import (
     stand_in,
     told_by_name,
 )
+from ingestd.cdc.native.layouts.debezium import debezium_layout
 from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.native.plan import NativePlans, native_plans
+from ingestd.cdc.native.plan import RowSpecs, row_specs
+from ingestd.cdc.native.reader import NativeReader, native_reader
 from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.source_position import SourcePosition
@@ -83,7 +85,8 @@ class RowPlan:
     The key, the key of a `before` image and a row have equal attributes for equal columns.
     `key_values` is None when the table has no key; `before` is then a whole row. Where messages
     have no key although the table has one, the key is in the images.
-    `native` is None if the messages can only be decoded in Python.
+    `specs` is None if the rows can only be decoded in Python, `native` if messages of Debezium's
+    form can.
     """
 
     source: SourceTable
@@ -94,7 +97,8 @@ class RowPlan:
     key_values: Callable[[Row], tuple[Any, ...]] | None
     key_attributes: tuple[str, ...]
     empty_row: Row
-    native: NativePlans | None
+    specs: RowSpecs | None
+    native: NativeReader | None
     wants: RowWants
 
     def key_only_row(self, values: Sequence[Any]) -> Row:
@@ -131,6 +135,7 @@ def make_plan(
     key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
     attributes = tuple(column.attribute for column in key_columns)
     plain = all(map(has_plain_name, columns))
+    specs = row_specs(plan_columns, key_columns, images=wants.images) if module else None
     return RowPlan(
         source=source,
         columns=plan_columns,
@@ -140,11 +145,19 @@ def make_plan(
         key_values=_values_getter(attributes),
         key_attributes=attributes,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
-        native=None
-        if module is None
-        else native_plans(module, source, plan_columns, key_columns, images=wants.images),
+        specs=specs,
+        native=_native(module, source, specs),
         wants=wants,
     )
+
+
+def _native(
+    module: NativeModule | None, source: SourceTable, specs: RowSpecs | None
+) -> NativeReader | None:
+    if module is None or specs is None:
+        return None
+    layout = debezium_layout(source, specs)
+    return None if layout is None else native_reader(module, layout, specs)
 
 
 def _decoders(struct: type[msgspec.Struct], restate: _Restate | None) -> Decoders:

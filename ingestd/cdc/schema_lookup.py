@@ -35,6 +35,13 @@ class SchemaLookup(Protocol):
         """
         ...
 
+    def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
+        """The schemas that were registered before it under the same name, the newest first.
+
+        Raises SourceError if the registry did not answer.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Framing:

@@ -17,6 +17,8 @@ from ingestd.cdc.base import UNKNOWN_POSITION
 _FILE_NUMBER = re.compile(r"\.(\d+)$")
 _FILE_BITS, _POS_BITS, _ROW_BITS = 19, 32, 12
 _MAX_POSITION = 2**63 - 1
+LAST_ROW = 2**_ROW_BITS - 1
+"""The last row of an event that a position has room for."""
 
 
 class SourcePosition(msgspec.Struct, gc=False):

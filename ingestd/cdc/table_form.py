@@ -4,7 +4,7 @@ A format says of each message which table, which images and which operation it h
 themselves stay the bytes that came. So the columns of all formats are read by the same plans.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import msgspec
 
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.debezium_envelope import BARE, Shape
 from ingestd.cdc.message_key import NO_KEY, MessageKey
 
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"
@@ -30,6 +31,8 @@ class TableForm:
     `key_names` are the key that the messages name, `columns` the columns whose types they name
     (None: none). `hidden` are fields of the rows that are no columns. `partial` says that an
     update leaves out columns that it did not touch, `images` that rows before changes are wanted.
+    `told_by` are fields of a message and the JSON texts that they have in every message of the
+    form; null may be absent.
     """
 
     source: SourceTable
@@ -38,6 +41,7 @@ class TableForm:
     hidden: frozenset[str] = frozenset()
     partial: bool = False
     images: bool = False
+    told_by: Mapping[str, bytes] = field(default_factory=dict)
     opening: bytes = field(init=False)
     quoted_keys: tuple[bytes, ...] = field(init=False)
 
@@ -73,11 +77,12 @@ class TableForm:
 
 
 class Restated(msgspec.Struct, gc=False):
-    """The changes of one message, and its key if that is the key of the row."""
+    """The changes of one message, its key if that is the key of the row, and its wrapper."""
 
     form: TableForm
     changes: tuple[bytes, ...]
     key: MessageKey = NO_KEY
+    shape: Shape = BARE
 
 
 class Emptied(NamedTuple):
@@ -85,6 +90,17 @@ class Emptied(NamedTuple):
 
     source: SourceTable
     position: int | None
+
+
+class Altered(NamedTuple):
+    """Columns of a table got new names, or went (old name, new one or None).
+
+    `position` is None when the place of the statement in the log is unknown.
+    """
+
+    source: SourceTable
+    position: int | None
+    columns: tuple[tuple[str, str | None], ...]
 
 
 class TableForms:
@@ -105,6 +121,11 @@ class TableForms:
         kept = replace(form, images=True) if self._images else form
         self._forms[which] = kept
         return kept
+
+
+def text_of(name: str | None) -> bytes:
+    """A name as JSON."""
+    return _encode(name)
 
 
 def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:

@@ -8,6 +8,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.progress import working
 from ingestd.cli.sort_compact import chosen_order, sort_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
@@ -76,8 +77,9 @@ def compact(
         plans = plan_compaction(found, now_ms=now_ms(), full=full, partition_filter=wanted)
         _tell_plans(found, plans, waiting, as_json=as_json)
     else:
-        waiting = _put_into_buckets(found, wanted)
-        result = compact_table(found, now_ms=now_ms(), full=full, partition_filter=wanted)
+        with working("compacting", found) as watched:
+            waiting = _put_into_buckets(watched, wanted)
+            result = compact_table(watched, now_ms=now_ms(), full=full, partition_filter=wanted)
         _tell_result(found, result, waiting, as_json=as_json)
 
 

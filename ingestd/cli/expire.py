@@ -6,6 +6,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, group, now_ms, tell
 from ingestd.cli.output import AsJson, print_table
+from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.texts import partition_name
@@ -72,7 +73,9 @@ def snapshots(
     given = (retain_min, retain_max, time_retained, limit)
     settings = _settings(found, "snapshot", *given)
     run = plan_snapshot_expiry if dry_run else expire_snapshots
-    _tell(found, "snapshots", run(found, settings, now_ms()), dry_run=dry_run, as_json=as_json)
+    with working("expiring snapshots of", found) as watched:
+        expiry = run(watched, settings, now_ms())
+    _tell(found, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("changelogs")
@@ -101,7 +104,9 @@ def changelogs(
     given = (retain_min, retain_max, time_retained, limit)
     settings = _settings(found, "changelog", *given)
     run = plan_changelog_expiry if dry_run else expire_changelogs
-    _tell(found, "changelogs", run(found, settings, now_ms()), dry_run=dry_run, as_json=as_json)
+    with working("expiring changelogs of", found) as watched:
+        expiry = run(watched, settings, now_ms())
+    _tell(found, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("partitions")
@@ -129,7 +134,8 @@ def partitions(
     options = dict(found.schema.options)
     if expiration_time is not None:
         options[EXPIRATION_TIME] = expiration_time
-    expired = expire_partitions(found, options, now_ms(), dry_run=dry_run)
+    with working("expiring partitions of", found) as watched:
+        expired = expire_partitions(watched, options, now_ms(), dry_run=dry_run)
     rows = [
         {
             "partition": partition_name(found, one.partition),

@@ -35,12 +35,14 @@ class CommandInfo(NamedTuple):
 
 COMMANDS: Mapping[str, CommandInfo] = {
     "run": CommandInfo("ingestd.cli.run", "Run a pipeline: Kafka topics into tables."),
+    "init": CommandInfo("ingestd.cli.init", "Write a first configuration from what brokers hold."),
     "validate": CommandInfo("ingestd.cli.validate", "Check a configuration and show what it is."),
     "plan": CommandInfo("ingestd.cli.plan", "Show what a pipeline would do, and do nothing."),
     "parse": CommandInfo("ingestd.cli.parse", "Show what a data format makes of messages."),
     "import-paimon-cdc": CommandInfo(
         "ingestd.cli.import_paimon_cdc", "Make a configuration of a Flink ingestion job."
     ),
+    "watch": CommandInfo("ingestd.cli.watch", "Show what a running daemon does, as it does it."),
     "read": CommandInfo("ingestd.cli.read", "Print the rows of a table, or its changes."),
     "tables": CommandInfo("ingestd.cli.tables", "List the tables of a warehouse."),
     "snapshots": CommandInfo("ingestd.cli.tables", "List the snapshots of a table."),
@@ -77,7 +79,6 @@ class _LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=_LazyGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -6,6 +6,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, now_ms, tell
 from ingestd.cli.output import AsJson, print_table, time_text
+from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.option_values import millis_option
 from ingestd.paimon.table.retention.orphans import DAY_MS, find_orphans, remove_orphans
@@ -35,20 +36,17 @@ def orphans(
     """
     found = open_table(warehouse, table)
     age = millis_option({_OLDER: older_than}, _OLDER, DAY_MS)
-    there = find_orphans(found, now_ms() - age)
-    if not dry_run:
-        remove_orphans(found, there)
+    with working("looking for orphans of", found) as watched:
+        there = find_orphans(watched, now_ms() - age)
+        if not dry_run:
+            remove_orphans(watched, there)
     size = sum(one.size for one in there.files)
     rows = [
         {"file": one.path, "bytes": one.size, "modified_at": time_text(one.modified_ms)}
         for one in there.files
     ]
-    document = {
-        "table": table,
-        "files": rows,
-        "bytes": size,
-        "directories": list(there.directories),
-    }
+    empty = list(there.directories)
+    document = {"table": table, "files": rows, "bytes": size, "directories": empty}
     text = f"{table}: {len(rows)} orphan files with {size:,} bytes deleted."
     tell(text, document, as_json=as_json, dry_run=dry_run)
     if rows and not as_json:

@@ -46,7 +46,7 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
         "topics": _topic_rows(planned),
         "tables": [_table_document(one) for one in table_outlooks(found)],
         "excluded": {str(feed): rows for feed, rows in sorted(found.excluded.items())},
-        "truncated": sorted(found.truncates),
+        "truncated": sorted(found.truncates.emptied),
         "control": found.counts.control,
         "rejected": {
             "total": found.counts.rejected.total(),
@@ -63,7 +63,7 @@ def print_plan(planned: Planned) -> None:
     print_table(_topic_rows(planned), names, none="No topic is there yet.")
     for one in table_outlooks(found):
         _print_table(one)
-        if one.table in found.truncates:
+        if one.table in found.truncates.emptied:
             _line("truncated", "a truncate is among the records; older rows are not counted")
     for feed, rows in sorted(found.excluded.items()):
         typer.echo(f"\nleft out by routing: {printable(str(feed))} ({rows} rows)")

@@ -1,20 +1,30 @@
 """`ingestd repair`: make anew what can be made of the data files, where it is lost or wrong."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, group, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
+from ingestd.paimon.table.rewrite.doubled_keys import Dropped
 from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index
 
 MOST_KEYS = 1_000
 """Keys in several buckets that are named; the others are counted."""
+
+DropDoubled = Annotated[
+    bool,
+    typer.Option(
+        "--drop-doubled", help="Of keys in several buckets, keep the row that was written last."
+    ),
+]
 
 repair = group(
     "repair",
@@ -33,6 +43,7 @@ def hash_index(
     warehouse: Warehouse,
     table: TableName,
     partition: Partitions = None,
+    drop_doubled: DropDoubled = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -40,19 +51,30 @@ def hash_index(
 
     Writers may go on; one whose commit relied on the index that is replaced has to plan it again,
     as ingestd does by itself (a Flink job has to be started again). Keys that are in several
-    buckets are named, and stay where they are: exit code 1 then.
+    buckets are named, and stay where they are: exit code 1 then. With `--drop-doubled` only the
+    newest row of each stays.
 
     **Examples**
 
     ingestd repair hash-index /lake shop.orders --dry-run
 
     ingestd repair hash-index /lake shop.orders --partition dt=2024-01-01 --json
+
+    ingestd repair hash-index /lake shop.orders --drop-doubled
     """
     found = open_table(warehouse, table)
     wanted = chosen_partitions(found, partition)
-    done = repair_hash_index(found, now_ms=now_ms(), partition_filter=wanted, dry_run=dry_run)
+    with working("repairing", found) as watched:
+        done = repair_hash_index(
+            watched,
+            now_ms=now_ms(),
+            partition_filter=wanted,
+            dry_run=dry_run,
+            drop_doubled=drop_doubled,
+        )
     _tell(found, done, dry_run=dry_run, as_json=as_json)
-    raise typer.Exit(1 if any(one.keys for _, one in done.shared) else 0)
+    left = done.dropped is None and any(one.keys for _, one in done.shared)
+    raise typer.Exit(1 if left else 0)
 
 
 def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: bool) -> None:
@@ -76,6 +98,7 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
         "repaired": rows,
         "keys_in_several_buckets": len(keys),
         "keys": keys[:MOST_KEYS],
+        "rows_dropped": done.dropped.rows if done.dropped else 0,
     }
     text = f"{table.name}: the index of all {done.buckets} buckets is right; nothing was changed."
     if rows:
@@ -88,12 +111,21 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
         shown = ("partition", "bucket", "keys", "missing", "foreign", "problem")
         print_table(rows, shown, none="")
     if keys:
-        typer.echo(
-            f"{len(keys)} keys are in several buckets, and readers get a row from each; new rows "
-            "go to the bucket of the newest. To be rid of the others, overwrite the partition with "
-            "one row for each key."
-        )
+        typer.echo(_told_of(len(keys), done.dropped))
         print_table(keys[:MOST_KEYS], ("partition", "key", "buckets", "written_to"), none="")
+
+
+def _told_of(keys: int, dropped: Dropped | None) -> str:
+    if dropped is not None and dropped.snapshot is not None:
+        return (
+            f"{keys} keys were in several buckets; {dropped.rows} older rows of them were dropped "
+            f"from {dropped.files} files by snapshot {dropped.snapshot.id}."
+        )
+    return (
+        f"{keys} keys are in several buckets, and readers get a row from each; new rows go to the "
+        "bucket of the newest. To be rid of the others: --drop-doubled, or overwrite the "
+        "partition with one row for each key."
+    )
 
 
 def _keys(table: FileStoreTable, shared: Sequence[tuple[bytes, SharedHash]]) -> list[Row]:

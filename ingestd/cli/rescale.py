@@ -7,6 +7,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
 from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Identifier
@@ -56,7 +57,8 @@ def rescale(
     done: list[Rescaled] = []
     if not dry_run:
         found = _with_option(warehouse, table, found, buckets)
-        done.extend(rescale_table(found, buckets, clock_ms=now_ms, partition_filter=wanted))
+        with working("rescaling", found) as watched:
+            done.extend(rescale_table(watched, buckets, clock_ms=now_ms, partition_filter=wanted))
     _tell(found, buckets, plans, done, dry_run=dry_run, as_json=as_json)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ingestd.cli.groups import now_ms, tell
 from ingestd.cli.output import Row, print_table
+from ingestd.cli.progress import working
 from ingestd.errors import ConfigError
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter
@@ -36,8 +37,11 @@ def sort_table(
         plans = plan_sort(table, wanted)
         rows = _planned(table, plans)
     else:
-        found = sort_compact(table, columns, strategy, clock_ms=now_ms, partition_filter=wanted)
-        done = list(found)
+        with working("sorting", table) as watched:
+            found = sort_compact(
+                watched, columns, strategy, clock_ms=now_ms, partition_filter=wanted
+            )
+            done = list(found)
         plans = [one.plan for one in done]
         rows = _done(table, done)
     files = sum(len(plan.bucket.files) for plan in plans)

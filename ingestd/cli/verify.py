@@ -5,6 +5,7 @@ from dataclasses import asdict
 import typer
 
 from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.cli.progress import working
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.table.verify.table_verify import verify as verify_table
 
@@ -25,7 +26,8 @@ def verify(
 
     ingestd verify /lake shop.orders --snapshot 3 --json
     """
-    findings = verify_table(open_table(warehouse, table), snapshot)
+    with working("verifying", open_table(warehouse, table)) as found:
+        findings = verify_table(found, snapshot)
     rows = [asdict(one) for one in findings]
     if as_json:
         print_json(rows)

@@ -160,6 +160,32 @@ class HttpSection(Section):
         description="HOST:PORT of `/metrics`, `/livez`, `/readyz` and `/status`; port 0 takes a "
         "free one, `0.0.0.0:8080` is for containers.",
     )
+    linger: Duration = Field(
+        default=0.0,
+        description="How long the pages are there after an error that no restart cures, so that a "
+        "scrape sees the state `failed`; more than the time between scrapes.",
+    )
+    tls_certificate: str | None = Field(
+        default=None,
+        min_length=1,
+        description="PEM file with the certificate of the pages, which are served with TLS then; "
+        "needs `tls-key`.",
+    )
+    tls_key: str | None = Field(
+        default=None, min_length=1, description="PEM file with the key of `tls-certificate`."
+    )
+    auth_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File with the bearer token that every page but `/livez` and `/readyz` asks "
+        "for; read for each request.",
+    )
+
+    @model_validator(mode="after")
+    def _pair(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls-certificate and tls-key are given together, or neither is")
+        return self
 
 
 class LoggingSection(Section):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ingestd.config.changes_section import ChangesSection, OwnChangesSection
 from ingestd.config.section import Section
 from ingestd.config.values import (
     AsList,
@@ -29,6 +30,7 @@ from ingestd.ingest.settings.evolution_policy import (
 )
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 
 _ROUTING = RoutingConfig()
 
@@ -173,7 +175,7 @@ class SelectSection(Section):
     exclude: Names = Field(default=(), description="Those to leave out.")
 
 
-class DefaultsSection(Section):
+class DefaultsSection(ChangesSection):
     """What holds for every table that does not say otherwise."""
 
     options: Texts = Field(default={}, description="Paimon table options, verbatim.")
@@ -203,7 +205,7 @@ class DefaultsSection(Section):
     )
 
 
-class TableSection(Section):
+class TableSection(OwnChangesSection):
     """One target table, named by its key."""
 
     options: Texts = Field(
@@ -249,6 +251,8 @@ def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
             on_rename=follow.on_rename,
             on_drop=follow.on_drop,
         ),
+        truncates=TruncatePolicy(section.on_truncate, section.on_refused_truncate),
+        append_changes=section.append_changes,
     )
 
 

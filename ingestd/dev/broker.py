@@ -25,11 +25,21 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from ingestd.dev.broker_properties import (
+    CLIENTS,
+    Listener,
+    Member,
+    broker_properties,
+    choose_ports,
+    controllers_of,
+)
 from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
 from ingestd.errors import IngestdError
 
 _PINS = Path(__file__).with_name("kafka_jars.txt")
 _START_SECONDS = 60.0
+_MEMBER_START_SECONDS = 240.0
+"""Brokers that start at once share the machine, and wait for each other."""
 _STOP_SECONDS = 30.0
 _LOG_LINES = 20
 _PORT_TRIES = 5
@@ -61,32 +71,6 @@ exec 3<&0
 exec 3<&-
 wait $broker
 """
-_LOCAL: Mapping[str, object] = {
-    "process.roles": "broker,controller",
-    "node.id": 1,
-    "controller.listener.names": "CONTROLLER",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "auto.create.topics.enable": "false",
-    "num.partitions": 4,
-    "offsets.topic.replication.factor": 1,
-    "offsets.topic.num.partitions": 1,
-    "transaction.state.log.replication.factor": 1,
-    "transaction.state.log.min.isr": 1,
-    "transaction.state.log.num.partitions": 1,
-    "share.coordinator.state.topic.replication.factor": 1,
-    "share.coordinator.state.topic.min.isr": 1,
-    "group.initial.rebalance.delay.ms": 0,
-    "num.network.threads": 2,
-    "num.io.threads": 2,
-    "message.max.bytes": 64 << 20,
-    "log.retention.ms": -1,
-    "log.message.timestamp.after.max.ms": 2**63 - 1,
-    "log.cleaner.dedupe.buffer.size": 4 << 20,
-    "log.cleaner.io.buffer.size": 128 << 10,
-    "log.cleaner.backoff.ms": 200,
-    "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 3000,
-}
 
 
 class BrokerError(IngestdError):
@@ -97,20 +81,34 @@ class DevBroker:
     """A KRaft broker and controller in one process; started by `start` or by entering the block.
 
     `settings` are broker properties over the defaults. `log` receives what the broker says
-    (default: a file among its data, which goes with it).
+    (default: a file among its data, which goes with it). `listeners` are further addresses by
+    name. `member` makes it one of several brokers, all of which have to start at once.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        log: Path | None = None,
+        listeners: Mapping[str, Listener] | None = None,
+        member: Member | None = None,
+    ) -> None:
         self._settings = dict(settings or {})
+        self._listeners = dict(listeners or {})
+        self._member = member
+        self._patience = _START_SECONDS if member is None else _MEMBER_START_SECONDS
         self._folder: Path | None = None
         self._given_log = log
-        self._ports = (0, 0)
+        self._ports: Mapping[str, int] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
         """The address for clients, `127.0.0.1:PORT`; the same after a restart."""
-        return f"127.0.0.1:{self._ports[0]}"
+        return self.address(CLIENTS)
+
+    def address(self, listener: str) -> str:
+        """The address of a listener, `127.0.0.1:PORT`; the same after a restart."""
+        return f"127.0.0.1:{self._ports.get(listener, 0)}"
 
     @property
     def log(self) -> Path:
@@ -146,7 +144,7 @@ class DevBroker:
         pins = read_pins(_PINS)
         jars = fetch(list(pins), cache_folder() / "kafka", pins=pins)
         command = [java, *_FLAGS, "-cp", ":".join(map(str, jars)), "kafka.Kafka"]
-        fresh = self._folder is None
+        fresh = self._folder is None and self._member is None
         for attempt in range(_PORT_TRIES):
             folder = self._prepare(new_ports=fresh)
             self._launch([*command, str(folder / "server.properties")], folder)
@@ -180,33 +178,38 @@ class DevBroker:
         self.start()
 
     def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        replicas: int = 1,
     ) -> None:
         """Create a topic; raises BrokerError when the broker refuses."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        topic = NewTopic(name, partitions, 1, config=dict(config or {}))
+        topic = NewTopic(name, partitions, replicas, config=dict(config or {}))
         try:
             admin.create_topics([topic])[name].result(_START_SECONDS)
         except KafkaException as error:
             raise BrokerError(f"topic {name} was not created: {error}") from error
 
     def _prepare(self, *, new_ports: bool) -> Path:
+        number = 1 if self._member is None else self._member.number
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="ingestd-broker-"))
             data = self._folder / "data"
             data.mkdir()
-            meta = {"version": 1, "cluster.id": _random_id(), "node.id": 1}
-            _write_properties(data / "meta.properties", {**meta, "directory.id": _random_id()})
-        if new_ports:
-            self._ports = _free_ports()
-        client, controller = self._ports
-        places = {
+            cluster = random_id() if self._member is None else self._member.cluster_id
+            meta = {"version": 1, "cluster.id": cluster, "node.id": number}
+            _write_properties(data / "meta.properties", {**meta, "directory.id": random_id()})
+        if new_ports or not self._ports:
+            self._ports = choose_ports(self._listeners, self._member)
+        controllers = controllers_of(self._ports, self._member)
+        properties = {
+            **broker_properties(number, self._ports, controllers, self._listeners),
             "log.dirs": self._folder / "data",
-            "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{client}",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            **self._settings,
         }
-        properties = {**_LOCAL, **places, **self._settings}
         _write_properties(self._folder / "server.properties", properties)
         return self._folder
 
@@ -222,14 +225,14 @@ class DevBroker:
             )
 
     def _wait_until_ready(self) -> None:
-        end = time.monotonic() + _START_SECONDS
+        end = time.monotonic() + self._patience
         while time.monotonic() < end:
             if not self.running:
                 raise BrokerError(f"the broker ended while starting\n{self._tail()}")
             if _answers(self.bootstrap):
                 return
             time.sleep(0.02)
-        raise BrokerError(f"the broker is not ready after {_START_SECONDS:.0f} s\n{self._tail()}")
+        raise BrokerError(f"the broker is not ready after {self._patience:.0f} s\n{self._tail()}")
 
     def _end(self) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -265,14 +268,8 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
-
-
-def _random_id() -> str:
+def random_id() -> str:
+    """An id as Kafka writes those of clusters and folders."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 

@@ -1,26 +1,32 @@
 """Records of a topic partition that wait for their chunk, and chunks of bounded size."""
 
-from collections import deque
-from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.kafka.records import Numbers, Records
+from ingestd.kafka.records import Header, Numbers, Records
+
+T = TypeVar("T")
 
 
 class Columns:
-    """Records of one topic partition that wait for their chunk."""
+    """Records of one topic partition that wait for their chunk.
+
+    Keys and values are joined as they come: later each would have to be fetched from memory again.
+    """
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic
         self._partition = partition
-        self._parts: deque[Records] = deque()
-        self._count = 0
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._headers: list[list[Header] | None] = []
+        self._numbers: list[tuple[Numbers, Numbers, Numbers]] = []
         self._bytes = 0  # of keys and values
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._keys)
 
     @property
     def bytes(self) -> int:
@@ -28,66 +34,42 @@ class Columns:
         return self._bytes
 
     def add(self, records: Records) -> None:
-        """Append records; their offsets rise."""
-        self._parts.append(records)
-        self._count += len(records)
+        """Append records; their offsets rise, and all have headers or none has."""
+        self._keys += records.keys
+        self._values += records.values
+        self._headers += records.headers or ()
+        self._numbers.append((records.offsets, records.timestamps, records.sizes))
         self._bytes += int(records.sizes.sum())
 
     def full(self, max_records: int, max_bytes: int) -> bool:
         """Whether there is enough for a chunk of these bounds."""
-        return self._count >= max_records or self._bytes >= max_bytes
+        return len(self) >= max_records or self._bytes >= max_bytes
 
     def take(self, max_records: int, max_bytes: int) -> RecordChunk:
         """The first records as a chunk: at most so many records and bytes, but at least one."""
-        taken: list[Records] = []
-        records = size = 0
-        while self._parts and records < max_records and size < max_bytes:
-            part = self._parts.popleft()
-            count = _fitting(part, max_records - records, max_bytes - size)
-            if count < len(part):
-                count = count if records else max(1, count)
-                self._parts.appendleft(part.behind(count))
-                part = part.first(count)
-                max_records = records + count  # nothing more fits
-            taken.append(part)
-            records += len(part)
-            size += int(part.sizes.sum())
-        self._count -= records
-        self._bytes -= size
-        return self._chunk(_joined(taken))
-
-    def _chunk(self, taken: Records) -> RecordChunk:
+        offsets, timestamps, sizes = map(np.concatenate, zip(*self._numbers, strict=True))
+        ends = np.cumsum(sizes)
+        fitting = int(np.searchsorted(ends, max_bytes, side="right"))
+        count = min(max(1, min(max_records, fitting)), len(self))
+        self._numbers = [(offsets[count:], timestamps[count:], sizes[count:])]
+        self._bytes -= int(ends[count - 1])
+        keys, self._keys = _cut(self._keys, count)
+        values, self._values = _cut(self._values, count)
+        headers, self._headers = _cut(self._headers, count)
         return RecordChunk(
             topic=self._topic,
             partition=self._partition,
-            offsets=taken.offsets,
-            timestamps=taken.timestamps,
-            keys=taken.keys,
-            values=taken.values,
-            headers=taken.headers,
-            sizes=taken.sizes,
+            offsets=offsets[:count],
+            timestamps=timestamps[:count],
+            keys=keys,
+            values=values,
+            headers=headers or None,
+            sizes=sizes[:count],
         )
 
 
-def _fitting(part: Records, max_records: int, max_bytes: int) -> int:
-    """How many of the first records are within both bounds."""
-    ends = np.cumsum(part.sizes)
-    return min(max_records, int(np.searchsorted(ends, max_bytes, side="right")))
-
-
-def _joined(parts: list[Records]) -> Records:
-    if len(parts) == 1:
-        return parts[0]
-    headers = [one.headers for one in parts if one.headers is not None]
-    return Records(
-        offsets=_concatenated([one.offsets for one in parts]),
-        timestamps=_concatenated([one.timestamps for one in parts]),
-        sizes=_concatenated([one.sizes for one in parts]),
-        keys=list(chain.from_iterable(one.keys for one in parts)),
-        values=list(chain.from_iterable(one.values for one in parts)),
-        headers=list(chain.from_iterable(headers)) if headers else None,
-    )
-
-
-def _concatenated(parts: list[Numbers]) -> Numbers:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+def _cut(cells: list[T], count: int) -> tuple[list[T], list[T]]:
+    """A list that keeps its first cells, and the few others in one of their own."""
+    rest = cells[count:]
+    del cells[count:]
+    return cells, rest

@@ -7,31 +7,20 @@ made by fork finds those of its parent here and leaves them alone: their threads
 import json
 import logging
 import os
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
 from ingestd.errors import ConfigError, SourceError
 from ingestd.kafka.native_reader import NativeReader, native_kafka
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.python_reader import PythonReader
-from ingestd.kafka.records import Problem, Reader
+from ingestd.kafka.records import Reader
+from ingestd.kafka.refusals import Heard, explain
 
 LOG = logging.getLogger(__name__)
-_KEPT_ERRORS = 8
-_FAIL_AT_ONCE = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
-        KafkaError._FATAL,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-    }
-)
 
 
 @dataclass(slots=True)
@@ -39,20 +28,16 @@ class Lent:
     """One consumer and what its client last said."""
 
     reader: Reader
-    errors: deque[Problem] = field(default_factory=lambda: deque(maxlen=_KEPT_ERRORS))
+    heard: Heard
 
     def listen(self) -> None:
         """Take in what went wrong meanwhile."""
-        self.errors.extend(self.reader.problems())
+        self.heard.extend(self.reader.problems())
 
-    @property
-    def failure(self) -> Problem | None:
-        """An error that will not go away by itself, so that waiting is of no use."""
-        return next((one for one in self.errors if one.code in _FAIL_AT_ONCE), None)
-
-    def last_words(self) -> str:
-        """The newest error as a clause for a message, empty when there was none."""
-        return f"; the client says: {self.errors[-1].text}" if self.errors else ""
+    def last_words(self, source: KafkaSource) -> str:
+        """What the client said last as a clause for a message, empty when it said nothing."""
+        newest = self.heard.newest
+        return "" if newest is None else f"; the client says: {explain(source, newest)}"
 
 
 _idle: dict[tuple[int, str, bool], list[Lent]] = {}
@@ -69,9 +54,10 @@ def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Len
     try:
         lent = kept.pop()  # threads may lend at once
     except IndexError:
-        lent = Lent(_connect(source, headers))
-    lent.listen()
-    lent.errors.clear()
+        lent = Lent(_connect(source, headers), Heard(source))
+    else:
+        lent.listen()
+        lent.heard.forget()
     try:
         yield lent
     except BaseException:

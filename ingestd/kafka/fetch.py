@@ -15,13 +15,14 @@ from typing import TypeAlias
 from confluent_kafka import KafkaError
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.errors import SourceError
+from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.columns import Columns
 from ingestd.kafka.consumers import Lent, lend_consumer
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.reading import OnLost, Reading
 from ingestd.kafka.records import Place, Records
+from ingestd.kafka.refusals import explain
 
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
@@ -70,7 +71,8 @@ def fetch_all(
     the logs do not have any more, if the policy lets it go on.
 
     Raises OffsetLostError when a log does not have its range any more and the source's policy
-    is to fail; SourceError when nothing came for `STALL_SECONDS`.
+    is to fail; SourceSilentError when nothing came for `STALL_SECONDS`; SourceError when the
+    brokers do not let the client in.
     """
     with lend_consumer(source, headers=headers) as lent:
         for bundle in _bundles(ranges, max_records):
@@ -167,30 +169,31 @@ class _Together:
         """Those of the records that belong to the range of their topic partition."""
         reading = self._readings.get(place)
         if reading is None:  # the client speaks of itself
-            self._lent.errors.extend(event.problem for event in records.events)
+            self._lent.heard.extend(event.problem for event in records.events)
             return records.first(0)
         mine = reading.take(records)
-        self._lent.errors.extend(reading.problems)
+        self._lent.heard.extend(reading.problems)
         reading.problems.clear()
         self._wasted += len(records) - len(mine)
         return mine
 
     def _check_stalled(self, left: _Readings) -> None:
         self._lent.listen()
-        failure = self._lent.failure
-        if failure is not None:
-            raise SourceError(f"cannot read {_where(left)}: {failure.text}")
-        if any(one.code in _GONE for one in self._lent.errors):
+        refusal = self._lent.heard.refusal
+        if refusal is not None:
+            reason = explain(self._source, refusal)
+            raise SourceError(f"cannot read {_where(left)}: {reason}")
+        if any(one.code in _GONE for one in self._lent.heard.problems):
             # The client says "unknown" of a deleted topic, but also while brokers change roles.
-            self._lent.errors.clear()
+            self._lent.heard.forget()
             for one in left.values():
                 one.check_gone()
         if time.monotonic() > self._deadline:
             one = next(iter(left.values()))
-            raise SourceError(
+            raise SourceSilentError(
                 f"{_where(left)} gave nothing for {STALL_SECONDS:.0f} s at offset "
                 f"{one.position}, wanted is up to {one.wanted.until}, from "
-                f"{self._source.bootstrap}{self._lent.last_words()}"
+                f"{self._source.bootstrap}{self._lent.last_words(self._source)}"
             )
 
 

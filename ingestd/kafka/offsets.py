@@ -1,29 +1,31 @@
 """What the brokers know about topics: partitions, offsets, ids; and group offsets for lag tools."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import closing
+from typing import TypeAlias
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
+    OFFSET_INVALID,
     IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # OffsetSpec is public
-    AdminClient,
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are public
+    ListOffsetsResultInfo,
     OffsetSpec,
 )
 
-from ingestd.errors import ConfigError, SourceError
-from ingestd.kafka.consumers import LOG
-from ingestd.kafka.properties import KafkaSource, admin_properties
+from ingestd.errors import SourceError, SourceSilentError
+from ingestd.kafka.asking import PAUSE_SECONDS, Asking, Future
+from ingestd.kafka.group import Group
+from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import TopicOffsets
 
 _REQUEST_SECONDS = 30.0
-_PAUSE_SECONDS = 0.1
 _MOVING = frozenset(
     {
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -37,32 +39,24 @@ _MOVING = frozenset(
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 
-_T = TypeVar("_T")
-_R = TypeVar("_R", covariant=True)
-TopicPartitions = Mapping[str, tuple[int, ...]]
-
-
-class _Future(Protocol[_R]):
-    def result(self, timeout: float) -> _R: ...
+TopicPartitions: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 class OffsetClient:
     """Questions to the cluster of one source; every answer is fresh.
 
-    Each question raises SourceError when the brokers do not answer within `request_seconds`.
+    Each question raises SourceSilentError when the brokers do not answer within `request_seconds`,
+    SourceError when they do not let the client in. ConfigError for properties that do not do.
     """
 
     def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
         self.source = source
-        self._seconds = request_seconds
-        try:
-            self._admin = AdminClient({**admin_properties(source)}, logger=LOG)
-        except (KafkaException, ValueError, TypeError) as error:
-            raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
+        self._asking = Asking(source, request_seconds)
+        self._groups: dict[str, Group] = {}
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Partitions of the topics that the source selects and that exist."""
-        metadata = self._asked("topics", lambda: self._admin.list_topics(timeout=self._seconds))
+        metadata = self._asking.metadata()
         return {
             topic: tuple(sorted(metadata.topics[topic].partitions))
             for topic in self.source.selected(metadata.topics)
@@ -92,12 +86,8 @@ class OffsetClient:
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
         if not places:
             return offsets
-        request = [ConsumerGroupTopicPartitions(group, places)]
-        futures = self._admin.list_consumer_group_offsets(request, request_timeout=self._seconds)
-        for future in futures.values():
-            for place in self._result(f"group {group}", future).topic_partitions:
-                if place.error is not None:
-                    raise self._unanswered(f"group {group}", KafkaException(place.error))
+        with closing(Group(self.source, group, self._asking.seconds)) as known:
+            for place in known.committed(places):
                 if place.offset >= 0:
                     offsets[place.topic][place.partition] = place.offset
         return offsets
@@ -107,22 +97,22 @@ class OffsetClient:
         names = sorted(topics)
         if not names:
             return {}
-        found = self._admin.describe_topics(TopicCollection(names), request_timeout=self._seconds)
+        found = self._asking.client.describe_topics(
+            TopicCollection(names), request_timeout=self._asking.seconds
+        )
         ids: dict[str, str] = {}
         for topic, future in found.items():
             try:
-                ids[topic] = str(future.result(self._seconds).topic_id)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise self._unanswered(f"topic {topic}", error) from error
-            except TimeoutError as error:
-                raise self._unanswered(f"topic {topic}", error) from error
+                ids[topic] = str(self._asking.result(f"topic {topic}", future).topic_id)
+            except SourceError as error:
+                if not _says(error, {KafkaError.UNKNOWN_TOPIC_OR_PART}):
+                    raise
         return ids
 
     def cluster_id(self) -> str:
         """The id of the cluster."""
-        future = self._admin.describe_cluster(request_timeout=self._seconds)
-        cluster_id: str = self._result("the cluster", future).cluster_id
+        future = self._asking.client.describe_cluster(request_timeout=self._asking.seconds)
+        cluster_id: str = self._asking.result("the cluster", future).cluster_id
         return cluster_id
 
     def commit_group_offsets(self, group: str, offsets: TopicOffsets) -> None:
@@ -133,12 +123,9 @@ class OffsetClient:
             for partition, offset in partitions.items()
         ]
         if places:
-            request = [ConsumerGroupTopicPartitions(group, places)]
-            futures = self._admin.alter_consumer_group_offsets(
-                request, request_timeout=self._seconds
-            )
-            for future in futures.values():
-                self._result(f"group {group}", future)
+            if group not in self._groups:
+                self._groups[group] = Group(self.source, group, self._asking.seconds)
+            self._groups[group].commit(places)
 
     def _offsets(self, partitions: TopicPartitions, spec: OffsetSpec) -> TopicOffsets:
         places = {
@@ -147,43 +134,43 @@ class OffsetClient:
         if not places:
             return {topic: {} for topic in partitions}
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
-        deadline = time.monotonic() + self._seconds
+        deadline = time.monotonic() + self._asking.seconds
         while places:
-            futures = self._admin.list_offsets(
+            futures = self._asking.client.list_offsets(
                 places,
                 isolation_level=IsolationLevel.READ_COMMITTED,
-                request_timeout=self._seconds,
+                request_timeout=self._asking.seconds,
             )
             for place, future in futures.items():
-                what = f"offsets of {place.topic}/{place.partition}"
-                try:
-                    offset = self._result(what, future).offset
-                except SourceError as error:
-                    if time.monotonic() > deadline or not _is_moving(error.__cause__):
-                        raise
-                else:
+                offset = self._offset(place, future, patient=time.monotonic() <= deadline)
+                if offset is not None:
                     offsets[place.topic][place.partition] = offset
                     del places[place]
             if places:
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(PAUSE_SECONDS)
         return offsets
 
-    def _result(self, what: str, future: _Future[_T]) -> _T:
-        return self._asked(what, lambda: future.result(self._seconds))
-
-    def _asked(self, what: str, ask: Callable[[], _T]) -> _T:
+    def _offset(
+        self, place: TopicPartition, future: Future[ListOffsetsResultInfo], *, patient: bool
+    ) -> int | None:
+        """The offset that was asked for; None if it is worth while to ask again."""
+        what = f"offsets of {place.topic}/{place.partition}"
         try:
-            return ask()
-        except (KafkaException, TimeoutError) as error:
-            raise self._unanswered(what, error) from error
+            offset: int = self._asking.result(what, future).offset
+        except SourceError as error:
+            if patient and (isinstance(error, SourceSilentError) or _says(error, _MOVING)):
+                return None
+            raise
+        if offset != OFFSET_INVALID:
+            return offset
+        # The connection was lost on the way: the client says so in no other words.
+        if not patient:
+            lost = KafkaException(KafkaError(KafkaError._TRANSPORT))
+            raise self._asking.unanswered(what, lost)
+        return None
 
-    def _unanswered(self, what: str, error: Exception) -> SourceError:
-        reason = str(error.args[0].str()) if isinstance(error, KafkaException) else "no answer"
-        return SourceError(
-            f"source {self.source.name}: {self.source.bootstrap} did not tell about {what}: "
-            f"{reason}; is it the right address, and is the broker up?"
-        )
 
-
-def _is_moving(error: BaseException | None) -> bool:
-    return isinstance(error, KafkaException) and error.args[0].code() in _MOVING
+def _says(error: SourceError, codes: AbstractSet[int]) -> bool:
+    """Whether one of these errors of a broker is behind it."""
+    cause = error.__cause__
+    return isinstance(cause, KafkaException) and cause.args[0].code() in codes

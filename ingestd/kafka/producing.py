@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from ingestd.errors import ConfigError, PolicyStopError, SourceError
+from ingestd.errors import ConfigError, PolicyStopError, SourceError, SourceSilentError
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, producer_properties
+from ingestd.kafka.refusals import Heard, explain
 
-_FLUSH_SECONDS = 130.0
-"""More than `delivery.timeout.ms` of the client, after which every message is done with."""
+_FLUSHES = 130
+"""Of a second each: more than `delivery.timeout.ms` of the client, when every message is done with.
+"""
 _ANY_PARTITION = -1
 
 
@@ -44,17 +46,18 @@ class _Failures:
 def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
     """Send messages to a topic of a source's cluster; how many there were, when all are written.
 
-    Raises SourceError if the brokers did not take all of them in time, PolicyStopError for a
+    Raises SourceError if the brokers did not take all of them in time (SourceSilentError if nobody
+    answered) or do not let the client in, PolicyStopError for a
     message that is larger than the topic allows, ConfigError for properties that cannot be used.
     """
-    failures, count = _Failures(), 0
+    failures, count, heard = _Failures(), 0, Heard(source)
     where = f"topic {topic} at {source.bootstrap}"
     try:
-        producer = Producer({**producer_properties(source)}, logger=LOG)
+        producer = Producer({**producer_properties(source), "error_cb": heard.note}, logger=LOG)
         for one in messages:
             _send(producer, topic, one, failures)
             count += 1
-        left = producer.flush(_FLUSH_SECONDS)
+        left = _flush(producer, heard)
     except KafkaException as error:
         _refuse(where, error.args[0])
         raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
@@ -62,8 +65,22 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
         _refuse(where, failures.first)
         raise SourceError(f"{where} did not take {failures.count} messages: {failures.first.str()}")
     if left:
-        raise SourceError(f"{where} did not answer for {left} messages; is the broker up?")
+        refusal = heard.refusal or heard.newest
+        why = "is the broker up?" if refusal is None else explain(source, refusal)
+        kind = SourceSilentError if heard.refusal is None else SourceError
+        where = f"source {source.name}: {where}"
+        raise kind(f"{where} did not answer for {left} messages: {why}")
     return count
+
+
+def _flush(producer: Producer, heard: Heard) -> int:
+    """Wait for answers; how many messages have none when there is no use in waiting longer."""
+    left = 0
+    for _ in range(_FLUSHES):
+        left = producer.flush(1.0)
+        if not left or heard.refusal is not None:
+            break
+    return left
 
 
 def _send(producer: Producer, topic: str, one: Outgoing, failures: _Failures) -> None:

@@ -94,6 +94,17 @@ class KafkaSource:
         """Addresses of the brokers as configured."""
         return self.properties.get(_BOOTSTRAP, "")
 
+    @property
+    def protocol(self) -> str:
+        """How the brokers are spoken to, as `SASL_SSL`."""
+        return self.properties.get("security.protocol", "plaintext").upper()
+
+    @property
+    def mechanism(self) -> str:
+        """How SASL shows who asks."""
+        names = ("sasl.mechanism", "sasl.mechanisms")
+        return next((self.properties[one] for one in names if one in self.properties), "GSSAPI")
+
     def selects(self, topic: str) -> bool:
         """Whether the source reads this topic."""
         if topic in self.topic_exclude:
@@ -167,3 +178,16 @@ def check_properties(source: KafkaSource) -> None:
     for name, instead in _OURS.items():
         if name in source.properties:
             raise ConfigError(f"{where}: {name} cannot be set, it follows from {instead}")
+    if source.protocol.startswith("SASL") and source.mechanism == "OAUTHBEARER":
+        _check_tokens(where, source.properties)
+
+
+def _check_tokens(where: str, properties: Mapping[str, str]) -> None:
+    """Without a way to a token the client waits for one for ever, and says nothing."""
+    oidc = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
+    if not oidc and properties.get("enable.sasl.oauthbearer.unsecure.jwt") != "true":
+        raise ConfigError(
+            f"{where}: sasl.mechanism OAUTHBEARER needs a way to its tokens: "
+            "sasl.oauthbearer.method: oidc with sasl.oauthbearer.token.endpoint.url, "
+            "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"
+        )

@@ -48,7 +48,10 @@ class PythonReader:
 
     def unassign(self) -> None:
         """Read nothing."""
-        self._consumer.unassign()
+        try:
+            self._consumer.unassign()
+        except KafkaException as error:
+            raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
         """At most `count` records, those that come within some time, by where they are from."""

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ingestd.errors import ConfigError, SourceError
+from ingestd.errors import ConfigError, SourceError, SourceSilentError
+from ingestd.kafka.registry_tally import FAILURES, OUTAGE_MS, REQUESTS, note
 from ingestd.log import add_secrets
 
 _LOG = logging.getLogger(__name__)
@@ -90,26 +91,46 @@ class RegistryHttp:
         Raises ConfigError if it will not have us, SourceError if no address gave an answer in
         time.
         """
+        found: Mapping[str, Any] | None = self._get(path, dict)
+        return found
+
+    def get_list(self, path: str) -> list[Any] | None:
+        """The list at a path; None and errors as of `get`."""
+        found: list[Any] | None = self._get(path, list)
+        return found
+
+    def _get(self, path: str, wanted: type) -> Any:  # noqa: ANN401  (of the type wanted)
         begun, attempt = self.clock(), 0
+        failed: float | None = None
         while True:
+            note(REQUESTS)
             url = self.settings.urls[attempt % len(self.settings.urls)]
             try:
-                return self._ask(url.rstrip("/") + path)
+                found = self._ask(url.rstrip("/") + path, wanted)
+                self._note_outage(failed)
+                return found
             except SourceError as error:
+                note(FAILURES)
+                failed = self.clock() if failed is None else failed
                 waited = self.clock() - begun
                 wait = _back_off(attempt // len(self.settings.urls))
                 if waited + wait > self.settings.retry_seconds:
-                    raise SourceError(
+                    self._note_outage(failed)
+                    raise type(error)(
                         f"{error.message}; tried {attempt + 1} times in {waited:.0f} s. No record "
                         "is given up for that: the batch is run again"
                     ) from error
-                note = {"why": error.message, "attempt": attempt + 1, "wait_s": round(wait, 2)}
-                _LOG.warning("schema_registry_retry", extra={"ctx": note})
+                why = {"why": error.message, "attempt": attempt + 1, "wait_s": round(wait, 2)}
+                _LOG.warning("schema_registry_retry", extra={"ctx": why})
                 if (attempt + 1) % len(self.settings.urls) == 0:
                     self.sleep(wait)
                 attempt += 1
 
-    def _ask(self, url: str) -> Mapping[str, Any] | None:
+    def _note_outage(self, failed: float | None) -> None:
+        if failed is not None:
+            note(OUTAGE_MS, int((self.clock() - failed) * 1000))
+
+    def _ask(self, url: str, wanted: type) -> Any:  # noqa: ANN401  (of the type wanted)
         headers = {"Accept": _ACCEPT, **_credentials(self.settings)}
         request = urllib.request.Request(url, headers=headers)  # noqa: S310  (checked: http, https)
         handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
@@ -118,7 +139,7 @@ class RegistryHttp:
         opener = urllib.request.build_opener(*handlers)
         try:
             with opener.open(request, timeout=self.settings.timeout_seconds) as reply:
-                return _document(reply.read(_MOST_BYTES), url)
+                return _document(reply.read(_MOST_BYTES), url, wanted)
         except urllib.error.HTTPError as error:
             with error:
                 data = error.read(_MOST_BYTES)
@@ -126,7 +147,7 @@ class RegistryHttp:
             return None
         except (OSError, EOFError, HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise SourceError(f"schema registry {url}: no answer ({reason})") from error
+            raise SourceSilentError(f"schema registry {url}: no answer ({reason})") from error
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -155,7 +176,7 @@ def _judge(status: int, data: bytes, url: str) -> None:
         raise SourceError(f"{message}; is this the address of a schema registry?")
     if 300 <= status < 400:
         raise ConfigError(f"{message}; redirects are not followed, write the final address")
-    raise SourceError(message)
+    raise SourceSilentError(message) if status >= 500 else SourceError(message)
 
 
 def _credentials(settings: RegistrySettings) -> dict[str, str]:
@@ -190,13 +211,14 @@ def _tls(settings: RegistrySettings) -> ssl.SSLContext:
     return context
 
 
-def _document(data: bytes, url: str) -> Mapping[str, Any]:
+def _document(data: bytes, url: str, wanted: type) -> object:
     try:
         document = json.loads(data)
     except ValueError as error:
         raise SourceError(f"schema registry {url}: the answer is no JSON") from error
-    if not isinstance(document, dict):
-        raise SourceError(f"schema registry {url}: the answer is no JSON object")
+    if not isinstance(document, wanted):
+        form = "object" if wanted is dict else "array"
+        raise SourceError(f"schema registry {url}: the answer is no JSON {form}")
     return document
 
 

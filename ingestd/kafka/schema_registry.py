@@ -14,10 +14,12 @@ from urllib.parse import quote
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaId, SchemaKind
 from ingestd.errors import SourceError
 from ingestd.kafka.registry_http import RegistryHttp, RegistrySettings
+from ingestd.kafka.registry_tally import HITS, note
 
 _KINDS = frozenset(get_args(SchemaKind))
 _UNKNOWN_SECONDS = 30.0
 _MOST_REFERENCES = 1000
+_MOST_VERSIONS = 50
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class SchemaRegistry:
         with cache.lock:
             known = cache.found.get(schema_id)
             if known is not None:
+                note(HITS)
                 return known
             if cache.unknown.get(schema_id, 0.0) > time.monotonic():
                 return None
@@ -60,6 +63,17 @@ class SchemaRegistry:
                 cache.versions.clear()
             cache.found[schema_id] = found
             return found
+
+    def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
+        """The versions before a schema in its subjects, the newest first, up to a bound.
+
+        None for one that is named by a GUID. Raises SourceError and ConfigError as `find`.
+        """
+        cache = _caches.setdefault(self.settings, _Cache())
+        if isinstance(schema_id, str):
+            return ()
+        with cache.lock:
+            return _Reading(RegistryHttp(self.settings), cache.versions).earlier(schema_id)
 
 
 def forget_schemas() -> None:
@@ -86,6 +100,28 @@ class _Reading:
         if document is None or not self._read_references(document):
             return None
         return _schema(document, tuple(self._references.values()), "")
+
+    def earlier(self, schema_id: int) -> tuple[RegisteredSchema, ...]:
+        """Versions before a schema with what they refer to; those that are not whole are left out.
+
+        A registry that cannot tell where a schema is registered has none.
+        """
+        found: list[RegisteredSchema] = []
+        for one in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
+            try:
+                subject, version = _place(one)
+            except (KeyError, TypeError, ValueError) as error:
+                raise SourceError(f"schema registry: a version is unreadable: {error}") from error
+            versions = f"/subjects/{quote(subject, safe='')}/versions"
+            numbers = self._http.get_list(versions) or ()
+            older = sorted((n for n in numbers if isinstance(n, int) and n < version), reverse=True)
+            for number in older[:_MOST_VERSIONS]:
+                document = self._version(f"{versions}/{number}")
+                self._references.clear()
+                self._open.clear()
+                if document is not None and self._read_references(document):
+                    found.append(_schema(document, tuple(self._references.values()), ""))
+        return tuple(found)
 
     def _read_references(self, document: Mapping[str, Any]) -> bool:
         """Read what a document refers to, what it uses first; whether all is there."""

@@ -1,1 +1,54 @@
-"""The Paimon table format: a library that knows neither Kafka, change data capture nor Spark."""
+"""The Paimon table format: a library that knows neither Kafka, change data capture nor Spark.
+
+    import ingestd.paimon as paimon
+
+    orders = paimon.open("warehouse/shop.orders")
+    orders.to_arrow(columns=["id", "amount"], where="amount > 10")
+    orders.scan(snapshot=3).to_polars()
+    orders.write([{"id": 1, "amount": 12}])
+
+What is named in `__all__` is stable; the packages below it are how it is done. The names are loaded
+when they are first used, because the daemon's processes import the packages alone.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ingestd.paimon.library.open_table import Table as Table
+    from ingestd.paimon.library.scan import ChangeSelection as ChangeSelection
+    from ingestd.paimon.library.scan import Scan as Scan
+    from ingestd.paimon.library.scan import Selection as Selection
+    from ingestd.paimon.library.warehouse import Warehouse as Warehouse
+    from ingestd.paimon.library.warehouse import open_table as open
+    from ingestd.paimon.library.warehouse import open_warehouse as open_warehouse
+    from ingestd.paimon.library.writer import Writer as Writer
+else:
+    _HOMES = {
+        "ChangeSelection": "scan.ChangeSelection",
+        "Scan": "scan.Scan",
+        "Selection": "scan.Selection",
+        "Table": "open_table.Table",
+        "Warehouse": "warehouse.Warehouse",
+        "Writer": "writer.Writer",
+        "open": "warehouse.open_table",
+        "open_warehouse": "warehouse.open_warehouse",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'ingestd.paimon' has no attribute '{name}'")
+        module, _, inside = _HOMES[name].partition(".")
+        return getattr(importlib.import_module(f"ingestd.paimon.library.{module}"), inside)
+
+
+__all__ = (
+    "ChangeSelection",
+    "Scan",
+    "Selection",
+    "Table",
+    "Warehouse",
+    "Writer",
+    "open",
+    "open_warehouse",
+)

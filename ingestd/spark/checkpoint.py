@@ -5,6 +5,7 @@ generation is ahead of them, or cannot be read, a new generation starts from the
 and the old one stays for a person to look at.
 """
 
+import json
 from dataclasses import dataclass
 
 from ingestd.errors import FormatError, IngestdError
@@ -63,14 +64,37 @@ def _generations(io: FileIO, root: str) -> list[int]:
 
 
 def _reached(io: FileIO, path: str) -> Offsets | None:
-    """Offsets up to which the generation believes that everything is committed."""
-    planned = _batch_ids(io, f"{path}/offsets")
-    if not planned:
+    """Offsets up to which the generation believes that everything is committed.
+
+    FormatError for whatever would keep Spark from going on: it reads the query's id, the newest
+    batch and the one before, and the newest commit, and counts all batches up to there.
+    """
+    _check_document(io, f"{path}/metadata", "id")
+    planned, committed = _batch_ids(io, f"{path}/offsets"), _batch_ids(io, f"{path}/commits")
+    last = max(planned, default=-1)
+    if max(committed, default=-1) > last:
+        raise FormatError(f"{path}/commits: has batch {max(committed)}, offsets end at {last}")
+    if committed:
+        _check_document(io, f"{path}/commits/{max(committed)}", "nextBatchWatermarkMs")
+    if last < 0:
         return None
-    committed = set(_batch_ids(io, f"{path}/commits"))
-    last = max(planned)
+    for batch_id in range(max(last - 1, 0), last):
+        read_batch_offsets(io, path, batch_id)
     offsets = read_batch_offsets(io, path, last)
     return offsets.until if last in committed else offsets.start
+
+
+def _check_document(io: FileIO, path: str, key: str) -> None:
+    """FormatError unless the last line of a file of Spark is a JSON object that has a key."""
+    try:
+        lines = io.read_bytes(path).decode().splitlines()
+        document = json.loads(lines[-1])
+    except FileNotFoundError:
+        return
+    except (ValueError, IndexError) as error:
+        raise FormatError(f"{path}: not a file of Spark: {error!r}") from error
+    if not isinstance(document, dict) or key not in document:
+        raise FormatError(f"{path}: not a file of Spark: it has no {key}")
 
 
 def _batch_ids(io: FileIO, directory: str) -> list[int]:

@@ -28,6 +28,7 @@ from ingestd.ingest.settings.context import BatchContext, Coverage
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.progress import Gap, Skip, Step, judge
 from ingestd.ingest.upkeep.backlog import is_cut
@@ -38,6 +39,7 @@ from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.commit.table_commit import CommitResult
+from ingestd.spark.read_again import missing_nothing, stream_of
 from ingestd.spark.stages import hand_over_folder, run_stages
 
 _LOG = logging.getLogger(__name__)
@@ -55,8 +57,9 @@ class _Batch:
     ranges: list[OffsetRange]
     started: float
     listener: BatchListener
+    stream: Stream
     lost: tuple[OffsetRange, ...] = ()
-    truncates: dict[str, int] = field(default_factory=dict)
+    truncates: Truncates = field(default_factory=Truncates)
     found: set[str] = field(default_factory=set)
     kept: list[KeptChunk] = field(default_factory=list)
     times: BatchTimes = field(default_factory=BatchTimes)
@@ -113,7 +116,9 @@ class MicroBatch:
         Raises the IngestdError that kept the batch from its commits.
         """
         offsets = self._read_offsets(batch_id)
-        batch = _Batch(batch_id, offsets.ranges(), time.monotonic(), self._listener, offsets.lost)
+        stream = stream_of(self._lake, self._settings.commit_user, offsets.until)
+        clock, lost = time.monotonic(), offsets.lost
+        batch = _Batch(batch_id, offsets.ranges(), clock, self._listener, stream, lost)
         self._listener.batch_started(batch_id, tuple(batch.ranges))
         batch.ranges = self._new_ranges(batch.ranges)
         reach(Point.BATCH_PLANNED)
@@ -174,11 +179,16 @@ class MicroBatch:
     def _run_rounds(self, batch: _Batch) -> RoundResult:
         """Run the stages until they discover nothing more."""
         slots = self._settings.limits.slots or self._spark.defaultParallelism
-        groups = self._groups(batch.ranges)
-        with hand_over_folder(self._spark, groups) as folder:
+        with hand_over_folder(self._spark, self._groups(batch.ranges)) as folder:
             for _ in range(_MAX_ROUNDS):
-                context = self._lake.context(slots, batch.truncates, batch.ranges, batch.found)
-                context = replace(context, lost=batch.lost)
+                reading = batch.truncates.reading(batch.ranges, batch.stream)
+                context = self._lake.context(slots, batch.truncates.emptied, reading, batch.found)
+                context = replace(
+                    context, lost=batch.lost, refused_truncates=batch.truncates.refused
+                )
+                if reading != batch.ranges:
+                    context = missing_nothing(context)
+                groups = self._groups(reading)
                 with batch.phase("stages"):
                     outcomes = run_stages(self._spark, context, groups, folder, batch.kept)
                 result = merge_outcomes(context, outcomes)
@@ -200,7 +210,7 @@ class MicroBatch:
 
     def _evolve(self, context: BatchContext, batch: _Batch, result: RoundResult) -> None:
         """Open, create and alter tables for what was discovered: one new schema a table."""
-        batch.truncates.update(result.truncates)
+        batch.truncates.settle(context, result, batch.stream)
         batch.found.update(found.table for found in result.discoveries)
         new = [
             found
@@ -208,8 +218,8 @@ class MicroBatch:
             if found.table in context.tables or self._lake.adopt(found.table) is None
         ]
         evolution = plan(context, new, now_ms=int(time.time() * 1000))
+        self._lake.ensure_all(evolution.creates)
         for name, schema in evolution.creates.items():
-            self._lake.ensure(name, schema)
             columns = [column.name for column in schema.fields]
             _LOG.info("table_created", extra={"ctx": {"table": name, "columns": columns}})
         for name, changes in evolution.changes.items():
@@ -220,7 +230,7 @@ class MicroBatch:
     def _commit(self, batch: _Batch, result: RoundResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""
         topic_ids = self._topic_ids(batch.ranges)
-        names = sorted({*result.messages, *batch.truncates})
+        names = sorted({*result.messages, *batch.truncates.emptied})
         first = [name for name in names if name == self._lake.dead_letters]
         for group in (first, [name for name in names if name not in first]):
             with ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool:
@@ -237,7 +247,7 @@ class MicroBatch:
     ) -> TableCommit:
         begin = time.monotonic()
         committed = self._lake.commit(
-            name, result.messages.get(name, ()), step, overwrite=name in batch.truncates
+            name, result.messages.get(name, ()), step, overwrite=name in batch.truncates.emptied
         )
         return TableCommit(
             table=name,
@@ -262,6 +272,7 @@ class MicroBatch:
 
     def _step(self, name: str, batch: _Batch, result: RoundResult, topic_ids: TopicIds) -> Step:
         lasting = name in result.lasting_truncates
+        emptied = batch.truncates.emptied.get(name)
         topics = result.topics.get(name, frozenset())
         return Step(
             job=self._settings.name,
@@ -275,7 +286,7 @@ class MicroBatch:
                 for kind in RowKind
                 if (name, kind) in result.counts.rows
             },
-            truncated=batch.truncates.get(name) if lasting else None,
+            truncated=emptied.position if lasting and emptied else None,
             feeds=result.feeds.get(name, frozenset()),
             position=result.positions.get(name, -1),
         )

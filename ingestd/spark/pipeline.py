@@ -24,7 +24,7 @@ from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.group_offsets import GroupOffsets
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
-from ingestd.spark.recovery import TopicIdentity, bounds_ahead
+from ingestd.spark.recovery import BeforeCommit, TopicIdentity, bounds_ahead, lead
 from ingestd.spark.session import build_session
 from ingestd.spark.warm_up import warm_up
 
@@ -47,6 +47,7 @@ class Pipeline:
         self._listener = listener
         self._query: StreamingQuery | None = None
         self._failure: IngestdError | None = None
+        self._verdict: Callable[[IngestdError], IngestdError] = lambda error: error
         self._ahead: Offsets = {}
         self._arrived = threading.Event()
         self._stopping = threading.Event()
@@ -71,6 +72,7 @@ class Pipeline:
         if not is_local(settings.warehouse):
             prove_exclusive(io, settings.warehouse)
         catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+        leadership = lead(settings, io)
         lake = Lake(settings, catalog, io, _now_ms)
         lake.open()
         self._listener.tables_opened({name: one.table.schema for name, one in lake.tables.items()})
@@ -89,9 +91,10 @@ class Pipeline:
             settings,
             lake,
             lambda batch_id: read_batch_offsets(checkpoint, generation.path, batch_id),
-            topics,
+            BeforeCommit(leadership, topics),
             self._listener,
         )
+        self._verdict = leadership.verdict
         self._ahead = {} if until_latest else bounds_ahead(settings)
         now = until_latest or (settings.is_bounded and not self._ahead)
         self._query = self._start_query(session, generation, batch, now)
@@ -162,7 +165,7 @@ class Pipeline:
                 try:
                     until = batch.run(batch_id)
                 except IngestdError as error:
-                    self._failure = error
+                    self._failure = self._verdict(error)
                     raise
             if self._settings.commit_group_offsets:
                 groups.publish(until)

@@ -1,35 +1,49 @@
-"""What the brokers say before a query starts: which topics these are, and what is yet to come.
+"""What is asked before a query starts and before each commit: who leads, which topics these are.
 
-A topic that was deleted and made anew is not the one that was read.
+A topic that was deleted and made anew is not the one that was read, and a process that another
+one has replaced commits no more. Also what the brokers say of offsets that are yet to come.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ingestd.errors import OffsetLostError
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets, covers
 from ingestd.kafka.start_stop import last_positions
+from ingestd.paimon.io.file_io import FileIO
 
 
 class TopicIdentity:
-    """Kafka's ids of the topics of a pipeline, asked once a topic and run."""
+    """Kafka's ids of the topics of a pipeline: none may change, or offsets mean other records.
+
+    Clients are kept; an answer about some topics takes a millisecond or two.
+    """
 
     def __init__(self, sources: Mapping[str, SourceSettings]) -> None:
         self._sources = sources
-        self._ids: dict[tuple[str, str], str | None] = {}
+        self._clients: dict[str, OffsetClient] = {}
+        self._known: dict[tuple[str, str], str] = {}
 
     def __call__(self, ranges: Sequence[OffsetRange]) -> Mapping[tuple[str, str], str | None]:
-        """Ids by (source, topic) of the topics of some ranges; None where a broker has none."""
-        missing: dict[str, set[str]] = {}
+        """Ids by (source, topic) of the topics of ranges that have been read; None if unknown.
+
+        OffsetLostError if a topic is another one than it was before. Asked after the reading, so
+        that records of a new topic never pass for those of the old one.
+        """
+        wanted: dict[str, set[str]] = {}
         for one in ranges:
-            if (one.source, one.topic) not in self._ids:
-                missing.setdefault(one.source, set()).add(one.topic)
-        for source, topics in missing.items():
-            self._ask(source, topics)
-        return {(one.source, one.topic): self._ids.get((one.source, one.topic)) for one in ranges}
+            wanted.setdefault(one.source, set()).add(one.topic)
+        for source, topics in wanted.items():
+            for topic, now in self._ask(source, topics).items():
+                known = self._known.setdefault((source, topic), now)
+                if known != now:
+                    raise _created_anew("the batch", source, topic, known, now)
+        return {(one.source, one.topic): self._known.get((one.source, one.topic)) for one in ranges}
 
     def check(self, lake: Lake) -> None:
         """OffsetLostError if a topic that a table read is now another one of the same name."""
@@ -37,21 +51,49 @@ class TopicIdentity:
             for source, topics in (table.progress.sources if table.progress else {}).items():
                 if source not in self._sources:
                     continue
-                self._ask(source, {topic for topic in topics if (source, topic) not in self._ids})
+                unknown = {topic for topic in topics if (source, topic) not in self._known}
+                for topic, now in self._ask(source, unknown).items():
+                    self._known[source, topic] = now
                 for topic, one in topics.items():
-                    now = self._ids.get((source, topic))
-                    if now and one.topic_id and now != one.topic_id:
-                        raise OffsetLostError(
-                            f"table {name}: topic {topic} of source {source} was created anew "
-                            f"(its id was {one.topic_id}, now {now}), so the table's offsets mean "
-                            "other records; read it under another pipeline name, or drop the table"
-                        )
+                    known = self._known.get((source, topic))
+                    if known and one.topic_id and known != one.topic_id:
+                        raise _created_anew(f"table {name}", source, topic, one.topic_id, known)
 
-    def _ask(self, source: str, topics: set[str]) -> None:
-        if topics:
-            found = OffsetClient(self._sources[source].kafka).topic_ids(sorted(topics))
-            for topic in topics:
-                self._ids[source, topic] = found.get(topic)
+    def _ask(self, source: str, topics: set[str]) -> Mapping[str, str]:
+        if not topics:
+            return {}
+        if source not in self._clients:
+            self._clients[source] = OffsetClient(self._sources[source].kafka)
+        return self._clients[source].topic_ids(sorted(topics))
+
+
+def _created_anew(where: str, source: str, topic: str, before: str, now: str) -> OffsetLostError:
+    return OffsetLostError(
+        f"{where}: topic {topic} of source {source} was created anew (its id was {before}, now "
+        f"{now}), so the tables' offsets mean other records; nothing that was read of it is "
+        "written. Read it under another pipeline name, or drop the tables that it feeds"
+    )
+
+
+@dataclass(frozen=True)
+class BeforeCommit:
+    """Asked between the reading of a batch and its commits."""
+
+    leadership: Leadership
+    topics: TopicIdentity
+
+    def __call__(self, ranges: Sequence[OffsetRange]) -> Mapping[tuple[str, str], str | None]:
+        """Ids of the topics; FencedError or OffsetLostError if nothing may be committed."""
+        self.leadership.check()
+        return self.topics(ranges)
+
+
+def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
+    """Become the process that leads a pipeline, or stay it; FencedError if another replaced it."""
+    folder = f"{settings.warehouse}/.ingestd/{settings.name}"
+    leadership = Leadership(io, folder, settings.name, this_process())
+    leadership.claim()
+    return leadership
 
 
 def bounds_ahead(settings: PipelineSettings) -> Offsets:

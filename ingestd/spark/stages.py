@@ -25,7 +25,8 @@ from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.failure import last_cause, raised_error
-from ingestd.spark.hand_over import FolderShelf, collect, leave, shared_folder
+from ingestd.spark.hand_over import FolderShelf, collect, leave
+from ingestd.spark.shared_folder import shared_folder
 from ingestd.spark.spool import Spool
 
 _ERROR_MARK = b"ingestd-fatal-error\0"

@@ -2,7 +2,7 @@
 
 use crate::base64;
 use crate::bitmap::{Bitmap, Validity};
-use crate::cursor::{Cursor, Fit, Misfit};
+use crate::cursor::{Cursor, Fit, Misfit, Piece};
 use crate::number;
 use crate::runs::Runs;
 use crate::skip;
@@ -51,8 +51,15 @@ pub enum Cells {
     },
     /// Base64 of big-endian integers.
     Unscaled(Vec<i128>),
-    /// Strings of one ASCII character.
-    Letter(Vec<u8>),
+    /// Which of some JSON texts it is, counted from one; zero where the field did not come.
+    Choice(Vec<Piece>, Vec<u8>),
+    /// Strings that end in at most so many digits behind a separator, or are nothing but digits.
+    Numbered {
+        separator: Option<u8>,
+        longest: usize,
+        heads: Runs,
+        numbers: Vec<i64>,
+    },
     /// The JSON text as it came, null too.
     Raw(Pieces),
     /// As `Raw`, each run of equal texts once.
@@ -68,6 +75,7 @@ pub struct Column {
     /// Fields that came, null or not.
     seen: usize,
     left_out: Vec<u32>,
+    lacking: Vec<[u32; 2]>,
 }
 
 /// A column that is done.
@@ -77,6 +85,8 @@ pub struct Finished {
     pub nulls: usize,
     pub seen: usize,
     pub left_out: Vec<u32>,
+    /// First of some rows that did not have the field, and the row behind them.
+    pub lacking: Vec<[u32; 2]>,
 }
 
 impl Column {
@@ -90,6 +100,7 @@ impl Column {
             length: 0,
             seen: 0,
             left_out: Vec::new(),
+            lacking: Vec::new(),
         }
     }
 
@@ -114,6 +125,7 @@ impl Column {
             validity: validity.into_bytes(),
             seen: std::mem::take(&mut self.seen),
             left_out: std::mem::take(&mut self.left_out),
+            lacking: std::mem::take(&mut self.lacking),
         }
     }
 
@@ -127,7 +139,7 @@ impl Column {
         self.seen += 1;
         let keeps_null = matches!(
             self.cells,
-            Cells::Raw(_) | Cells::Runs(_) | Cells::Letter(_)
+            Cells::Raw(_) | Cells::Runs(_) | Cells::Choice(..)
         );
         if !keeps_null && cursor.null()? {
             return self.absent(row, 1);
@@ -144,6 +156,7 @@ impl Column {
     fn pad(&mut self, rows: usize) -> Fit<()> {
         let count = rows - self.length;
         if count > 0 {
+            self.lacking.push([self.length as u32, rows as u32]);
             self.absent(self.length, count)?;
             self.length = rows;
         }
@@ -163,7 +176,11 @@ impl Column {
             Cells::Decimal { values, .. } | Cells::Unscaled(values) => {
                 values.resize(length + count, 0);
             }
-            Cells::Letter(values) => values.resize(length + count, 0),
+            Cells::Choice(_, values) => values.resize(length + count, 0),
+            Cells::Numbered { heads, numbers, .. } => {
+                heads.push(length, None);
+                numbers.resize(length + count, 0);
+            }
             Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) => {
                 for _ in 0..count {
                     pieces.close()?;
@@ -220,10 +237,17 @@ impl Column {
                 }
                 values.push(base64::unscaled(found)?);
             }
-            Cells::Letter(values) => match unescaped(cursor)? {
-                [letter] => values.push(*letter),
-                _ => return Err(Misfit),
-            },
+            Cells::Choice(texts, values) => values.push(choice(cursor, texts)?),
+            Cells::Numbered {
+                separator,
+                longest,
+                heads,
+                numbers,
+            } => {
+                let (head, number) = numbered(unescaped(cursor)?, *separator, *longest)?;
+                heads.push(row, Some(head));
+                numbers.push(number);
+            }
             Cells::Raw(pieces) => {
                 pieces.data.extend_from_slice(raw(cursor)?);
                 pieces.close()?;
@@ -276,6 +300,32 @@ fn integer(cursor: &mut Cursor, range: Range) -> Fit<i64> {
     } else {
         Ok(value)
     }
+}
+
+/// Which text stands here, counted from one.
+#[inline(always)]
+fn choice(cursor: &mut Cursor, texts: &[Piece]) -> Fit<u8> {
+    let found = texts.iter().position(|text| cursor.passes(text));
+    found.map(|place| place as u8 + 1).ok_or(Misfit)
+}
+
+/// What stands before the separator, and the number behind it.
+#[inline(always)]
+fn numbered(text: &[u8], separator: Option<u8>, longest: usize) -> Fit<(&[u8], i64)> {
+    let digits = text
+        .iter()
+        .rposition(|byte| !byte.is_ascii_digit())
+        .map_or(0, |place| place + 1);
+    let head = match separator {
+        None if digits == 0 => &text[..0],
+        Some(mark) if digits > 0 && text[digits - 1] == mark => &text[..digits - 1],
+        _ => return Err(Misfit),
+    };
+    let digits = &text[digits..];
+    if digits.len() > longest {
+        return Err(Misfit);
+    }
+    Ok((head, number::natural_text(digits)?))
 }
 
 #[inline(never)]
@@ -340,7 +390,8 @@ fn reserve(cells: &mut Cells, rows: usize) {
         Cells::Float64(_, values) => values.reserve(rows),
         Cells::Boolean(bits) => bits.bytes.reserve(rows / 8 + 1),
         Cells::Decimal { values, .. } | Cells::Unscaled(values) => values.reserve(rows),
-        Cells::Letter(values) => values.reserve(rows),
+        Cells::Choice(_, values) => values.reserve(rows),
+        Cells::Numbered { numbers, .. } => numbers.reserve(rows),
         Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) => {
             pieces.offsets.reserve(rows + 1);
             pieces.offsets.push(0);
@@ -367,7 +418,15 @@ fn emptied(cells: &mut Cells) -> Cells {
             values: Vec::new(),
         },
         Cells::Unscaled(_) => Cells::Unscaled(Vec::new()),
-        Cells::Letter(_) => Cells::Letter(Vec::new()),
+        Cells::Choice(texts, _) => Cells::Choice(std::mem::take(texts), Vec::new()),
+        Cells::Numbered {
+            separator, longest, ..
+        } => Cells::Numbered {
+            separator: *separator,
+            longest: *longest,
+            heads: Runs::default(),
+            numbers: Vec::new(),
+        },
         Cells::Text(_) => Cells::Text(Pieces::default()),
         Cells::Base64(_) => Cells::Base64(Pieces::default()),
         Cells::Raw(_) => Cells::Raw(Pieces::default()),

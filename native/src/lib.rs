@@ -15,6 +15,7 @@ mod librdkafka;
 mod number;
 mod object;
 mod python;
+mod rows;
 mod runs;
 mod skip;
 mod spec;
@@ -38,5 +39,5 @@ mod ingestd_native {
     #[pymodule_export]
     const KAFKA_FUNCTIONS: &[&str] = crate::librdkafka::SYMBOLS;
     #[pymodule_export]
-    const FORMAT: u32 = 2;
+    const FORMAT: u32 = 3;
 }

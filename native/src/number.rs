@@ -28,6 +28,25 @@ pub fn integer(cursor: &mut Cursor) -> Fit<i64> {
     }
 }
 
+/// The natural number that a text is, of 63 bits; zeros may stand before it.
+pub fn natural_text(text: &[u8]) -> Fit<i64> {
+    if text.is_empty() {
+        return Err(Misfit);
+    }
+    let mut value = 0i64;
+    for byte in text {
+        let next = byte.wrapping_sub(b'0');
+        if next > 9 {
+            return Err(Misfit);
+        }
+        value = value
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(next as i64))
+            .ok_or(Misfit)?;
+    }
+    Ok(value)
+}
+
 /// The natural number that begins here, and how many digits it has; none if they are too many.
 #[inline(always)]
 fn natural(cursor: &mut Cursor) -> (u64, usize) {

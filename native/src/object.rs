@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::column::{Column, Finished};
 use crate::cursor::{Cursor, Fit, Misfit, Piece};
+use crate::rows::Rows;
 use crate::skip;
 use crate::text::unescaped;
 
@@ -14,6 +15,7 @@ pub enum Node {
     /// Null and nothing else.
     Null,
     Object(Box<Object>),
+    Rows(Box<Rows>),
     Column(Box<Column>),
 }
 
@@ -61,6 +63,8 @@ pub type Outputs = Vec<(Vec<String>, Output)>;
 pub enum Output {
     /// One byte a row: whether the object was there, and how often it was.
     Presence(Vec<u8>, usize),
+    /// How many objects each text had, and all of them together.
+    Counts(Vec<u32>, usize),
     Column(Finished),
 }
 
@@ -93,6 +97,7 @@ impl Object {
             field.seen = 0;
             match &mut field.node {
                 Node::Object(object) => object.start(rows),
+                Node::Rows(inner) => inner.start(rows),
                 Node::Column(column) => column.start(rows),
                 Node::Literal(_) | Node::Null => {}
             }
@@ -104,11 +109,22 @@ impl Object {
         self.presence.resize(rows, 0);
         let presence = std::mem::take(&mut self.presence);
         outputs.push((path.to_vec(), Output::Presence(presence, self.seen)));
+        self.finish_fields(rows, path, outputs)
+    }
+
+    /// Hands over what was read of the fields.
+    pub fn finish_fields(
+        &mut self,
+        rows: usize,
+        path: &[String],
+        outputs: &mut Outputs,
+    ) -> Fit<()> {
         for field in &mut self.fields {
             let mut path = path.to_vec();
             path.push(String::from_utf8_lossy(&field.name).into_owned());
             match &mut field.node {
                 Node::Object(object) => object.finish(rows, &path, outputs)?,
+                Node::Rows(inner) => inner.finish(rows, &path, outputs)?,
                 Node::Column(column) => outputs.push((path, Output::Column(column.finish(rows)?))),
                 Node::Literal(_) | Node::Null => {}
             }
@@ -160,6 +176,7 @@ impl Object {
                     match &mut field.node {
                         Node::Column(column) => column.read(&mut cursor, row)?,
                         Node::Object(object) => cursor.lend(|lent| object.read(lent, row))?,
+                        Node::Rows(inner) => cursor.lend(|lent| inner.read(lent, row))?,
                         Node::Literal(text) => {
                             if !cursor.passes(text) {
                                 return Err(Misfit);

@@ -8,7 +8,7 @@ use crate::buffer::Buffer;
 use crate::column::{Cells, Finished};
 use crate::cursor::{Cursor, Fit, Misfit};
 use crate::object::{Object, Output, Outputs};
-use crate::runs::Run;
+use crate::runs::{Run, Runs};
 use crate::spec;
 
 /// A column of all texts: buffers as Arrow lays them out, None where the form has no such buffer.
@@ -23,19 +23,27 @@ pub struct Column {
     data: Option<Py<Buffer>>,
     /// Rows of values that were left out, as unsigned 32-bit integers; None if there are none.
     left_out: Option<Py<Buffer>>,
+    /// Pairs of unsigned 32-bit integers, the first of some rows without the field and the row
+    /// behind them; None if all rows have it.
+    lacking: Option<Py<Buffer>>,
     /// First row and JSON text of each run of equal values.
     runs: Option<Vec<(usize, Option<Py<PyBytes>>)>>,
 }
 
 impl Column {
-    fn of_presence(py: Python, presence: Vec<u8>, seen: usize) -> PyResult<Self> {
+    fn of_numbers<T: Send + Sync + 'static>(
+        py: Python,
+        numbers: Vec<T>,
+        seen: usize,
+    ) -> PyResult<Self> {
         Ok(Column {
             seen,
             nulls: 0,
             validity: None,
             offsets: None,
-            data: buffer(py, presence)?,
+            data: buffer(py, numbers)?,
             left_out: None,
+            lacking: None,
             runs: None,
         })
     }
@@ -52,14 +60,18 @@ impl Column {
             Cells::Float64(_, values) => buffer(py, values)?,
             Cells::Boolean(bits) => buffer(py, bits.bytes)?,
             Cells::Decimal { values, .. } | Cells::Unscaled(values) => buffer(py, values)?,
-            Cells::Letter(values) => buffer(py, values)?,
+            Cells::Choice(_, values) => buffer(py, values)?,
             Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) => {
                 offsets = buffer(py, pieces.offsets)?;
                 buffer(py, pieces.data)?
             }
             Cells::Runs(found) => {
-                runs = Some(found.runs.into_iter().map(|run| text_of(py, run)).collect());
+                runs = Some(texts_of(py, found));
                 None
+            }
+            Cells::Numbered { heads, numbers, .. } => {
+                runs = Some(texts_of(py, heads));
+                buffer(py, numbers)?
             }
         };
         Ok(Column {
@@ -72,6 +84,10 @@ impl Column {
                 true => None,
                 false => buffer(py, found.left_out)?,
             },
+            lacking: match found.lacking.is_empty() {
+                true => None,
+                false => buffer(py, found.lacking)?,
+            },
             runs,
         })
     }
@@ -81,8 +97,9 @@ fn buffer<T: Send + Sync + 'static>(py: Python, values: Vec<T>) -> PyResult<Opti
     Py::new(py, Buffer::of(values)).map(Some)
 }
 
-fn text_of(py: Python, (row, text): Run) -> (usize, Option<Py<PyBytes>>) {
-    (row, text.map(|text| PyBytes::new(py, &text).unbind()))
+fn texts_of(py: Python, found: Runs) -> Vec<(usize, Option<Py<PyBytes>>)> {
+    let text_of = |(row, text): Run| (row, text.map(|text| PyBytes::new(py, &text).unbind()));
+    found.runs.into_iter().map(text_of).collect()
 }
 
 /// Which fields of JSON texts are wanted, and in which form; `spec` is told in nested tuples.
@@ -162,7 +179,8 @@ fn into_python(py: Python<'_>, outputs: Outputs) -> PyResult<Bound<'_, PyDict>> 
     let found = PyDict::new(py);
     for (path, output) in outputs {
         let column = match output {
-            Output::Presence(presence, seen) => Column::of_presence(py, presence, seen)?,
+            Output::Presence(presence, seen) => Column::of_numbers(py, presence, seen)?,
+            Output::Counts(counts, seen) => Column::of_numbers(py, counts, seen)?,
             Output::Column(finished) => Column::of_cells(py, finished)?,
         };
         found.set_item(PyTuple::new(py, path)?, Py::new(py, column)?)?;

@@ -1,7 +1,8 @@
 //! Plans as Python tells them, in tuples.
 //!
 //! An object is `("object", nullable, closed, fields)`, a field `(name, required, node)`. Other
-//! nodes: `("literal", json)`, `("null",)`, and columns, whose tuples are read in `column`.
+//! nodes: `("rows", object)`, which is an array, `("literal", json)`, `("null",)`, and columns,
+//! whose tuples are read in `column`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,13 +12,16 @@ use crate::bitmap::Bitmap;
 use crate::column::{Cells, Column, Pieces, Range};
 use crate::cursor::Piece;
 use crate::object::{Field, Node, Object};
+use crate::rows::Rows;
 use crate::runs::Runs;
 
-/// The plan of whole texts.
+/// An object: the plan of whole texts, and of rows in them.
 pub fn root(spec: &Bound<PyTuple>) -> PyResult<Object> {
     match node(spec)? {
         Node::Object(object) => Ok(*object),
-        _ => Err(PyValueError::new_err("a plan begins with an object")),
+        _ => Err(PyValueError::new_err(
+            "a plan, and each row in it, is an object",
+        )),
     }
 }
 
@@ -29,6 +33,10 @@ fn node(spec: &Bound<PyTuple>) -> PyResult<Node> {
                 spec.extract()?;
             let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;
             Node::Object(Box::new(Object::new(nullable, closed, fields)))
+        }
+        "rows" => {
+            let (_, inner): (String, Bound<PyTuple>) = spec.extract()?;
+            Node::Rows(Box::new(Rows::new(root(&inner)?)))
         }
         "literal" => Node::Literal(Piece::new(spec.extract::<(String, Vec<u8>)>()?.1)),
         "null" => Node::Null,
@@ -74,7 +82,32 @@ fn column(kind: &str, spec: &Bound<PyTuple>) -> PyResult<Node> {
                 values: Vec::new(),
             }
         }
-        "letter" => Cells::Letter(Vec::new()),
+        "choice" => {
+            let (_, texts): (String, Vec<Vec<u8>>) = spec.extract()?;
+            if texts.len() > 255 || texts.iter().any(Vec::is_empty) {
+                return Err(PyValueError::new_err("a choice is among 255 texts at most"));
+            }
+            Cells::Choice(texts.into_iter().map(Piece::new).collect(), Vec::new())
+        }
+        "numbered" => {
+            let (_, separator, longest): (String, String, usize) = spec.extract()?;
+            let (heads, numbers) = (Runs::default(), Vec::new());
+            match separator.as_bytes() {
+                [] => Cells::Numbered {
+                    separator: None,
+                    longest,
+                    heads,
+                    numbers,
+                },
+                [one] if one.is_ascii_punctuation() => Cells::Numbered {
+                    separator: Some(*one),
+                    longest,
+                    heads,
+                    numbers,
+                },
+                _ => return Err(PyValueError::new_err("a separator is one mark of ASCII")),
+            }
+        }
         "raw" => Cells::Raw(Pieces::default()),
         "runs" => Cells::Runs(Runs::default()),
         _ => {

@@ -6,8 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from bench import compaction, read, soak
 
 PROGRAM = """
 import subprocess, sys, time
@@ -52,6 +55,18 @@ def test_a_benchmark_that_is_stopped_leaves_no_program_behind(
     while any(map(_is_alive, measured)):
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("program", [soak, read, compaction], ids=lambda one: one.__name__)
+def test_programs_that_run_alone_end_what_they_started(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> None:
+        raise KeyError
+
+    monkeypatch.setattr(program, "end_all_on_signals", told)
+    with pytest.raises(KeyError):
+        program.main()
 
 
 def _is_alive(pid: int) -> bool:

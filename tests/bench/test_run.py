@@ -9,7 +9,7 @@ import pytest
 
 from bench.journal import Journal
 from bench.latency import percentile
-from bench.measures import MEASURES, Measure, Sizes, not_built
+from bench.measures import MEASURES, Measure, Sizes, commit_every, not_built
 from bench.process import BenchError, MeteredProcess
 from bench.run import QUICK, Runner, chosen_measures, jobs
 
@@ -24,6 +24,15 @@ def test_without_a_large_load_its_measures_are_left_out() -> None:
     assert {one.scale for one in chosen_measures([], QUICK)} == {"main", "small"}
     assert "large" in {one.scale for one in chosen_measures([], Sizes())}
     assert [one.name for one in chosen_measures(["cold/small"], Sizes())] == ["cold"]
+
+
+@pytest.mark.parametrize(
+    ("events", "every"), [(5_000_000, 500_000), (1_000_000, 250_000), (40, 10), (1, 1)]
+)
+def test_a_load_is_committed_in_parts_of_what_ingestd_takes_at_a_time(
+    events: int, every: int
+) -> None:
+    assert commit_every(events) == every
 
 
 def test_the_product_is_asked_what_it_can_write() -> None:

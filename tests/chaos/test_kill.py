@@ -65,7 +65,7 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 
 
-def _await_progress(daemon: Daemon, timeout: float = 90) -> None:
+def _await_progress(daemon: Daemon, timeout: float = 300) -> None:
     """Return once this run has committed something, so that kills hit batches, not start-up."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:

@@ -5,15 +5,27 @@ from typing import Any
 
 import pytest
 
+from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.index_repair import repair_hash_index
 from ingestd.paimon.table.rewrite.rescale import rescale
 from ingestd.paimon.table.rewrite.sort_compact import sort_compact
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+from tests.support.native_tables import (
+    NOW_MS,
+    alter,
+    native_table,
+    open_native,
+    put,
+    rows_table,
+)
 from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.compat
@@ -64,6 +76,27 @@ def test_java_doubles_no_key_after_a_lost_index_was_repaired(
     assert oracle.fsck(tmp_path, "db", "t") != []
     assert repair_hash_index(table, now_ms=NOW_MS).snapshot is not None
     wanted = {row["id"]: row["v"] for row in (*sent(range(40), "old"), *sent(range(35, 50), "new"))}
+    java_goes_on(oracle, tmp_path, wanted)
+
+
+def test_java_goes_on_after_doubled_keys_were_dropped(tmp_path: Path, oracle: Oracle) -> None:
+    options = {"bucket": "-1", "dynamic-bucket.target-row-num": "8"}
+    keys = ["p", "id"]
+    table = native_table(tmp_path, COLUMNS, keys=keys, partitions=["p"], options=options)
+    put(table, sent(range(40), "old"))
+    compact_table(table, now_ms=NOW_MS, full=True)
+    new, names = sent(range(10, 20, 2), "new"), data_file_names(table)
+    partition = serialize_row(table.partition_types, (0,))
+    rows = rows_table(table.schema, new, 100)
+    message = write_bucket(table, partition, (0,), 7, rows, new_name=names)
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
+    commit(table, "u", committable, state=load_state(table), now_ms=NOW_MS)
+    assert len(oracle.read(tmp_path, "db", "t")) == 45
+    assert oracle.fsck(tmp_path, "db", "t") != []
+    done = repair_hash_index(table, now_ms=NOW_MS, drop_doubled=True)
+    assert done.dropped is not None
+    assert done.dropped.rows == 5
+    wanted = {row["id"]: row["v"] for row in (*sent(range(40), "old"), *new)}
     java_goes_on(oracle, tmp_path, wanted)
 
 

@@ -18,6 +18,7 @@ from tests.support.dockerfile import ROOT, Stage, parse, run_stages
 HADOLINT = Path(__file__).with_name("hadolint.lock")
 STAGES = parse((ROOT / "Dockerfile").read_text())
 FINAL = STAGES[-1]
+MOST_MEGABYTES = 1_100
 
 # Its stages make two environments and compile.
 pytestmark = pytest.mark.timeout(2400)
@@ -112,6 +113,23 @@ def test_the_build_makes_a_program_that_starts(built: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "--until-latest" in done.stdout
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_what_the_image_adds_to_its_base_is_known_and_bounded(built: Path) -> None:
+    packages = next((built / "opt" / "ingestd" / "lib").glob("python3.*")) / "site-packages"
+    parts = {path.name: size(path) for path in packages.iterdir()}
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:8]
+    total = size(built / "opt" / "ingestd")
+    print("", f"/opt/ingestd {total} MB", *(f"{name} {mb} MB" for name, mb in largest), sep="\n")
+    assert total < MOST_MEGABYTES
+
+
+def size(place: Path) -> int:
+    """Megabytes of a file, or of all in a folder."""
+    files = place.rglob("*") if place.is_dir() else [place]
+    return sum(one.stat().st_size for one in files if one.is_file()) >> 20
 
 
 @pytest.mark.integration

@@ -20,6 +20,24 @@ def test_the_first_pipeline_of_the_readme_is_valid_and_short(tmp_path: Path) -> 
     load_config(file, {})
 
 
+def _pipelines() -> list[tuple[str, str]]:
+    found = [
+        (page.name, block)
+        for page in TEXTS
+        for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    ]
+    return [(name, block) for name, block in found if "pipeline:" in block]
+
+
+@pytest.mark.parametrize(
+    "block", [block for _, block in _pipelines()], ids=[name for name, _ in _pipelines()]
+)
+def test_pipelines_that_are_shown_are_valid(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "ingestd.yaml"
+    file.write_text(block)
+    load_config(file, {})
+
+
 def test_the_example_with_everything_is_valid() -> None:
     load_config(ROOT / "config" / "ingestd.yaml", {"KAFKA_PASSWORD": "secret"})
 

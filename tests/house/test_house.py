@@ -9,6 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ingestd"
+LIBRARY_DOOR = PACKAGE / "paimon" / "__init__.py"
+"""The one door that people import names from, so that `paimon.open(...)` can be written."""
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "base_utils", "constants"}
 MACHINE = re.compile(
     r"/(?:tmp/w|work|root|home/[a-z]+|opt/wheels)/"
@@ -76,11 +78,34 @@ def test_functions_have_at_most_40_lines() -> None:
 
 
 def test_package_doors_hold_nothing_but_a_docstring() -> None:
-    for path in PACKAGE.rglob("__init__.py"):
+    for path in set(PACKAGE.rglob("__init__.py")) - {LIBRARY_DOOR}:
         body = ast.parse(path.read_text()).body
         assert len(body) <= 1, name(path)
         assert body, f"{name(path)} has no docstring"
         assert ast.get_docstring(ast.parse(path.read_text())), name(path)
+
+
+def test_the_door_of_the_library_only_names_what_lives_elsewhere() -> None:
+    """Names for the type checker and homes for the interpreter, the same ones, and nothing else."""
+    tree = ast.parse(LIBRARY_DOOR.read_text())
+    kinds = [type(node).__name__ for node in tree.body]
+    assert kinds == ["Expr", "Import", "ImportFrom", "If", "Assign"]
+    typed, *_ = (node for node in tree.body if isinstance(node, ast.If))
+    shown = {
+        alias.asname: f"{line.module}.{alias.name}"
+        for line in typed.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+    homes, getter = typed.orelse
+    assert isinstance(homes, ast.Assign)
+    assert isinstance(getter, ast.FunctionDef)
+    below = "ingestd.paimon.library."
+    found = {name: below + home for name, home in ast.literal_eval(homes.value).items()}
+    assert found == shown
+    names = tree.body[-1]
+    assert isinstance(names, ast.Assign)
+    assert set(ast.literal_eval(names.value)) == shown.keys()
 
 
 def test_every_module_says_what_it_is_for() -> None:

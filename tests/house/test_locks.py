@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+LOCKS = (
+    "requirements.lock",
+    "requirements-dev.lock",
+    "requirements-build.lock",
+    ".ci/audit.lock",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob("*.lock"))),
+)
 
 
 def entries(lock: str) -> list[str]:

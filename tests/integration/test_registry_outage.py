@@ -36,7 +36,7 @@ def test_batches_wait_for_a_registry_that_is_down_and_nothing_is_given_up(
                     "schema-registry": {"url": registry.url, "retry-timeout": "1s"},
                 }
             },
-            "restart": {"initial-backoff": "200ms", "max-attempts": 100},
+            "restart": {"initial-backoff": "200ms", "max-attempts": 1},
         }
         with run_daemon(config, tmp_path, until_latest=True) as daemon:
             # Down from the start: the batch fails and is run again.
@@ -47,6 +47,7 @@ def test_batches_wait_for_a_registry_that_is_down_and_nothing_is_given_up(
             seen = says(daemon, "tried")
             daemon.wait_until(lambda: says(daemon, "tried") > seen, 120)
             assert not list(warehouse.glob("ods.db/customers/snapshot/*"))
+            daemon.wait_until(lambda: '"SourceSilentError"' in daemon.get("/status")[1], 120)
             with registry:
                 assert daemon.wait() == 0, daemon.tail(60)
     wanted = {

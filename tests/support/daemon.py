@@ -1,5 +1,6 @@
 """`ingestd run` as a process of its own, for tests that start, watch and kill it."""
 
+import json
 import os
 import signal
 import socket
@@ -14,6 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import yaml
+
+from tests.support.processes import session_of
 
 COMMAND = (sys.executable, "-c", "from ingestd.cli.main import main; main()")
 
@@ -64,17 +67,18 @@ class Daemon:
 
     def family(self) -> dict[int, str]:
         """Names and command lines of all processes of the daemon's session, youngest first."""
-        found: dict[int, str] = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                name = (folder / "comm").read_text()
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except (OSError, UnicodeDecodeError):
-                continue
-            if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                found[int(folder.name)] = f"{name.strip()}: {command}"
-        return dict(sorted(found.items(), reverse=True))
+        return session_of(self.process.pid)
+
+    def logged(self, event: str) -> dict[str, Any]:
+        """The newest line of its log about an event; waits for the first one."""
+
+        def found() -> list[str]:
+            lines = self.log.read_text(errors="replace").splitlines()
+            return [line for line in lines if f'"event":"{event}"' in line]
+
+        self.wait_until(lambda: bool(found()))
+        line: dict[str, Any] = json.loads(found()[-1])
+        return line
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a page of the daemon; status 0 while nothing listens."""
@@ -121,7 +125,7 @@ def run_daemon(
     """
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    document = {**config, "http": {"listen": f"127.0.0.1:{port}"}}
+    document = {**config, "http": {**config.get("http", {}), "listen": f"127.0.0.1:{port}"}}
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     log = folder / f"{name}.log"

@@ -19,6 +19,7 @@ from ingestd.ingest.schemas.discovery import KeptChunk
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.settings.context import (
     BatchContext,
+    Coverage,
     RoutingConfig,
     SourceSettings,
     TableContext,
@@ -26,6 +27,7 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
@@ -71,6 +73,7 @@ class Rig:
     shelf: Shelf | None = None
     kept: list[KeptChunk] = field(default_factory=list)
     fetched: list[int] = field(default_factory=list)
+    before: Coverage | None = None
 
     def __post_init__(self) -> None:
         self.create(DEAD_LETTERS, dead_letter_schema(0))
@@ -90,8 +93,8 @@ class Rig:
         tables = {name: self.table_context(name) for name in self.tables}
         for name, one in changes.pop("table_changes", {}).items():
             tables[name] = replace(tables[name], **one)
-        for name, position in changes.pop("truncates", {}).items():
-            tables[name] = tables[name].truncated(position)
+        for name, emptying in changes.pop("emptied", {}).items():
+            tables[name] = tables[name].truncated(emptying)
         return BatchContext(
             pipeline="test",
             database=DATABASE,
@@ -158,19 +161,27 @@ class Rig:
     def run(self, **changes: Any) -> RoundResult:
         """One batch over everything that is new, evolving schemas as often as needed."""
         ranges = self.ranges()
-        truncates: dict[str, int] = {}
+        truncates = Truncates()
+        held = changes.get("table_changes", {})
+        stream = Stream(
+            partitions=lambda _, topic: sum(name == topic for name, _ in self.logs),
+            held=lambda name: held.get(name, {}).get("covered", {}),
+            before=lambda *_: self.before,
+        )
         for _ in range(5):
-            context = self.context(truncates=truncates, **changes)
-            result = self.round(context, ranges)
+            context = self.context(
+                emptied=truncates.emptied, refused_truncates=truncates.refused, **changes
+            )
+            result = self.round(context, truncates.reading(ranges, stream))
             if not result.runs_again:
                 break
             assert not result.messages
-            truncates.update(result.truncates)
+            truncates.settle(context, result, stream)
             self.kept.extend(result.kept)
             self.evolve(context, result)
         self.kept.clear()
         assert not result.runs_again
-        self.commit(result, frozenset(truncates))
+        self.commit(result, frozenset(truncates.emptied))
         self.committed.update({(one.topic, one.partition): one.until for one in ranges})
         return result
 

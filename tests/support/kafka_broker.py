@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -18,6 +19,14 @@ _NO_COORDINATOR = (
 )
 """A new group has nobody who keeps its offsets yet: it has told none."""
 Record = tuple[bytes | None, bytes | None]
+
+
+class Reachable(Protocol):
+    """A broker, or several."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses for clients."""
 
 
 @contextmanager
@@ -50,7 +59,7 @@ def delete_records(broker: DevBroker, topic: str, before: int, partition: int = 
         future.result(WAIT_SECONDS)
 
 
-def admin(broker: DevBroker) -> AdminClient:
+def admin(broker: Reachable) -> AdminClient:
     """An admin client."""
     return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
 

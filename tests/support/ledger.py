@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
 from ingestd.dev.broker import DevBroker
-from tests.support.kafka_broker import admin
+from tests.support.kafka_broker import Reachable, admin
 
 PARTITIONS = 4
 
@@ -56,6 +56,10 @@ class Ledger:
             topics = [NewTopic(f"{self.prefix}.bank.{t}", PARTITIONS, 1) for t in TABLES]
             for future in client.create_topics(topics).values():
                 future.result(30)
+        self.append(broker, first, until)
+
+    def append(self, broker: Reachable, first: int, until: int | None = None) -> None:
+        """Put the changes with numbers in [first, until) into topics that are there."""
         producer = Producer(
             {"bootstrap.servers": broker.bootstrap, "linger.ms": 20, "enable.idempotence": True}
         )

@@ -4,7 +4,7 @@
         rows = oracle.read(warehouse, "shop", "orders")
         assert oracle.fsck(warehouse, "shop", "orders") == []
 
-The two sources in ``oracle_java/`` are compiled on first use, with the Eclipse compiler so that a
+The sources in ``oracle_java/`` are compiled on first use, with the Eclipse compiler so that a
 Java runtime is enough, into the user's cache; the jars come from there as well.
 """
 
@@ -36,12 +36,17 @@ class _Reply(msgspec.Struct):
 
 
 class Oracle(Closing):
-    """One running oracle; safe to share between tests, one request at a time."""
+    """One running oracle; safe to share between tests, one request at a time.
 
-    def __init__(self) -> None:
+    An `exclusive` one never replaces a snapshot that another process has just put on the local
+    disk: Java's own rename there looks first and moves then.
+    """
+
+    def __init__(self, *, exclusive: bool = False) -> None:
         self._lock = threading.Lock()
+        flags = ["serve", "--exclusive"] if exclusive else ["serve"]
         self._process = subprocess.Popen(
-            judge_command("Oracle", compiled_classes(SOURCES), "serve"),
+            judge_command("Oracle", compiled_classes(SOURCES), *flags),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -117,6 +122,13 @@ class Oracle(Closing):
     def compact(self, warehouse: Path | str, database: str, table: str) -> list[Any]:
         """Full compaction of every bucket, by Java."""
         return self("compact", warehouse, database, table)
+
+    def picks(self, cases: Iterable[Mapping[str, Any]], scratch: Path) -> list[str]:
+        """What Java's strategies of compaction pick: ``COUNT:LEVEL`` or ``-``, one a case."""
+        file = scratch / "cases.jsonl"
+        file.write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
+        answer: str = self("picks", file)[0]
+        return answer.split()
 
     def write_spec(
         self, spec: Mapping[str, Any], warehouse: Path | str, scratch: Path

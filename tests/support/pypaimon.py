@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ingestd.dev.jars import cache_folder
 from tests.support.closing import Closing
+from tests.support.made_once import alone
 
 HERE = Path(__file__).resolve().parent
 
@@ -33,12 +34,13 @@ def environment(name: str) -> Path:
     home = cache_folder() / name / digest
     python = home / "bin" / "python"
     finished = home / "finished"
-    if not finished.exists():
-        shutil.rmtree(home, ignore_errors=True)
-        venv.create(home, with_pip=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock]
-        subprocess.run(list(map(str, install)), check=True)
-        finished.touch()
+    with alone(home):
+        if not finished.exists():
+            shutil.rmtree(home, ignore_errors=True)
+            venv.create(home, with_pip=True)
+            install = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock]
+            subprocess.run(list(map(str, install)), check=True)
+            finished.touch()
     return python
 
 

@@ -50,6 +50,13 @@ class Registered:
             raise SourceError("the registry is down")
         return self._schemas.get(schema_id)
 
+    def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
+        """All that were registered before, the newest first."""
+        if self.down:
+            raise SourceError("the registry is down")
+        numbers = sorted((one for one in self._schemas if str(one) < str(schema_id)), reverse=True)
+        return tuple(self._schemas[one] for one in numbers)
+
     def avro(self, schema: Schema, *values: Any) -> list[bytes]:
         """Messages of a schema that is registered for them."""
         number = self.add(json.dumps(schema))

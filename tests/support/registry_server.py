@@ -130,6 +130,16 @@ class _Registry:
             return self._schema(str(self._document.get("guids", {}).get(parts[2])))
         if parts[:2] == ["schemas", "ids"] and len(parts) == 3:
             return self._schema(parts[2])
+        subjects = self._document.get("subjects", {})
+        if parts[:2] == ["schemas", "ids"] and parts[3:] == ["versions"]:
+            return 200, [
+                {"subject": subject, "version": one["version"]}
+                for subject, versions in subjects.items()
+                for one in versions
+                if str(one["id"]) == parts[2]
+            ]
+        if parts[:1] == ["subjects"] and parts[2:] == ["versions"]:
+            return 200, [one["version"] for one in subjects.get(parts[1], ())]
         if parts[:1] == ["subjects"] and len(parts) == 4:
             for one in self._document["subjects"].get(parts[1], ()):
                 if str(one["version"]) == parts[3]:

@@ -1,5 +1,6 @@
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.parser import text_string_to_metric_families
 
 from ingestd import lag_metrics
 
@@ -7,11 +8,15 @@ COLLECTORS = [one for one in vars(lag_metrics).values() if isinstance(one, Metri
 
 
 def value(name: str, **labels: str) -> float | None:
-    return REGISTRY.get_sample_value(name, labels)
+    registry = REGISTRY if "partition" not in labels else lag_metrics.PLACES
+    return registry.get_sample_value(name, labels)
 
 
 def test_names_are_what_operators_were_promised() -> None:
     assert {one._name for one in COLLECTORS} == {
+        "ingestd_source_position_offset",
+        "ingestd_source_end_offset",
+        "ingestd_source_lag_records",
         "ingestd_source_lag_seconds",
         "ingestd_source_buffer_lag_records",
         "ingestd_source_buffer_lag_seconds",
@@ -47,11 +52,44 @@ def test_what_is_not_known_has_no_series() -> None:
     assert value("ingestd_source_buffer_lag_records", **place) == 5
 
 
+def test_lag_needs_both_ends_and_is_never_negative() -> None:
+    place = {"source": "s", "topic": "lag-test", "partition": "0"}
+    lag_metrics.record_position(("s", "lag-test", 0), position=5, end=None)
+    assert value("ingestd_source_lag_records", **place) is None
+    lag_metrics.record_position(("s", "lag-test", 0), position=5, end=12)
+    assert value("ingestd_source_lag_records", **place) == 7
+    lag_metrics.record_position(("s", "lag-test", 0), position=20, end=12)
+    assert value("ingestd_source_lag_records", **place) == 0
+
+
 def test_partitions_that_are_gone_leave_the_page() -> None:
     place = {"source": "s", "topic": "gone-lag", "partition": "1"}
     lag_metrics.record_lag(("s", "gone-lag", 1), 3.0)
     lag_metrics.record_buffer_lag(("s", "gone-lag", 1), 5, 3.0)
+    lag_metrics.record_position(("s", "gone-lag", 1), position=1, end=2)
     for _ in range(2):
         lag_metrics.forget_places([("s", "gone-lag", 1)])
-    names = ("lag_seconds", "buffer_lag_records", "buffer_lag_seconds")
-    assert [value(f"ingestd_source_{name}", **place) for name in names] == [None, None, None]
+    names = [one._name for one in COLLECTORS if isinstance(one, lag_metrics.PlaceGauge)]
+    assert len(names) == 6
+    assert {value(name, **place) for name in names} == {None}
+    assert "gone-lag" not in lag_metrics.places_text()
+
+
+def test_the_text_of_topic_partitions_is_what_the_client_library_would_write() -> None:
+    topic = 'a "quoted" \\ topic\nin two lines'
+    lag_metrics.record_position(("s", topic, 3), position=4, end=1_000_000)
+    lag_metrics.record_lag(("s", topic, 3), 0.25)
+    mine = samples(lag_metrics.places_text())
+    assert mine == samples(generate_latest(lag_metrics.PLACES).decode())
+    assert ("ingestd_source_end_offset", ("3", "s", topic), 1_000_000.0) in mine
+
+
+def samples(text: str) -> set[tuple[str, tuple[str, ...], float]]:
+    families = list(text_string_to_metric_families(text))
+    assert {one.type for one in families} == {"gauge"}
+    assert all(one.documentation for one in families)
+    return {
+        (sample.name, tuple(value for _, value in sorted(sample.labels.items())), sample.value)
+        for one in families
+        for sample in one.samples
+    }

@@ -160,3 +160,9 @@ def test_auto_writes_json_where_there_is_no_terminal() -> None:
     assert len(lines) == 1
     assert json.loads(lines[0])["pipeline"] == "shop"
     assert json.loads(lines[0])["n"] == 1
+
+
+def test_where_tokens_come_from_is_no_secret() -> None:
+    assert not log.is_secret_name("sasl.oauthbearer.token.endpoint.url")
+    assert log.is_secret_name("sasl.oauthbearer.client.secret")
+    assert log.is_secret_name("bearer.auth.token")

@@ -30,7 +30,6 @@ def test_labels_are_bounded() -> None:
     [
         "ingestd_records",
         "ingestd_source_bytes",
-        "ingestd_source_lag_records",
         "ingestd_batch_seconds",
         "ingestd_phase_seconds",
         "ingestd_commits",
@@ -63,20 +62,16 @@ def test_a_state_that_does_not_exist_is_refused() -> None:
         metrics.record_state("sleeping")
 
 
-def test_lag_needs_both_ends_and_is_never_negative() -> None:
-    place = {"source": "s", "topic": "lag-test", "partition": "0"}
-    metrics.record_position("s", "lag-test", 0, position=5, end=None)
-    assert value("ingestd_source_lag_records", **place) is None
-    metrics.record_position("s", "lag-test", 0, position=5, end=12)
-    assert value("ingestd_source_lag_records", **place) == 7
-    metrics.record_position("s", "lag-test", 0, position=20, end=12)
-    assert value("ingestd_source_lag_records", **place) == 0
+def test_what_is_to_be_expected_counts_from_zero() -> None:
+    metrics.expect_restarts(["ExpectedError"])
+    metrics.expect_reading("s", ["expected"])
+    metrics.expect_reading("s", ["expected"])
+    assert value("ingestd_restarts_total", error="ExpectedError") == 0
+    assert value("ingestd_source_records_total", source="s", topic="expected") == 0
+    assert value("ingestd_rejected_records_total") is not None
 
 
-def test_partitions_that_are_gone_leave_the_page() -> None:
-    metrics.record_position("s", "gone-test", 1, position=1, end=2)
-    metrics.forget_partitions([("s", "gone-test", 1)])
-    metrics.forget_partitions([("s", "gone-test", 1)])
-    place = {"source": "s", "topic": "gone-test", "partition": "1"}
-    assert value("ingestd_source_lag_records", **place) is None
-    assert value("ingestd_source_end_offset", **place) is None
+def test_what_cannot_be_used_is_counted_whatever_became_of_it() -> None:
+    before = value("ingestd_rejected_records_total") or 0
+    metrics.record_rejected(3)
+    assert value("ingestd_rejected_records_total") == before + 3

@@ -147,11 +147,14 @@ def _labels(texts: Array, column: WireColumn) -> Array:
     """Labels by their numbers; 0 is the empty label of a value that was none."""
     by_number = ("", *column.labels)
     numbers = {str(number): label for number, label in enumerate(by_number)}
-    found = [None if text is None else numbers.get(text, text) for text in texts.to_pylist()]
-    unknown = set(found) - {None, *by_number}
+    encoded = texts.dictionary_encode()
+    distinct = map(str, encoded.dictionary.to_pylist())
+    found = [numbers.get(text, text) for text in distinct]
+    unknown = set(found) - {*by_number}
     if unknown and column.labels:
-        raise ValueError(f"{min(map(str, unknown))!r} is no label of the enumeration")
-    return pa.array(found, pa.string())
+        raise ValueError(f"{min(unknown)!r} is no label of the enumeration")
+    labels = pa.array(found, pa.string())
+    return pa.DictionaryArray.from_arrays(encoded.indices, labels).dictionary_decode()
 
 
 def _label_sets(texts: Array, column: WireColumn) -> Array:

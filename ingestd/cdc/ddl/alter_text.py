@@ -17,6 +17,8 @@ _NOT_COLUMNS = frozenset(
     {"INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "SYSTEM", "PERIOD"}
 )
 
+_NOT_ADDED = _NOT_COLUMNS | {"UNIQUE", "FULLTEXT", "SPATIAL"}
+
 
 class ColumnChange(NamedTuple):
     """A column that got a new name, or none, which means that it is gone."""
@@ -27,6 +29,31 @@ class ColumnChange(NamedTuple):
 
 def column_changes(statement: str) -> list[ColumnChange]:
     """Renames and drops of a statement in their order; none if it is no ALTER TABLE."""
+    return [change for one in _alterations(statement) if (change := _change(one)) is not None]
+
+
+def added_columns(statement: str) -> list[str]:
+    """Names of the columns that an ALTER TABLE adds."""
+    added: list[str] = []
+    for clause in _alterations(statement):
+        if clause[:1] and clause[0].upper() == "ADD":
+            added += _added(clause[1:])
+    return added
+
+
+def _added(clause: list[str]) -> Iterator[str]:
+    named = bool(clause) and clause[0].upper() == "COLUMN"
+    rest = clause[1:] if named else clause
+    if [one.upper() for one in rest[:3]] == ["IF", "NOT", "EXISTS"]:
+        rest = rest[3:]
+    if rest[:1] == ["("]:
+        yield from (_name(one[0]) for one in _clauses(rest[1:-1]) if one)
+    elif rest and (named or rest[0].upper() not in _NOT_ADDED):
+        yield _name(rest[0])
+
+
+def _alterations(statement: str) -> list[list[str]]:
+    """The clauses of an ALTER TABLE as tokens; none of another statement."""
     tokens = [one for one in _TOKEN.findall(statement) if not one.startswith(_COMMENTS)]
     words = [one.upper() for one in tokens[:6]]
     if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
@@ -34,8 +61,7 @@ def column_changes(statement: str) -> list[ColumnChange]:
     start = words.index("TABLE") + 1
     if words[start : start + 2] == ["IF", "EXISTS"]:
         start += 2
-    clauses = _clauses(tokens[_behind_name(tokens, start) :])
-    return [change for clause in clauses if (change := _change(clause)) is not None]
+    return list(_clauses(tokens[_behind_name(tokens, start) :]))
 
 
 def _behind_name(tokens: list[str], start: int) -> int:

@@ -9,7 +9,7 @@ import re
 import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, RecordChunk, SchemaChangeEvent, SourceTable
-from ingestd.cdc.ddl.alter_text import ColumnChange, column_changes
+from ingestd.cdc.ddl.proofs import proven_by_columns
 from ingestd.cdc.source_position import SourcePosition, position_of
 
 _MARK = b'"tableChanges"'
@@ -46,14 +46,24 @@ def schema_changes(chunk: RecordChunk, index: int, payload: bytes) -> list[Schem
     if _MARK not in payload:
         return []
     try:
-        event = _decode(payload)
+        return _events(chunk, index, _decode(payload))
     except msgspec.DecodeError:
         return []
-    stated = column_changes(event.ddl or "")
+
+
+def read_changes(chunk: RecordChunk, index: int, message: object) -> list[SchemaChangeEvent]:
+    """The same of a message that is read already, as plain values."""
+    try:
+        return _events(chunk, index, msgspec.convert(message, _Event))
+    except msgspec.ValidationError:
+        return []
+
+
+def _events(chunk: RecordChunk, index: int, event: _Event) -> list[SchemaChangeEvent]:
     found = []
-    for change in event.changes or () if stated else ():
+    for change in event.changes or ():
         names = [] if change.table is None else [column.name for column in change.table.columns]
-        proven = _proven(stated, names) if change.type == "ALTER" else []
+        proven = proven_by_columns(event.ddl or "", names) if change.type == "ALTER" else ()
         if proven:
             found.append(
                 SchemaChangeEvent(
@@ -61,24 +71,10 @@ def schema_changes(chunk: RecordChunk, index: int, payload: bytes) -> list[Schem
                     partition=chunk.partition,
                     offset=int(chunk.offsets[index]),
                     position=_position(event.source),
-                    columns=tuple(proven),
+                    columns=proven,
                 )
             )
     return found
-
-
-def _proven(stated: list[ColumnChange], names: list[str]) -> list[ColumnChange]:
-    """Changes that the columns behind the statement agree with; names in their own spelling."""
-    spelled = {name.lower(): name for name in names}
-    proven = []
-    for old, new in stated:
-        if old.lower() in spelled:
-            continue
-        if new is None:
-            proven.append(ColumnChange(old, None))
-        elif new.lower() in spelled:
-            proven.append(ColumnChange(old, spelled[new.lower()]))
-    return proven
 
 
 def _source(event: _Event, identifier: str) -> SourceTable:

@@ -13,6 +13,8 @@ from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.alike import Native
+from ingestd.cdc.native.layouts.data_works import data_works_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 from ingestd.cdc.table_form import (
@@ -40,7 +42,7 @@ _TYPES: Mapping[str, WireColumn] = {
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     dialect = DataWorks(images=settings.images)
-    return JsonChanges("aliyun-json", dialect, settings, native_module())
+    return JsonChanges("aliyun-json", dialect, settings, native_module(), Native(data_works_layout))
 
 
 class _Image(msgspec.Struct, rename="camel", gc=False):
@@ -129,7 +131,8 @@ class DataWorks:
         if found.data_column:
             columns = tuple(_column(one.name, one.type) for one in found.data_column)
         keys = tuple(dict.fromkeys(found.primary_key or ()))
-        return self._forms.keep(schema, TableForm(source, keys, columns))
+        form = TableForm(source, keys, columns, told_by={"schema": schema})
+        return self._forms.keep(schema, form)
 
 
 def _row(image: _Image | None) -> bytes:

@@ -9,6 +9,8 @@ import msgspec
 from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
+from ingestd.cdc.native.alike import Native
+from ingestd.cdc.native.layouts.dms import dms_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.table_form import (
@@ -19,6 +21,7 @@ from ingestd.cdc.table_form import (
     Restated,
     TableForm,
     TableForms,
+    text_of,
 )
 
 _NULL = msgspec.Raw(NULL)
@@ -29,7 +32,7 @@ _TRUNCATE = "truncate-table"
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("aws-dms-json", DmsMessages(), settings, native_module())
+    return JsonChanges("aws-dms-json", DmsMessages(), settings, native_module(), Native(dms_layout))
 
 
 class _Metadata(msgspec.Struct, rename="kebab", gc=False):
@@ -85,7 +88,8 @@ class DmsMessages:
             return form
         table = required(metadata.table_name, "table-name")
         source = SourceTable(None, metadata.schema_name, table)
-        return self._forms.keep(which, TableForm(source))
+        told_by = {"schema-name": text_of(metadata.schema_name), "table-name": text_of(table)}
+        return self._forms.keep(which, TableForm(source, told_by=told_by))
 
 
 def _apart(before: bytes, row: bytes) -> tuple[bytes, bytes]:

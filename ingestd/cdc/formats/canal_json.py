@@ -9,11 +9,22 @@ import msgspec
 from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.columns.mysql_types import jdbc_column, mysql_column
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.ddl.proofs import proven_alone
+from ingestd.cdc.json_changes import JsonChanges, Message
 from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.alike import Native
+from ingestd.cdc.native.layouts.canal import canal_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
-from ingestd.cdc.table_form import NULL, Emptied, Restated, TableForm, TableForms
+from ingestd.cdc.table_form import (
+    NULL,
+    Altered,
+    Emptied,
+    Restated,
+    TableForm,
+    TableForms,
+    text_of,
+)
 
 _NULL = msgspec.Raw(NULL)
 _INSERTS = frozenset({"INSERT", "ROW"})
@@ -21,7 +32,6 @@ _CONTROL = frozenset(
     {
         "QUERY",
         "CREATE",
-        "ALTER",
         "ERASE",
         "RENAME",
         "CINDEX",
@@ -38,7 +48,7 @@ _CONTROL = frozenset(
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     canal = Canal(settings.type_mapping, images=settings.images)
-    return JsonChanges("canal-json", canal, settings, native_module())
+    return JsonChanges("canal-json", canal, settings, native_module(), Native(canal_layout))
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):
@@ -51,9 +61,11 @@ class _Head(msgspec.Struct, rename="camel", gc=False):
     sql_type: msgspec.Raw = _NULL
     data: list[msgspec.Raw] | None = None
     old: list[msgspec.Raw] | None = None
+    sql: msgspec.Raw = _NULL
 
 
 _decode_types = msgspec.json.Decoder(dict[str, str] | None).decode
+_decode_text = msgspec.json.Decoder(str | None).decode
 _decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
 
 
@@ -65,11 +77,13 @@ class Canal:
         self._heads = HeadReader(_Head)
         self._forms = TableForms(images=images)
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
         """The changes of a message, None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         if head.type == "TRUNCATE":
             return Emptied(_source(head), None)
+        if head.type == "ALTER":
+            return _altered(head)
         if head.is_ddl or head.type in _CONTROL:
             return None
         form = self._form(head)
@@ -93,7 +107,15 @@ class Canal:
             return form
         keys = self._heads.names(head.pk_names, "pkNames")
         columns = self._columns(*types)
-        return self._forms.keep(which, TableForm(_source(head), keys, columns))
+        told_by = {
+            "database": text_of(head.database),
+            "table": text_of(head.table),
+            "pkNames": bytes(head.pk_names),
+            "mysqlType": types[0],
+            "sqlType": types[1],
+        }
+        form = TableForm(_source(head), keys, columns, told_by=told_by)
+        return self._forms.keep(which, form)
 
     def _columns(self, mysql_types: bytes, codes: bytes) -> tuple[WireColumn, ...] | None:
         try:
@@ -106,6 +128,16 @@ class Canal:
             message = f"mysqlType or sqlType of the message value cannot be read: {error}"
             raise refuse("decode", "invalid_schema", message) from error
         return tuple(jdbc_column(*one) for one in numbered.items()) if numbered else None
+
+
+def _altered(head: _Head) -> Altered | None:
+    """What a statement says of columns; the statement alone tells, and has no place."""
+    try:
+        statement = _decode_text(head.sql)
+    except PARSE_ERRORS as error:
+        raise refuse("decode", "invalid_ddl", f"sql of the message value: {error}") from error
+    columns = proven_alone(statement or "")
+    return Altered(_source(head), None, columns) if columns else None
 
 
 def _source(head: _Head) -> SourceTable:

@@ -24,6 +24,7 @@ from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import source_positions
 from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.rows import Part, TableChanges, change_batch
+from ingestd.cdc.avro.statements import statements
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
@@ -91,10 +92,10 @@ class DebeziumAvro:
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
+                decoded.schema_changes.extend(statements(chunk, group, envelope))
                 return len(group.indices)
-            key_record = self._key_record(group)
+            key_record, row = self._key_record(group), row_node(envelope)
             found = self._sorted(envelope, group, key_record)
-            row = row_node(envelope)
             if found.changes and row is None:
                 message = "the rows of the event are no records"
                 raise refuse("schema", "unsupported_envelope", message)

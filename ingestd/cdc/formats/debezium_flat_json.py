@@ -14,6 +14,8 @@ from ingestd.cdc.formats.plain_json import RowValues, topic_table
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
 from ingestd.cdc.message_key import MessageKey, MessageKeys
+from ingestd.cdc.native.alike import Native, no_keys
+from ingestd.cdc.native.layouts.flat import flat_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
 from ingestd.cdc.table_form import NULL, Emptied, Restated, TableForm, TableForms
@@ -38,7 +40,9 @@ _ADDED = frozenset(
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("debezium-flat-json", FlatRows(), settings, native_module())
+    return JsonChanges(
+        "debezium-flat-json", FlatRows(), settings, native_module(), Native(flat_layout, no_keys)
+    )
 
 
 class _Marks(msgspec.Struct, gc=False):
@@ -100,10 +104,10 @@ class FlatRows:
         where = _where(marks, op)
         opened = self._keys.open(key)
         if op == b'"d"' or deleted in _DELETED:
-            return Restated(form, (form.delete(row, where),), opened)
+            return Restated(form, (form.delete(row, where),), opened, shape)
         if op == b'"u"':
-            return Restated(form, (form.update(row, where=where),), opened)
-        return Restated(form, (form.insert(row, where),), opened)
+            return Restated(form, (form.update(row, where=where),), opened, shape)
+        return Restated(form, (form.insert(row, where),), opened, shape)
 
     def restate_tombstone(self, key: bytes | None, topic: str) -> Restated | None:
         """The delete of the row with the message's key, None without a key. Raises RecordError."""
@@ -123,13 +127,26 @@ class FlatRows:
         which = (topic, shape, names)
         form = self._forms.get(which)
         if form is None:
-            form = TableForm(_source(topic, names), (), shape.columns, _ADDED)
+            form = TableForm(
+                _source(topic, names), (), shape.columns, _ADDED, told_by=_names_of(marks)
+            )
             self._forms.keep(which, form)
         self._latest[topic] = form
         return form
 
 
 _OPERATIONS = frozenset({b'"c"', b'"r"', b'"u"', b'"d"', NULL})
+
+
+def _names_of(marks: _Marks) -> dict[str, bytes]:
+    return {
+        "__db": bytes(marks.database),
+        "__schema": bytes(marks.schema),
+        "__table": bytes(marks.table),
+        "__source_db": bytes(marks.source_database),
+        "__source_schema": bytes(marks.source_schema),
+        "__source_table": bytes(marks.source_table),
+    }
 
 
 def _either(first: msgspec.Raw, second: msgspec.Raw) -> bytes:

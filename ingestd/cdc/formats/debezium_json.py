@@ -34,6 +34,8 @@ from ingestd.cdc.formats.debezium_flat_json import FlatRows, is_flat
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_key import MessageKeys
 from ingestd.cdc.messages import Messages
+from ingestd.cdc.native.alike import Native, no_keys
+from ingestd.cdc.native.layouts.flat import flat_layout
 from ingestd.cdc.native.module import NativeModule, native_module
 from ingestd.cdc.record_errors import RecordError, rejected
 from ingestd.cdc.source_position import position_of
@@ -66,11 +68,11 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message value without its wrapper."""
+    """A message value without its wrapper; `event` is None for control messages."""
 
     shape: Shape
     payload: bytes
-    event: Event
+    event: Event | None
 
 
 class DebeziumJson:
@@ -88,7 +90,9 @@ class DebeziumJson:
         self._settings = settings
         self._value_envelopes = Envelopes(is_key=False)
         self._keys = MessageKeys()
-        self._flat = JsonChanges(self.name, FlatRows(), settings, module)
+        self._flat = JsonChanges(
+            self.name, FlatRows(), settings, module, Native(flat_layout, no_keys)
+        )
         self._memories: dict[GroupKey, TableMemory] = {}
         self._usual: dict[str, GroupKey] = {}
 
@@ -133,12 +137,13 @@ class DebeziumJson:
                 continue
             try:
                 found = self._open(value, chunk.topic)
-                if found is None or found.event.is_truncate:
+                event = found.event
+                if event is None or event.is_truncate:
                     return None
                 opened = self._keys.open(key)
             except RecordError:
                 return None
-            return (found.event.source, found.shape, opened.shape, opened.names)
+            return (event.source, found.shape, opened.shape, opened.names)
         return None
 
     def _decode_apart(
@@ -175,37 +180,33 @@ class DebeziumJson:
         proven: list[SchemaChangeEvent] = []
         control = 0
         for index, value in enumerate(chunk.values):
+            if value is None:
+                control += 1
+                continue
             try:
-                found = None if value is None else self._open(value, chunk.topic)
-                if found is None:
+                found = self._open(value, chunk.topic)
+                event = found.event
+                if event is None:
                     control += 1
-                    proven += self._schema_changes(chunk, index, value)
-                elif found.event.is_truncate:
-                    truncates.append(_truncate(chunk, index, found.event))
+                    proven += schema_changes(chunk, index, found.payload)
+                elif event.is_truncate:
+                    truncates.append(_truncate(chunk, index, event))
                 else:
                     key = self._keys.open(chunk.keys[index])
-                    group_key = (found.event.source, found.shape, key.shape, key.names)
+                    group_key = (event.source, found.shape, key.shape, key.names)
                     groups.setdefault(group_key, _Group()).add(index, found.payload, key.payload)
             except RecordError as error:
-                if value is not None and error.reason.code == "missing_op" and is_flat(value):
+                if error.reason.code == "missing_op" and is_flat(value):
                     flat.append(index)
                 else:
                     rejects.append(rejected(chunk, index, error.reason))
         return Decoded([], rejects, truncates, control, proven), groups
 
-    def _schema_changes(
-        self, chunk: RecordChunk, index: int, value: bytes | None
-    ) -> list[SchemaChangeEvent]:
-        payload = b"" if value is None else self._value_envelopes.open(value)[1]
-        return schema_changes(chunk, index, payload)
-
-    def _open(self, value: bytes, topic: str) -> "_Message | None":
-        """A message with its wrapper taken off; None for control messages."""
+    def _open(self, value: bytes, topic: str) -> _Message:
+        """A message with its wrapper taken off. Raises RecordError."""
         shape, payload = self._value_envelopes.open(value)
-        if payload == b"null":
-            return None
-        event = read_event(payload, topic)
-        return None if event is None else _Message(shape, payload, event)
+        event = None if payload == b"null" else read_event(payload, topic)
+        return _Message(shape, payload, event)
 
     def _memory(self, group_key: GroupKey) -> TableMemory:
         memory = self._memories.get(group_key)

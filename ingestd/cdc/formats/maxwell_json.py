@@ -9,24 +9,52 @@ import re
 import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, FormatSettings, SourceTable
-from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.ddl.proofs import proven_by_columns
+from ingestd.cdc.json_changes import JsonChanges, Message
 from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.alike import Native
+from ingestd.cdc.native.layouts.maxwell import maxwell_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.record_errors import refuse
-from ingestd.cdc.source_position import file_number
-from ingestd.cdc.table_form import NULL, Restated, TableForm, TableForms, where_in_log
+from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.source_position import LAST_ROW, file_number
+from ingestd.cdc.table_form import (
+    NULL,
+    Altered,
+    Restated,
+    TableForm,
+    TableForms,
+    text_of,
+    where_in_log,
+)
 
 _NULL = msgspec.Raw(NULL)
 _CONTROL = re.compile(r"bootstrap-(start|complete)|(table|database)-\w+|heartbeat")
+_ALTERED = "table-alter"
 _DIGITS = 19
-_LAST_ROW = 2**12 - 1
-"""Row number of the last row of a transaction, which does not say how many were before it."""
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     dialect = Maxwell(images=settings.images)
-    return JsonChanges("maxwell-json", dialect, settings, native_module())
+    return JsonChanges("maxwell-json", dialect, settings, native_module(), Native(maxwell_layout))
+
+
+class _Column(msgspec.Struct, gc=False):
+    name: str
+
+
+class _Definition(msgspec.Struct, gc=False):
+    columns: list[_Column] = []
+
+
+class _Statement(msgspec.Struct, gc=False):
+    """What is in a message about a table that was altered; `definition` is the table behind it."""
+
+    sql: str | None = None
+    definition: _Definition | None = msgspec.field(name="def", default=None)
+
+
+_decode_statement = msgspec.json.Decoder(_Statement).decode
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -49,11 +77,13 @@ class Maxwell:
         self._forms = TableForms(images=images)
         self._log = _BinaryLog()
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:
+    def restate(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
         """The change of a message, None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         kind = head.type
         if kind not in _ROW_TYPES:
+            if kind == _ALTERED:
+                return self._altered(head, value)
             if _CONTROL.fullmatch(kind):
                 return None
             raise refuse("decode", "unknown_op", f"type of the message value is {kind[:40]!r}")
@@ -66,6 +96,20 @@ class Maxwell:
             return Restated(form, (form.update(data, form.key_of(bytes(head.old)), where),))
         return Restated(form, (form.insert(data, where),))
 
+    def _altered(self, head: _Head, value: bytes) -> Altered | None:
+        try:
+            statement = _decode_statement(value)
+        except PARSE_ERRORS as error:
+            message = f"the message about a statement cannot be read: {error}"
+            raise refuse("decode", "invalid_ddl", message) from error
+        names = [one.name for one in statement.definition.columns] if statement.definition else []
+        columns = proven_by_columns(statement.sql or "", names)
+        if not columns or head.table is None:
+            return None
+        position = self._log.position(msgspec.structs.replace(head, commit=True))
+        source = SourceTable(head.database, None, head.table)
+        return Altered(source, None if position < 0 else position, columns)
+
     def restate_tombstone(self, key: bytes | None, topic: str) -> None:
         """A message without value is no change."""
         return
@@ -77,7 +121,12 @@ class Maxwell:
             return form
         source = SourceTable(head.database, None, required(head.table, "table"))
         keys = self._heads.names(head.primary_key_columns, "primary_key_columns")
-        return self._forms.keep(which, TableForm(source, keys))
+        told_by = {
+            "database": text_of(head.database),
+            "table": text_of(head.table),
+            "primary_key_columns": bytes(head.primary_key_columns),
+        }
+        return self._forms.keep(which, TableForm(source, keys, told_by=told_by))
 
 
 _ROW_TYPES: frozenset[str] = frozenset({"insert", "update", "delete", "bootstrap-insert"})
@@ -94,13 +143,14 @@ class _BinaryLog:
         """The place of the transaction, and of the row within it."""
         if head.position is None:
             return UNKNOWN_POSITION
-        row = _LAST_ROW if head.commit else head.xoffset
+        # A transaction's last row does not say how many were before it.
+        row = LAST_ROW if head.commit else head.xoffset
         file, _, pos = head.position.rpartition(":")
-        if row is None or not 0 <= row <= _LAST_ROW or not pos.isdecimal() or len(pos) > _DIGITS:
+        if row is None or not 0 <= row <= LAST_ROW or not pos.isdecimal() or len(pos) > _DIGITS:
             return UNKNOWN_POSITION
         if file != self._name:
             self._name, self._number = file, file_number(file)
         place = int(pos)
-        if self._number < 0 or place >> 32 or (row == _LAST_ROW and not head.commit):
+        if self._number < 0 or place >> 32 or (row == LAST_ROW and not head.commit):
             return UNKNOWN_POSITION
         return (self._number << 32 | place) << 12 | row

@@ -11,6 +11,8 @@ import msgspec
 from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
+from ingestd.cdc.native.alike import Native
+from ingestd.cdc.native.layouts.golden_gate import golden_gate_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.table_form import (
@@ -19,6 +21,7 @@ from ingestd.cdc.table_form import (
     Restated,
     TableForm,
     TableForms,
+    text_of,
     where_in_log,
 )
 
@@ -31,7 +34,7 @@ _POSITION = re.compile(r"\d{1,20}")
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     dialect = GoldenGate(images=settings.images)
-    return JsonChanges("ogg-json", dialect, settings, native_module())
+    return JsonChanges("ogg-json", dialect, settings, native_module(), Native(golden_gate_layout))
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -83,7 +86,9 @@ class GoldenGate:
         database = ".".join(qualifiers[:-1]) or None
         source = SourceTable(database, schema, required(table, "table"))
         keys = self._heads.names(head.primary_keys, "primary_keys")
-        return self._forms.keep(which, TableForm(source, keys, partial=True))
+        told_by = {"table": text_of(head.table), "primary_keys": bytes(head.primary_keys)}
+        form = TableForm(source, keys, partial=True, told_by=told_by)
+        return self._forms.keep(which, form)
 
 
 def _position(head: _Head) -> int | None:

@@ -12,6 +12,8 @@ from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
 from ingestd.cdc.message_key import MessageKeys
+from ingestd.cdc.native.alike import Native, no_objects
+from ingestd.cdc.native.layouts.plain import plain_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.table_form import NULL, Restated, TableForm, TableForms
 
@@ -20,7 +22,9 @@ _WRAPPED = b'"payload"'
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("json", PlainJson(), settings, native_module())
+    return JsonChanges(
+        "json", PlainJson(), settings, native_module(), Native(plain_layout, no_objects)
+    )
 
 
 class _Row(msgspec.Struct, gc=False):
@@ -55,7 +59,7 @@ class PlainJson:
             return self.restate_tombstone(key, topic)
         self._heads.read(row)
         form = self._form(topic, shape)
-        return Restated(form, (form.insert(row),), self._keys.open(key))
+        return Restated(form, (form.insert(row),), self._keys.open(key), shape)
 
     def restate_tombstone(self, key: bytes | None, topic: str) -> Restated | None:
         """The delete of the row with the message's key, None without a key."""

@@ -14,7 +14,8 @@ from ingestd.cdc.avro.writers import registered_schema
 from ingestd.cdc.base import FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.protobuf.columns import ProtoColumn, proto_column
-from ingestd.cdc.protobuf.schema import ProtobufSchemaError, parse_protobuf
+from ingestd.cdc.protobuf.renames import former_names
+from ingestd.cdc.protobuf.schema import ProtobufSchemaError, ProtoTypes, parse_protobuf
 from ingestd.cdc.protobuf.wire import MessageReader, WireError, read_varint
 from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, explain_cell, refuse
 from ingestd.cdc.schema_frames import Frame
@@ -28,23 +29,29 @@ _MAX_INDEXES = 64
 def new_format(settings: FormatSettings) -> PlainRecords:
     """A decoder that knows no schema yet. Raises ConfigError without a registry."""
     schemas = lookup_of(settings.schemas, "protobuf")
-    return PlainRecords("protobuf", ProtobufFields(schemas), settings.framing)
+    fields = ProtobufFields(schemas, renames=settings.renames)
+    return PlainRecords("protobuf", fields, settings.framing)
 
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """One message type of a schema."""
+    """One message type of a schema; `former` are the names that its fields had before."""
 
     name: str
     reader: MessageReader
     columns: tuple[ProtoColumn, ...]
+    former: Names = ()
 
 
 class ProtobufFields:
-    """Reads Protobuf messages into columns; keeps the schemas it has met."""
+    """Reads Protobuf messages into columns; keeps the schemas it has met.
 
-    def __init__(self, schemas: SchemaLookup) -> None:
+    With `renames` the registry is asked for earlier versions of each, to find former names.
+    """
+
+    def __init__(self, schemas: SchemaLookup, *, renames: bool = False) -> None:
         self._schemas = schemas
+        self._renames = renames
         self._messages: dict[tuple[bytes, tuple[int, ...]], _Message] = {}
 
     def refine(self, frame: Frame, message: bytes) -> Frame:
@@ -58,9 +65,9 @@ class ProtobufFields:
         return Frame(frame.mark, at, message[frame.skip : at])
 
     def former(self, frame: Frame) -> Names:
-        """None: a schema knows the numbers of its fields, and not what others call them."""
-        del frame
-        return ()
+        """Names that fields of the same numbers had in earlier versions of the schema."""
+        known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
+        return () if known is None else known.former
 
     def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
         """The columns of messages of one type; why some cannot be read is in `refused`."""
@@ -94,9 +101,23 @@ class ProtobufFields:
             except ProtobufSchemaError as error:
                 raise refuse(stage, "invalid_schema", str(error)) from error
             columns = tuple(proto_column(one, types) for one in types.messages[name])
-            known = _Message(name, MessageReader(types), columns)
+            known = _Message(name, MessageReader(types), columns, self._former(frame, types, name))
             self._messages[frame.mark, indexes] = known
         return known
+
+    def _former(self, frame: Frame, types: ProtoTypes, name: str) -> Names:
+        """Former names by earlier versions; one that cannot be read tells nothing."""
+        if not self._renames:
+            return ()
+        found: list[tuple[str, str]] = []
+        for version in self._schemas.earlier(frame.schema_id("decode")):
+            try:
+                texts = [reference.text for reference in version.references]
+                older = parse_protobuf(version.text, texts)
+            except ProtobufSchemaError:
+                continue
+            found += former_names(older.messages.get(name, ()), types.messages[name])
+        return tuple(dict.fromkeys(found))
 
 
 def _indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:

@@ -66,6 +66,40 @@ def flags(found: NativeColumn) -> Marks:
     return np.frombuffer(found.data, np.bool_)
 
 
+def codes(found: NativeColumn) -> npt.NDArray[np.uint8]:
+    """Which of the texts of a choice each row has, counted from one; zero is none."""
+    return np.frombuffer(found.data, np.uint8)
+
+
+def counts(found: NativeColumn) -> Indices:
+    """How many objects each array had."""
+    return np.frombuffer(found.data, np.uint32).astype(np.int64)
+
+
+def lacking(found: NativeColumn, rows: int) -> Marks:
+    """Which rows did not have the field."""
+    marks = np.zeros(rows + 1, np.int8)
+    if found.lacking is not None:
+        bounds = np.frombuffer(found.lacking, np.uint32).reshape(-1, 2)
+        marks[bounds[:, 0]] = 1
+        marks[bounds[:, 1]] = -1
+    return np.cumsum(marks[:-1], dtype=np.int8).view(np.bool_)
+
+
+def kept(cells: Cells, rows: Marks) -> Cells:
+    """The cells of some rows, null in all others; nothing is copied but validity."""
+    array = cells.array
+    validity, *rest = array.buffers()
+    bits = np.packbits(rows, bitorder="little")
+    if validity is not None:
+        bits &= np.frombuffer(memoryview(validity), np.uint8, len(bits))
+    masked: Array = pa.Array.from_buffers(
+        array.type, len(array), [pa.py_buffer(bits.tobytes()), *rest]
+    )
+    left_out = None if cells.left_out is None else cells.left_out & rows
+    return Cells(masked, left_out, cells.seen)
+
+
 def choose(from_first: Marks, first: Cells, second: Cells) -> Cells:
     """Cells of the first column where the marks say so, else of the second."""
     array = _if_else(pa.array(from_first), first.array, second.array)
@@ -104,6 +138,8 @@ def build(column: PlanColumn, cells: Cells) -> tuple[Array, Marks | None]:
         array, left_out = column.reader.read(_decoded(column.wire, cells.array))
     else:
         array, left_out = form.finish(cells.array), cells.left_out
+    if left_out is not None and not left_out.any():
+        left_out = None
     return recast(array, column.column), left_out
 
 

@@ -50,11 +50,17 @@ def with_old_keys(rows: Rows, old_keys: Mapping[str, Cells], places: Indices) ->
 
 
 def with_images(
-    rows: Rows, old: Mapping[str, Cells], there: Marks, key_names: tuple[str, ...]
+    rows: Rows,
+    old: Mapping[str, Cells],
+    there: Marks,
+    key_names: tuple[str, ...],
+    *,
+    partial: bool = False,
 ) -> Rows:
     """Updates as two rows, and deletes as the rows before them.
 
-    `old` has the images before, `there` marks the messages that have one.
+    `old` has the images before, `there` marks the messages that have one. `partial`: an update that
+    moved its row stays one, because it may have left out columns.
     """
     count = len(rows.kinds)
     updates = (rows.kinds == RowKind.UPDATE_AFTER) & there
@@ -66,7 +72,8 @@ def with_images(
     inserted = places + np.arange(len(places))
     kinds = rows.kinds[events]
     kinds[inserted] = np.where(moved[places], RowKind.DELETE, RowKind.UPDATE_BEFORE)
-    kinds[inserted + 1] = np.where(moved[places], RowKind.INSERT, RowKind.UPDATE_AFTER)
+    arrives = RowKind.UPDATE_AFTER if partial else RowKind.INSERT
+    kinds[inserted + 1] = np.where(moved[places], arrives, RowKind.UPDATE_AFTER)
     keys = events.copy()
     keys[inserted] += count
     others = keys.copy()

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, cast
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
-_FORMAT = 2
+_FORMAT = 3
 """Version of what is exchanged with the extension: plans, columns, records of Kafka."""
 
 Spec = tuple[Any, ...]
@@ -32,6 +32,9 @@ class NativeColumn(Protocol):
     data: Any
     left_out: Any
     """Rows whose text is a placeholder, as unsigned 32-bit integers."""
+    lacking: Any
+    """Pairs of unsigned 32-bit integers: first of some rows without the field, and the row behind
+    them."""
     runs: list[tuple[int, bytes | None]] | None
     """First row and JSON text of each run of equal values."""
 

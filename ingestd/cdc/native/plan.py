@@ -7,22 +7,25 @@ through: what else they take is decoded in Python.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingestd.cdc.base import SourceTable
-from ingestd.cdc.native.form import INT64_FORM, RAW, NativeForm
-from ingestd.cdc.native.module import NativeModule, NativePlan, Spec
+from ingestd.cdc.native.form import RAW, NativeForm
+from ingestd.cdc.native.module import Spec
 from ingestd.cdc.plan_column import PlanColumn
 
-BEFORE, AFTER, SOURCE = "before", "after", "source"
-_NULL: Spec = ("null",)
-_RUNS: Spec = ("runs",)
+NULL_SPEC: Spec = ("null",)
+RUNS_SPEC: Spec = ("runs",)
 
 
 @dataclass(frozen=True, slots=True)
-class NativePlans:
-    """`keys` is None when the messages have no key."""
+class RowSpecs:
+    """Nodes of a table's rows, `old` of those before updates, and of its message keys.
 
-    changes: NativePlan
-    keys: NativePlan | None
+    The rows may be null, `whole` ones not. `key` is None when the table has none.
+    """
+
+    row: Spec
+    whole: Spec
+    old: Spec
+    key: Spec | None
 
 
 def form_of(column: PlanColumn) -> NativeForm:
@@ -31,61 +34,32 @@ def form_of(column: PlanColumn) -> NativeForm:
     return native or RAW
 
 
-def native_plans(
-    module: NativeModule,
-    source: SourceTable,
-    columns: Sequence[PlanColumn],
-    key_columns: Sequence[PlanColumn],
-    *,
-    images: bool = False,
-) -> NativePlans | None:
-    """The plans of a table; None if its messages can only be decoded in Python.
+def row_specs(
+    columns: Sequence[PlanColumn], key_columns: Sequence[PlanColumn], *, images: bool
+) -> RowSpecs | None:
+    """The nodes of a table; None if its messages can only be decoded in Python.
 
-    The key must be comparable, because an update that changes it is two rows; and the table's
-    name must be written as it is. With `images` rows before changes are read as a whole.
+    The key must be comparable, because an update that changes it is two rows. With `images` rows
+    before changes are read as a whole, else only their keys.
     """
     if any(not form_of(column).comparable for column in key_columns):
         return None
-    names = _source_names(source)
-    if names is None:
-        return None
-    position = [
-        *((name, False, INT64_FORM.spec) for name in ("lsn", "pos", "row")),
-        *((name, False, _RUNS) for name in ("file", "snapshot")),
-    ]
-    row = _object(columns, nullable=True, closed=True)
-    whole = images or not key_columns
-    before = row if whole else _object(key_columns, nullable=True, closed=False)
-    fields = (
-        ("op", True, ("letter",)),
-        (SOURCE, True, ("object", False, False, [*names, *position])),
-        (BEFORE, False, before),
-        (AFTER, False, row),
-    )
-    key = _object(key_columns, nullable=False, closed=True, required=True)
-    return NativePlans(
-        module.Plan(("object", False, False, fields)), module.Plan(key) if key_columns else None
-    )
+    row = columns_spec(columns, nullable=True, closed=True)
+    whole = columns_spec(columns, nullable=False, closed=True)
+    keys_only = not images and bool(key_columns)
+    old = columns_spec(key_columns, nullable=True, closed=False) if keys_only else row
+    key = columns_spec(key_columns, nullable=False, closed=True, required=True)
+    return RowSpecs(row, whole, old, key if key_columns else None)
 
 
-def _source_names(source: SourceTable) -> list[tuple[str, bool, Spec]] | None:
-    """What names the table; None if JSON has to escape that."""
-    found: list[tuple[str, bool, Spec]] = []
-    for field, name in zip(("db", "schema", "table"), source, strict=True):
-        if name is None:
-            found.append((field, False, _NULL))
-        elif any(character in '"\\' or character < " " for character in name):
-            return None
-        else:
-            found.append((field, True, ("literal", f'"{name}"'.encode())))
-    return found
+def spec_of(column: PlanColumn) -> Spec:
+    """The node of a column's values."""
+    return NULL_SPEC if column.reader is None else form_of(column).spec
 
 
-def _object(
+def columns_spec(
     columns: Sequence[PlanColumn], *, nullable: bool, closed: bool, required: bool = False
 ) -> Spec:
-    fields = [
-        (column.name, required, _NULL if column.reader is None else form_of(column).spec)
-        for column in columns
-    ]
+    """The node of objects with these columns; `closed` ones have no other fields."""
+    fields = [(column.name, required, spec_of(column)) for column in columns]
     return ("object", nullable, closed, fields)

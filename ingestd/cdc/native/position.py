@@ -1,44 +1,70 @@
 """Source positions of messages that were read natively: as `source_position`, on columns."""
 
+from dataclasses import dataclass
+
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from ingestd.cdc.base import UNKNOWN_POSITION
-from ingestd.cdc.native.cells import Marks, numbers
-from ingestd.cdc.native.module import Columns, NativeColumn
-from ingestd.cdc.native.plan import SOURCE
+from ingestd.cdc.native.cells import Indices, Marks, numbers
+from ingestd.cdc.native.layout import Kinds, Log, Numbers, OddError
+from ingestd.cdc.native.module import Columns, NativeColumn, Path
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 
 _decode_mark = msgspec.json.Decoder(str | bool | None).decode
 _decode_name = msgspec.json.Decoder(str | None).decode
 
 
-def native_snapshot_rows(columns: Columns, rows: int) -> Marks:
-    """Which changes are rows of a snapshot. Raises one of `PARSE_ERRORS`."""
-    runs = columns[SOURCE, "snapshot"]
-    marks = [is_snapshot(_decode_mark(text)) for text in _texts(runs)]
-    return np.repeat(np.array(marks, np.bool_), _lengths(runs, rows))
+@dataclass(frozen=True, slots=True)
+class SourceLog:
+    """Where the fields are that say where in the log of its database a change stands.
 
-
-def native_positions(columns: Columns, snapshot: Marks) -> npt.NDArray[np.int64] | None:
-    """The position of each change; None if only the reader in Python can tell them.
-
-    Raises one of `PARSE_ERRORS`.
+    None is a field that no message has.
     """
-    rows = len(snapshot)
-    lsn, has_lsn = numbers(columns[SOURCE, "lsn"], rows)
-    if (lsn < 0).any():
-        return None
-    if has_lsn.all():
-        return lsn
-    runs = columns[SOURCE, "file"]
-    files = np.array([file_number(_decode_name(text)) for text in _texts(runs)], np.int64)
-    pos, has_pos = numbers(columns[SOURCE, "pos"], rows)
-    row, _ = numbers(columns[SOURCE, "row"], rows)
-    found = packed_positions(np.repeat(files, _lengths(runs, rows)), pos, row)
-    found[snapshot | ~has_pos] = UNKNOWN_POSITION
-    return np.where(has_lsn, lsn, found)
+
+    snapshot: Path | None
+    lsn: Path | None
+    file: Path | None
+    pos: Path | None
+    row: Path | None
+
+    def read(self, columns: Columns, kinds: Kinds) -> Log:
+        """Positions and rows of a snapshot. Raises OddError or one of `PARSE_ERRORS`."""
+        size = len(kinds)
+        snapshot = np.zeros(size, np.bool_)
+        if self.snapshot is not None:
+            snapshot = _snapshot_rows(columns[self.snapshot], size)
+        return Log(self.positions(columns, snapshot), snapshot)
+
+    def positions(self, columns: Columns, snapshot: Marks) -> Numbers:
+        """The position of each change. Raises OddError or one of `PARSE_ERRORS`."""
+        size = len(snapshot)
+        lsn, has_lsn = _numbers(columns, self.lsn, size)
+        if (lsn < 0).any():
+            raise OddError("positions of more than one kind")
+        if has_lsn.all():
+            return lsn
+        files = np.full(size, UNKNOWN_POSITION, np.int64)
+        if self.file is not None:
+            runs = columns[self.file]
+            found = [file_number(_decode_name(text)) for text in _texts(runs)]
+            files = np.repeat(np.array(found, np.int64), run_lengths(runs, size))
+        pos, has_pos = _numbers(columns, self.pos, size)
+        row, _ = _numbers(columns, self.row, size)
+        packed = packed_positions(files, pos, row)
+        packed[snapshot | ~has_pos] = UNKNOWN_POSITION
+        return np.where(has_lsn, lsn, packed)
+
+
+def _numbers(columns: Columns, path: Path | None, size: int) -> tuple[Numbers, Marks]:
+    if path is None:
+        return np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    return numbers(columns[path], size)
+
+
+def _snapshot_rows(runs: NativeColumn, size: int) -> Marks:
+    marks = [is_snapshot(_decode_mark(text)) for text in _texts(runs)]
+    return np.repeat(np.array(marks, np.bool_), run_lengths(runs, size))
 
 
 def _texts(column: NativeColumn) -> list[bytes]:
@@ -46,7 +72,8 @@ def _texts(column: NativeColumn) -> list[bytes]:
     return [b"null" if text is None else text for _, text in column.runs or ()]
 
 
-def _lengths(column: NativeColumn, rows: int) -> npt.NDArray[np.int64]:
+def run_lengths(column: NativeColumn, rows: int) -> Indices:
+    """How many rows each run has."""
     bounds = np.array([*(start for start, _ in column.runs or ()), rows], np.int64)
-    lengths: npt.NDArray[np.int64] = bounds[1:] - bounds[:-1]
+    lengths: Indices = bounds[1:] - bounds[:-1]
     return lengths

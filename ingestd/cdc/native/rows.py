@@ -1,4 +1,4 @@
-"""Messages through the native plans of a table to a change batch: as `change_rows`, on columns.
+"""Messages through the native reader of a table to a change batch: as `change_rows`, on columns.
 
 What is not exactly as expected gives no batch at all, and is decoded in Python.
 """
@@ -6,43 +6,33 @@ What is not exactly as expected gives no batch at all, and is decoded in Python.
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.change_rows import kinds_of_operations
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.cells import (
-    Cells,
-    Marks,
-    build,
-    choose,
-    differ,
-    flags,
-    to_cells,
-)
+from ingestd.cdc.native.cells import Cells, Marks, build, choose, differ, to_cells
+from ingestd.cdc.native.image import Image
 from ingestd.cdc.native.images import Rows, with_images, with_old_keys
+from ingestd.cdc.native.layout import Changes, OddError
 from ingestd.cdc.native.module import Columns
-from ingestd.cdc.native.plan import AFTER, BEFORE, form_of
-from ingestd.cdc.native.position import native_positions, native_snapshot_rows
+from ingestd.cdc.native.plan import form_of
+from ingestd.cdc.native.reader import NativeReader
 from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import DataType, RowKind
 
 
-class _OddError(ValueError):
-    """Messages that only the decoder in Python can judge."""
-
-
 def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
-    """The batch of messages; None if any of them is for the decoder in Python."""
-    native = plan.native
-    if native is None:
-        return None
+    """The batch of messages of Debezium's form; None if any is for the decoder in Python."""
+    return None if plan.native is None else read_with(plan.native, plan, messages)
+
+
+def read_with(native: NativeReader, plan: RowPlan, messages: Messages) -> ChangeBatch | None:
+    """The batch of messages of the reader's form; None if any is for the decoder in Python."""
     shape = messages.value_shape
-    columns = native.changes.read(messages.values, shape.prefix, shape.suffix)
+    columns = native.values.read(messages.values, shape.prefix, shape.suffix)
     if columns is None:
         return None
     keys: Columns | None = None
@@ -52,63 +42,67 @@ def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
         if keys is None:
             return None
     try:
-        after_only = bool(plan.key_names) and not plan.wants.images
-        return _batch(plan, _Messages(columns, keys, messages.offsets, after_only=after_only))
+        changes = native.layout.changes(columns, messages.offsets)
+        return _batch(plan, _Table(plan, changes, keys, native.hidden))
     except (*BUILD_ERRORS, *PARSE_ERRORS):
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Messages:
-    """Columns of message values and of message keys.
+class _Table:
+    """Changes of one table, and the columns of their message keys."""
 
-    `after_only` says that all rows are those after changes.
-    """
-
-    values: Columns
+    plan: RowPlan
+    changes: Changes
     keys: Columns | None
-    offsets: npt.NDArray[np.int64]
-    after_only: bool
-
-    def cells(self, image: str, column: PlanColumn) -> Cells:
-        """A column of an image. Raises _OddError if an absent value stands for another."""
-        found = self.values[image, column.name]
-        if found.seen < self.values[(image,)].seen and column.default is not UNSET:
-            raise _OddError(f"{column.name} has a default")
-        return to_cells(found, form_of(column), len(self.offsets))
-
-    def mention(self, column: PlanColumn) -> bool:
-        """Whether any row has the column, or a default of it."""
-        seen = any(self.values[image, column.name].seen for image in self.row_images)
-        return seen or column.default is not UNSET
-
-    def old_key_cells(self, column: PlanColumn) -> Cells:
-        """A key column of the images before. Raises _OddError if one of them lacks it."""
-        cells = self.cells(BEFORE, column)
-        if cells.seen < np.count_nonzero(flags(self.values[(BEFORE,)])):
-            raise _OddError(f"some images before lack {column.name}")
-        return cells
+    hidden: frozenset[str]
 
     @property
-    def row_images(self) -> tuple[str, ...]:
-        """The images that hold whole rows."""
-        return (AFTER,) if self.after_only else (BEFORE, AFTER)
+    def size(self) -> int:
+        """How many changes there are."""
+        return len(self.changes.kinds)
 
-    def key_cells(self, column: PlanColumn) -> Cells:
+    @property
+    def updates(self) -> Marks:
+        """Which changes are updates."""
+        marks: Marks = self.changes.kinds == RowKind.UPDATE_AFTER
+        return marks
+
+    @property
+    def deletes(self) -> Marks:
+        """Which changes are deletes."""
+        marks: Marks = self.changes.kinds == RowKind.DELETE
+        return marks
+
+    @property
+    def columns(self) -> list[PlanColumn]:
+        """The columns whose values are read."""
+        return [
+            column
+            for column in self.plan.columns
+            if column.reader is not None and column.name not in self.hidden
+        ]
+
+    @property
+    def key_columns(self) -> list[PlanColumn]:
+        """The columns of the key, in its order."""
+        by_name = {column.name: column for column in self.plan.columns}
+        return [by_name[name] for name in self.plan.key_names]
+
+    def key_of_message(self, column: PlanColumn) -> Cells:
         """A column of the message keys, or without them of the images before."""
         if self.keys is None:
-            return self.old_key_cells(column)
-        return to_cells(self.keys[(column.name,)], form_of(column), len(self.offsets))
+            before = self.changes.before
+            if (before.lacking(column.name) & self.deletes).any():
+                raise OddError(f"some images before lack {column.name}")
+            return before.cells(column)
+        return to_cells(self.keys[(column.name,)], form_of(column), self.size)
 
 
-def _batch(plan: RowPlan, messages: _Messages) -> ChangeBatch:
-    size = len(messages.offsets)
-    snapshot = native_snapshot_rows(messages.values, size)
-    position = native_positions(messages.values, snapshot)
-    if position is None:
-        raise _OddError("positions of more than one kind")
-    rows = _rows(plan, messages)
-    offset = messages.offsets
+def _batch(plan: RowPlan, table: _Table) -> ChangeBatch:
+    rows = _rows(plan, table)
+    changes = table.changes
+    offset, position, snapshot = changes.offsets, changes.log.position, changes.log.snapshot
     if rows.events is not None:
         offset, position = offset[rows.events], position[rows.events]
         snapshot = snapshot[rows.events]
@@ -125,7 +119,7 @@ def _batch(plan: RowPlan, messages: _Messages) -> ChangeBatch:
         if left_out is not None:
             unavailable[column.name] = left_out
     if not columns:
-        raise _OddError("a row has no columns")
+        raise OddError("a row has no columns")
     return ChangeBatch(
         source=plan.source,
         columns=pa.table(columns),
@@ -139,100 +133,116 @@ def _batch(plan: RowPlan, messages: _Messages) -> ChangeBatch:
     )
 
 
-def _rows(plan: RowPlan, messages: _Messages) -> Rows:
-    kinds = kinds_of_operations(np.frombuffer(messages.values[("op",)].data, np.uint8))
-    deletes: Marks = kinds == RowKind.DELETE
-    if (flags(messages.values[(AFTER,)]) == deletes).any():
-        raise _OddError("a delete has an after image, or another change has none")
+def _rows(plan: RowPlan, table: _Table) -> Rows:
+    changes, deletes = table.changes, table.deletes
+    if (changes.after.there == deletes).any():
+        raise OddError("a delete has an after image, or another change has none")
+    if table.keys is None and (deletes & ~changes.before.there).any():
+        raise OddError("a delete has neither a message key nor a before image")
     if not plan.key_names:
-        return _keyless_rows(plan, messages, kinds)
-    if messages.keys is None and (deletes & ~flags(messages.values[(BEFORE,)])).any():
-        raise _OddError("a delete has neither a message key nor a before image")
-    if plan.wants.partial and (kinds == RowKind.UPDATE_AFTER).any():
-        _refuse_lacking(plan, messages)
-    has_deletes = bool(deletes.any())
+        return _keyless_rows(table)
     cells = {
-        column.name: messages.cells(AFTER, column)
-        for column in plan.columns
-        if column.reader is not None
+        column.name: _row_cells(table, column)
+        for column in table.columns
+        if column.name not in plan.key_names
     }
-    for column in _key_columns(plan):
-        cells[column.name] = _key(column, messages, deletes if has_deletes else None)
-    rows = Rows(cells, kinds, None)
-    rows = (
-        _with_images(plan, messages, rows)
-        if plan.wants.images
-        else _with_moves(plan, messages, rows)
-    )
-    return _without_absent_columns(plan, messages, rows)
+    for column in table.key_columns:
+        cells[column.name] = _key(table, column)
+    rows = Rows(cells, changes.kinds, None)
+    rows = _with_images(table, rows) if plan.wants.images else _with_moves(table, rows)
+    return _without_absent_columns(table, rows)
 
 
-def _refuse_lacking(plan: RowPlan, messages: _Messages) -> None:
-    """_OddError if a row lacks a column, of which the older value may still hold."""
-    rows = messages.values[(AFTER,)].seen
-    for column in plan.columns:
-        if column.reader is not None and messages.values[AFTER, column.name].seen < rows:
-            raise _OddError(f"some rows lack {column.name}")
+def _row_cells(table: _Table, column: PlanColumn) -> Cells:
+    """Cells of the rows after changes; those that a partial update lacks are left out."""
+    after = table.changes.after
+    _refuse_defaults(after, column)
+    cells = after.cells(column)
+    if not table.plan.wants.partial:
+        return cells
+    untouched = after.lacking(column.name) & table.updates
+    if not untouched.any():
+        return cells
+    if table.plan.wants.images:
+        raise OddError(f"some updates lack {column.name}")
+    left_out = untouched if cells.left_out is None else cells.left_out | untouched
+    return replace(cells, left_out=left_out)
 
 
-def _without_absent_columns(plan: RowPlan, messages: _Messages, rows: Rows) -> Rows:
-    """A DELETE has all columns; without one, those that no row has are left out."""
-    if (rows.kinds == RowKind.DELETE).any():
+def _refuse_defaults(image: Image, column: PlanColumn) -> None:
+    """OddError if an absent value stands for another."""
+    if column.default is not UNSET and image.lacking(column.name).any():
+        raise OddError(f"{column.name} has a default")
+
+
+def _without_absent_columns(table: _Table, rows: Rows) -> Rows:
+    """A DELETE of nothing but a key has all columns; else those that no row has are left out."""
+    changes, images = table.changes, table.plan.wants.images
+    bare = table.deletes & ~changes.before.there if images else table.deletes
+    if bare.any() or (not images and (rows.kinds == RowKind.DELETE).any()):
         return rows
-    absent = {
-        column.name
-        for column in plan.columns
-        if column.name in rows.cells
-        and column.name not in plan.key_names
-        and not messages.mention(column)
+
+    def stays(column: PlanColumn, cells: Cells) -> bool:
+        name = column.name
+        if column.default is not UNSET or name in table.plan.key_names:
+            return True
+        seen = changes.after.seen(name) or (images and changes.before.seen(name))
+        return bool(seen) or (table.plan.wants.partial and cells.left_out is not None)
+
+    cells = {
+        column.name: rows.cells[column.name]
+        for column in table.columns
+        if stays(column, rows.cells[column.name])
     }
-    return replace(rows, cells={n: one for n, one in rows.cells.items() if n not in absent})
+    return replace(rows, cells=cells)
 
 
-def _key_columns(plan: RowPlan) -> list[PlanColumn]:
-    by_name = {column.name: column for column in plan.columns}
-    return [by_name[name] for name in plan.key_names]
-
-
-def _key(column: PlanColumn, messages: _Messages, deletes: Marks | None) -> Cells:
+def _key(table: _Table, column: PlanColumn) -> Cells:
     """Cells of a key column: of the rows, and of the message keys where there is no row."""
-    cells = messages.cells(AFTER, column)
-    rows = messages.values[(AFTER,)].seen
-    if not cells.seen and not (rows and messages.keys is None):
-        cells = messages.key_cells(column)
-    elif cells.seen < rows:
-        raise _OddError(f"some rows lack {column.name}")
-    elif deletes is not None:
-        cells = choose(deletes, messages.key_cells(column), cells)
+    changes, deletes, name = table.changes, table.deletes, column.name
+    if changes.rows is not None and table.keys is None:
+        if changes.rows.seen(name) < table.size:
+            raise OddError(f"some rows lack {name}")
+        cells = changes.rows.cells(column)
+    else:
+        rows, seen = int(np.count_nonzero(changes.after.there)), changes.after.seen(name)
+        if not seen and not (rows and table.keys is None):
+            cells = table.key_of_message(column)
+        elif seen < rows:
+            raise OddError(f"some rows lack {name}")
+        else:
+            cells = changes.after.cells(column)
+            if deletes.any():
+                cells = choose(deletes, table.key_of_message(column), cells)
     if cells.left_out is not None:
-        raise _OddError(f"a value of {column.name} was left out")
+        raise OddError(f"a value of {name} was left out")
     return cells
 
 
-def _with_images(plan: RowPlan, messages: _Messages, rows: Rows) -> Rows:
-    """Rows before changes, of which every one has all columns that the rows after them have."""
-    there = flags(messages.values[(BEFORE,)])
-    count = int(np.count_nonzero(there))
+def _with_images(table: _Table, rows: Rows) -> Rows:
+    """Rows before changes, which have what they lack of the rows after them."""
+    before, there = table.changes.before, table.changes.before.there
     old: dict[str, Cells] = {}
-    for column in plan.columns:
-        if column.reader is None:
-            continue
-        seen = messages.values[BEFORE, column.name].seen
-        if seen != count and (seen or messages.values[AFTER, column.name].seen):
-            raise _OddError(f"some images before lack {column.name}")
-        old[column.name] = messages.cells(BEFORE, column)
-    for name in plan.key_names:
+    for column in table.columns:
+        _refuse_defaults(before, column)
+        cells, lacking = before.cells(column), before.lacking(column.name) & table.updates
+        if lacking.any():
+            cells = choose(lacking, rows.cells[column.name], cells)
+        old[column.name] = cells
+    for name in table.plan.key_names:
         known = old[name].array.is_valid().to_numpy(zero_copy_only=False)
         if old[name].left_out is not None or (there & ~known).any():
-            raise _OddError(f"some images before have no {name}")
-    return with_images(rows, old, there, plan.key_names)
+            raise OddError(f"some images before have no {name}")
+    partial = table.plan.wants.partial
+    return with_images(rows, old, there, table.plan.key_names, partial=partial)
 
 
-def _with_moves(plan: RowPlan, messages: _Messages, rows: Rows) -> Rows:
+def _with_moves(table: _Table, rows: Rows) -> Rows:
     """A row more, a DELETE of the old key, before each update that changed its key."""
-    keys = _key_columns(plan)
-    old_keys = {column.name: messages.old_key_cells(column) for column in keys}
-    updates = (rows.kinds == RowKind.UPDATE_AFTER) & flags(messages.values[(BEFORE,)])
+    updates = table.updates & table.changes.before.there
+    if not updates.any():
+        return rows
+    old_keys = {column.name: _old_key(table, column, rows) for column in table.key_columns}
     unlike = np.zeros(len(updates), np.bool_)
     for name, old in old_keys.items():
         unlike |= differ(old, rows.cells[name])
@@ -242,31 +252,47 @@ def _with_moves(plan: RowPlan, messages: _Messages, rows: Rows) -> Rows:
             return rows
         moved &= old.array.is_valid().to_numpy(zero_copy_only=False)
         if old.left_out is not None:
-            raise _OddError("a value of a key was left out")
+            raise OddError("a value of a key was left out")
     places = np.flatnonzero(moved)
     if not len(places):
         return rows
     return with_old_keys(rows, old_keys, places)
 
 
-def _keyless_rows(plan: RowPlan, messages: _Messages, kinds: npt.NDArray[np.int8]) -> Rows:
+def _old_key(table: _Table, column: PlanColumn, rows: Rows) -> Cells:
+    """Cells of a key column before updates: what an image lacks is as it is behind the update."""
+    before, new = table.changes.before, rows.cells[column.name]
+    lacking = before.lacking(column.name)
+    if not lacking.any():
+        return before.cells(column)
+    _refuse_defaults(before, column)
+    if not (before.there & ~lacking & table.updates).any():
+        return new
+    return choose(lacking, new, before.cells(column))
+
+
+def _keyless_rows(table: _Table) -> Rows:
     """Without a key a DELETE is the whole row before it."""
-    deletes: Marks = kinds == RowKind.DELETE
-    before = flags(messages.values[(BEFORE,)])
-    if (deletes & ~before).any():
-        raise _OddError("a delete has neither a message key nor a before image")
-    images = [(BEFORE, int(before.sum())), (AFTER, int((~deletes).sum()))]
     cells: dict[str, Cells] = {}
-    for column in plan.columns:
-        if column.reader is None:
-            continue
-        if not messages.mention(column):
-            continue
-        seen = [messages.values[image, column.name].seen for image, _ in images]
-        if seen != [count for _, count in images]:
-            raise _OddError(f"some rows lack {column.name}")
-        after = messages.cells(AFTER, column)
-        if deletes.any():
-            after = choose(deletes, messages.cells(BEFORE, column), after)
-        cells[column.name] = after
-    return Rows(cells, kinds, None)
+    for column in table.columns:
+        found = _keyless_cells(table, column)
+        if found is not None:
+            cells[column.name] = found
+    return Rows(cells, table.changes.kinds, None)
+
+
+def _keyless_cells(table: _Table, column: PlanColumn) -> Cells | None:
+    """Cells of a column, None if no row has it."""
+    changes, deletes, name = table.changes, table.deletes, column.name
+    if changes.rows is not None:
+        _refuse_defaults(changes.rows, column)
+        return changes.rows.cells(column) if changes.rows.seen(name) else None
+    _refuse_defaults(changes.after, column)
+    _refuse_defaults(changes.before, column)
+    untouched = table.plan.wants.partial and bool(table.updates.any())
+    if not (changes.after.seen(name) or changes.before.seen(name) or untouched):
+        return None
+    if (changes.after.lacking(name) | changes.before.lacking(name) & deletes).any():
+        raise OddError(f"some rows lack {name}")
+    after = changes.after.cells(column)
+    return choose(deletes, changes.before.cells(column), after) if deletes.any() else after

@@ -20,6 +20,7 @@ from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.settings.context import BatchContext, Feed
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
+from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.properties import KafkaSource
@@ -51,7 +52,7 @@ class Rehearsal:
     table_problems: dict[str, str] = field(default_factory=dict)
     topic_problems: dict[tuple[str, str], str] = field(default_factory=dict)
     excluded: Counter[Feed] = field(default_factory=Counter)
-    truncates: dict[str, int] = field(default_factory=dict)
+    truncates: Truncates = field(default_factory=Truncates)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
 
@@ -106,7 +107,8 @@ class _Run:
         """Decode the sample with the tables as they are by now; those that change after it."""
         found = self._found
         self._start_over()
-        context = self._lake.context(self._slots, found.truncates)
+        context = self._lake.context(self._slots, found.truncates.emptied)
+        context = replace(context, refused_truncates=found.truncates.refused)
         found.rows.clear()
         reports = [report for one in self._sample for report in self._decode(context, one)]
         found.counts = Counts()
@@ -155,13 +157,22 @@ class _Run:
             found.feeds[table], found.topics[table] = result.feeds[table], result.topics[table]
             if table in found.before:
                 refuse_unsupported(found.before[table], for_write=True)
-            found.truncates.update(result.truncates)
+            found.truncates.settle(context, result, self._stream())
             return self._evolve(context, table, result.discoveries) or bool(result.truncates)
         except (FatalError, ConfigError) as error:
             found.feeds[table] = frozenset(feed for one in reports for feed in one.feeds[table])
             found.topics[table] = frozenset(at for one in reports for at in one.topics[table])
             found.table_problems[table] = error.message
             return False
+
+    def _stream(self) -> Stream:
+        """The sample as the whole stream: nothing of it is in a table."""
+        places = {(one.source, one.topic, one.partition) for one in self._sample}
+        return Stream(
+            partitions=lambda *topic: sum(place[:2] == topic for place in places),
+            held=lambda _: {},
+            before=lambda *_: {},
+        )
 
     def _evolve(self, context: BatchContext, table: str, discoveries: Sequence[Discovery]) -> bool:
         lake = self._lake

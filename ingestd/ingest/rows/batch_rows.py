@@ -136,15 +136,6 @@ def rejected_whole(
     return [] if bool(good.any()) else rejected
 
 
-def rejected_truncate(chunk: RecordChunk, offset: int) -> Rejected:
-    """A truncate that does not say where in the source's log it stands."""
-    message = (
-        "a truncate without a position in the source's log; older and newer rows of other topic "
-        "partitions cannot be told apart"
-    )
-    return rejected_record(chunk, offset, ("decode", "truncate-without-position"), message)
-
-
 def rejected_record(
     chunk: RecordChunk, offset: int, cause: tuple[str, str], message: str
 ) -> Rejected:

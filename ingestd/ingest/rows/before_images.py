@@ -17,9 +17,12 @@ from ingestd.paimon.table.write.changelog_write import INPUT, writes_input
 def wants_images(context: BatchContext) -> bool:
     """Whether a table of the batch, or one that it may create, needs the rows before changes.
 
-    For a changelog of what came, or because its key is computed from columns beside the key.
+    For a changelog of what came, or because its key is computed from columns beside the key, or it
+    has none and keeps every change.
     """
     if announced(context) or context.computes_keys():
+        return True
+    if any(one.append_changes == "audit" for one in (context.defaults, *context.settings.values())):
         return True
     return any(writes_input(one.table) for one in context.tables.values())
 

@@ -17,6 +17,7 @@ from ingestd.ingest.rows.batch_rows import record_sizes
 from ingestd.ingest.rows.before_images import announced
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, Blob
 from ingestd.ingest.rows.conform import conform
+from ingestd.ingest.schemas.column_ledger import LEDGER_OPTION
 from ingestd.ingest.schemas.discovery import KeptChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
@@ -102,6 +103,8 @@ def take(shelf: Shelf | None, kept: KeptChunk, context: BatchContext) -> ChangeB
     if writes_input(target.table) and not announced(context):
         return None
     schema = target.table.schema
+    if LEDGER_OPTION in schema.options:
+        return None  # what its columns are called today, the records themselves must tell
     columns = {column.name: column.type.as_nullable() for column in schema.fields}
     if schema.primary_keys != kept.primary_keys or not kept.types.items() <= columns.items():
         return None

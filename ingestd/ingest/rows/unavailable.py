@@ -124,7 +124,7 @@ class _OldRows:
         column = self._rows.column(name)
         count = len(column)
         source = np.where(origin >= 0, origin, np.arange(count))
-        chunks: list[Values] = [*column.chunks, _placeholder(column.type)]
+        chunks: list[Values] = [*column.chunks, placeholder(column.type)]
         source[origin == _NOT_KNOWN] = count
         asking = origin == _ASK_TABLE
         # The table's rows follow the placeholder, which is where -1, not found, points to.
@@ -135,8 +135,8 @@ class _OldRows:
         return together.take(source)
 
 
-def _placeholder(arrow_type: Values) -> Values:
-    """One cell for a value that is not known."""
+def placeholder(arrow_type: Values) -> Values:
+    """One cell for a value that is not known: the source's own mark for text and bytes, or null."""
     if pa.types.is_string(arrow_type):
         return pa.array([unavailable.TEXT], arrow_type)
     if pa.types.is_binary(arrow_type):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ingestd.cdc.base import ChangeBatch
 from ingestd.ingest.rows.conform import Failure
 from ingestd.ingest.settings.context import TableContext, TableSettings
-from ingestd.paimon.spec.column_names import column_name_problems
+from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import RowKind
 
 REASON = "unfit-column-name"
@@ -29,7 +29,10 @@ def without_unfit(
     """
     options = settings.options if target is None else target.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
-    unfit = column_name_problems(dict.fromkeys(names), options)
+    unfit = {
+        **nested_name_problems(batch.types, options),
+        **column_name_problems(dict.fromkeys(names), options),
+    }
     if not unfit:
         return batch, ()
     lost = unfit.keys() & set(batch.primary_keys) or not batch.types.keys() - unfit.keys()
@@ -64,7 +67,11 @@ def _without(batch: ChangeBatch, unfit: Mapping[str, str]) -> ChangeBatch:
 
 
 def _message(name: str, problem: str) -> str:
-    return (
-        f"column {name!r} {problem}; give it another name by the table's schema.aliases "
-        "(new name: old name), or leave it out by select.exclude"
-    )
+    if "within it" in problem:
+        way_out = "leave it out by select.exclude, or let the table's file.format be parquet"
+    else:
+        way_out = (
+            "give it another name by the table's schema.aliases (new name: old name), or leave it "
+            "out by select.exclude"
+        )
+    return f"column {name!r} {problem}; {way_out}"

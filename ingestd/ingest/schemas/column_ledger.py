@@ -1,42 +1,54 @@
 """Which columns of a source table got new names or went, and where in the source's log that was.
 
 The table keeps the list in an option of its own, written with the change itself in one version of
-its schema: so a statement is followed once, however often it is read. The list says for every row
-what its columns are called today. A row that stands in the log before a statement has the old name,
-one behind it the new name; an old name behind the statement is another column.
+its schema: so a statement is followed once, however often it is read. What the list says of rows is
+in `rows_of_today`.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ingestd.cdc.base import ChangeBatch
 from ingestd.errors import FormatError, SchemaConflictError
-from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import merge_types
-from ingestd.ingest.values.value_casts import cast_values
-from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
 LEDGER_OPTION = "ingestd.column-changes"
-"""Option of a table: [[position, old name, new name or null], ...] as JSON."""
+"""Option of a table: [[position, old name, new name or "", and where it was read], ...] as JSON."""
 MAX_ENTRIES = 200
 """Changes that a table remembers; rows older than the forgotten ones would bring columns back."""
-Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Where a statement was read: its record, and the record's time (milliseconds since 1970)."""
+
+    time: int
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProvenChange:
-    """A column was renamed, or dropped (`new` is ""), by a statement at a position of the log."""
+    """A column was renamed, or dropped (`new` is ""), by a statement at a position of the log.
+
+    The position is 0 if it is not known. Sorted, the oldest statement is the first.
+    """
 
     position: int
     old: str
     new: str = ""
+    stated: Stated | None = None
+
+    def __lt__(self, other: "ProvenChange") -> bool:
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[int, int, int, str, str]:
+        at = self.stated
+        place = (at.time, at.offset) if at else (0, 0)
+        return self.position, *place, self.old, self.new
 
     def __str__(self) -> str:
         return f"rename {self.old} to {self.new}" if self.new else f"drop {self.old}"
@@ -51,7 +63,7 @@ def read_ledger(options: Mapping[str, str], table: str) -> Ledger:
     if text is None:
         return ()
     try:
-        return tuple(ProvenChange(int(at), str(old), str(new)) for at, old, new in json.loads(text))
+        return tuple(_change(*entry) for entry in json.loads(text))
     except (TypeError, ValueError) as error:
         raise FormatError(
             f"table {table}: option '{LEDGER_OPTION}' is damaged ({error}); remove it from the "
@@ -62,7 +74,19 @@ def read_ledger(options: Mapping[str, str], table: str) -> Ledger:
 def ledger_text(ledger: Iterable[ProvenChange]) -> str:
     """The option that keeps a list of changes."""
     newest = sorted(ledger)[-MAX_ENTRIES:]
-    return json.dumps([[one.position, one.old, one.new] for one in newest], ensure_ascii=False)
+    entries = [
+        [one.position, one.old, one.new, *(astuple(one.stated) if one.stated else ())]
+        for one in newest
+    ]
+    return json.dumps(entries, ensure_ascii=False)
+
+
+def _change(position: int, old: str, new: str, *stated: int | str) -> ProvenChange:
+    at = None
+    if stated:
+        time, topic, partition, offset = stated
+        at = Stated(int(time), str(topic), int(partition), int(offset))
+    return ProvenChange(int(position), str(old), str(new), at)
 
 
 def followed_until(ledger: Ledger) -> int:
@@ -80,7 +104,7 @@ def followed_types(types: Mapping[str, DataType], ledger: Ledger) -> dict[str, D
         data_type = found.pop(one.old, None)
         if data_type is not None and one.new:
             known = found.get(one.new)
-            found[one.new] = data_type if known is None else _together(one, data_type, known)
+            found[one.new] = data_type if known is None else type_of_both(one, data_type, known)
     return found
 
 
@@ -93,71 +117,8 @@ def with_old_names(types: Mapping[str, DataType], ledger: Ledger) -> dict[str, D
     return found
 
 
-def as_of_today(batch: ChangeBatch, ledger: Ledger) -> ChangeBatch:
-    """The batch under the names of today, without the columns that are gone.
-
-    A row without a position in the log is taken for older than a statement unless it has a value
-    under the new name as well. SchemaConflictError if no type holds a column under its two names.
-    """
-    for one in ledger:
-        if one.old in batch.types or one.old in batch.unavailable:
-            batch = _followed(batch, one)
-    return batch
-
-
-def _followed(batch: ChangeBatch, change: ProvenChange) -> ChangeBatch:
-    before: Mask = batch.position <= change.position
-    if change.new in batch.types:
-        named = np.asarray(batch.columns.column(change.new).is_valid())
-        before = before & ~((batch.position < 0) & named)
-    values = {name: batch.columns.column(name) for name in batch.types}
-    types, marks = dict(batch.types), dict(batch.unavailable)
-    left_out = marks.pop(change.old, None)
-    if left_out is not None and change.new:
-        marks[change.new] = marks.get(change.new, False) | (left_out & before)
-    if left_out is not None and bool((left_out & ~before).any()):
-        marks[change.old] = left_out & ~before
-    if change.old in values:
-        column, data_type = values.pop(change.old), types.pop(change.old)
-        rest = _where(column, ~before)
-        if change.new:
-            moved = (_where(column, before), data_type)
-            known = (values[change.new], types[change.new]) if change.new in values else None
-            values[change.new], types[change.new] = _either(change, moved, known)
-        if rest.null_count < len(rest):
-            values[change.old], types[change.old] = rest, data_type
-    keys = batch.primary_keys
-    if change.new and bool(before.all()):
-        keys = tuple(change.new if name == change.old else name for name in keys)
-    return replace(
-        batch, columns=pa.table(values), types=types, unavailable=marks, primary_keys=keys
-    )
-
-
-def _where(column: Values, rows: Mask) -> Values:
-    """The column with nulls in all other rows."""
-    if bool(rows.all()):
-        return column
-    nothing: Values = pa.scalar(None, column.type)
-    return pc.if_else(pa.array(rows), column, nothing)
-
-
-def _either(
-    change: ProvenChange, moved: tuple[Values, DataType], known: tuple[Values, DataType] | None
-) -> tuple[Values, DataType]:
-    """The values under both names, of which a row has one."""
-    if known is None:
-        return moved
-    merged = _together(change, moved[1], known[1])
-    arrow_type: Values = to_arrow_type(merged)
-    both = [
-        values if values.type == arrow_type else cast_values(values, data_type, merged)[0]
-        for values, data_type in (known, moved)
-    ]
-    return pc.coalesce(*both), merged
-
-
-def _together(change: ProvenChange, old: DataType, new: DataType) -> DataType:
+def type_of_both(change: ProvenChange, old: DataType, new: DataType) -> DataType:
+    """The type of a column under both its names; SchemaConflictError if there is none."""
     merged = merge_types(old, new)
     if merged is None:
         raise SchemaConflictError(

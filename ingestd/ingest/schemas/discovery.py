@@ -49,11 +49,22 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class TableTruncate:
-    """A truncate that the table has not seen yet; older rows have a source position below it."""
+    """A truncate that the table has not seen yet, and where it was read.
+
+    Older rows have a source position below its own, which is None if it is not known.
+    """
 
     table: str
     feed: Feed
-    position: int
+    position: int | None
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Source, topic, partition and offset of the record."""
+        return self.feed.source, self.topic, self.partition, self.offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
@@ -21,6 +22,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
+AppendChanges = Literal["reject", "latest-only", "audit"]
 """Source -> topic -> partition -> first offset that is not in the table yet."""
 
 TEMPORARY_TABLES = r"_.*_(gho|ghc|del|new|old)"
@@ -83,7 +85,8 @@ class TableSettings:
     `primary_keys` None takes the columns of the message key, an empty tuple makes an append
     table. `column_types` fixes the types of columns; other columns take what the source says.
     `shape` says which columns there are beside the source's, `evolution` how far the schema may
-    follow it.
+    follow it, `truncates` whether the table is emptied when its source was,
+    `append_changes` what a table without a key makes of updates and deletes.
     """
 
     primary_keys: tuple[str, ...] | None = None
@@ -92,6 +95,8 @@ class TableSettings:
     column_types: Mapping[str, DataType] = field(default_factory=dict)
     shape: ShapeSettings = field(default_factory=ShapeSettings)
     evolution: EvolutionPolicy = field(default_factory=EvolutionPolicy)
+    truncates: TruncatePolicy = field(default_factory=TruncatePolicy)
+    append_changes: AppendChanges | None = None
 
     @property
     def computed_key(self) -> tuple[str, ...]:
@@ -110,6 +115,8 @@ class TableSettings:
             column_types={**defaults.column_types, **self.column_types},
             shape=self.shape.over(defaults.shape),
             evolution=self.evolution.over(defaults.evolution),
+            truncates=self.truncates.over(defaults.truncates),
+            append_changes=self.append_changes or defaults.append_changes,
         )
 
 
@@ -120,6 +127,18 @@ class SourceSettings:
     kafka: KafkaSource
     data_format: str
     format_settings: FormatSettings = field(default_factory=FormatSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Emptying:
+    """How a batch empties a table: which rows that it reads are older than the truncate.
+
+    Those with a source position up to `position` (None: positions do not tell), and those before
+    the offsets `covered` (None: the table's own). What lies behind these is read again.
+    """
+
+    position: int | None = None
+    covered: Coverage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +164,15 @@ class TableContext:
     position_reached: int = -1
     snapshot_id: int | None = None
 
-    def truncated(self, position: int) -> "TableContext":
-        """The context for the batch that empties the table and keeps rows behind the position."""
+    def truncated(self, emptying: Emptying) -> "TableContext":
+        """The context for the batch that empties the table."""
+        position, covered = emptying.position, emptying.covered
         return replace(
-            self, truncate_before=position, index_entries=IndexEntries(), snapshot_id=None
+            self,
+            truncate_before=self.truncate_before if position is None else position,
+            covered=self.covered if covered is None else covered,
+            index_entries=IndexEntries(),
+            snapshot_id=None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -177,8 +201,9 @@ class BatchContext:
     `max_run_bytes` bounds the rows of one table that a write task works on at a time,
     `index_cache_bytes` the hash indexes that a worker keeps for later tasks. Rejected records go to
     `dead_letter_topic` instead of the table if there is one, or are treated otherwise by the
-    `error_policy`; `lost` are ranges just before the
-    batch that the logs no longer had.
+    `error_policy`; `lost` are ranges just before the batch that the logs no longer had.
+    `refused_truncates` are records by (source, topic, partition, offset) that empty no table, and
+    why.
     """
 
     pipeline: str
@@ -199,6 +224,7 @@ class BatchContext:
     dead_letter_topic: str | None = None
     lost: tuple[OffsetRange, ...] = ()
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
+    refused_truncates: Mapping[tuple[str, str, int, int], str] = field(default_factory=dict)
 
     @property
     def commit_user(self) -> str:
@@ -219,6 +245,11 @@ class BatchContext:
         if not any(one.shape.computed for one in found):
             return False
         return any(one.over(self.defaults).computed_key for one in found)
+
+    def follows_renames(self) -> bool:
+        """Whether some table follows its source where columns get other names."""
+        found = (self.defaults, *self.settings.values())
+        return any(one.evolution.on_rename == "rename" for one in found)
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Settings of a target table, defaults included."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.ingest.rows.blobs import OFFSET, POSITION, UNAVAILABLE_PREFIX, RowBlob
+from ingestd.ingest.values.row_groups import stable_places
 
 Numbers = npt.NDArray[np.int64]
 
@@ -98,7 +99,7 @@ def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
     lengths = [blob.rows.num_rows for blob in blobs]
     offsets = _concatenated([blob.rows.column(OFFSET).to_numpy() for blob in blobs])
     owners = np.repeat([numbers[blob.origin.topic_partition] for blob in blobs], lengths)
-    order = np.lexsort((offsets, owners))
+    order = stable_places(owners, offsets)
     if len(numbers) > 1:
         positions = _concatenated([_positions(blob) for blob in blobs])[order]
         reached = _reached(positions, owners[order])

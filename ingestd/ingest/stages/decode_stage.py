@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, shared_data_format
 from ingestd.ingest.letters.dead_letter import DeadLetter, dead_letter_rows, gap_letter
+from ingestd.ingest.rows.append_changes import audited, is_audit, latest_only
 from ingestd.ingest.rows.batch_rows import (
     drop_oversized,
     effective_positions,
@@ -39,8 +40,9 @@ from ingestd.ingest.rows.placement import place
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.rows.row_shape import Shapes
 from ingestd.ingest.rows.unfit_columns import without_unfit
-from ingestd.ingest.schemas.column_ledger import as_of_today, read_ledger
+from ingestd.ingest.schemas.column_ledger import read_ledger
 from ingestd.ingest.schemas.discovery import Discovery, KeptChunk
+from ingestd.ingest.schemas.rows_of_today import as_of_today
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.stages.event_clock import EventClock
 from ingestd.ingest.stages.findings import Findings
@@ -49,6 +51,7 @@ from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.fetch import fetch_all as fetch_records
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.registry_tally import take_figures
 from ingestd.paimon.spec.data_types import DataType
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
@@ -98,6 +101,7 @@ class _DecodeTask:
         self._findings = Findings()
         self._clock = EventClock(context.sources, self._findings.times)
         self._images = wants_images(context)
+        self._renames = context.follows_renames()
         self.lost: list[OffsetRange] = []
 
     def go_on(
@@ -131,7 +135,7 @@ class _DecodeTask:
         """Blobs of the records of ranges of one source, each of another topic partition."""
         source = wanted[0].source
         settings = self._context.sources[source]
-        asked = replace(settings.format_settings, images=self._images)
+        asked = replace(settings.format_settings, images=self._images, renames=self._renames)
         data_format = shared_data_format(settings.data_format, source, asked)
         starts = {(one.topic, one.partition): one.start for one in reversed(wanted)}
         for chunk in self._records(wanted, fetch):
@@ -164,6 +168,7 @@ class _DecodeTask:
             yield from self._bury_gap(one)
         if self._findings.runs_again:
             yield from ((slot, encode_void()) for slot in range(self._context.slots))
+        self._findings.counts.registry.update(take_figures())
         yield self._index % self._context.slots, encode_report(self._findings.report())
 
     def _decode_batch(
@@ -176,19 +181,24 @@ class _DecodeTask:
             letters += [DeadLetter(one) for one in unrouted]
             self._findings.counts.skip("", "excluded", 0 if unrouted else len(batch.offset))
             return
-        target = self._context.tables.get(table)
+        target, settings = self._context.tables.get(table), self._context.settings_of(table)
         if target is not None:
             self._context.refuse_as_target(table, feed)
-            batch = self._shapes.as_wanted(chunk.topic, batch, target.table)
+            if not is_audit(settings, batch, target):
+                batch = self._shapes.as_wanted(chunk.topic, batch, target.table)
             batch = self._only_new(source, chunk, target, batch)
-            batch = as_of_today(batch, read_ledger(target.table.schema.options, table))
+            ledger = read_ledger(target.table.schema.options, table)
+            batch = as_of_today(batch, ledger, chunk)
+        batch, left_out = latest_only(batch, settings, target)
+        self._findings.counts.skip(table, "ignored", left_out)
         if not len(batch.offset):
             return
         shaped, unmade = self._shapes.apply(source, chunk, batch, target)
-        shaped, unfit = without_unfit(shaped, self._context.settings_of(table), target)
+        shaped, unfit = without_unfit(shaped, settings, target)
         if unfit and (lost := rejected_whole(chunk, shaped.offset, unfit)):
             letters += [DeadLetter(one, table) for one in lost]
             return
+        shaped = audited(shaped, settings, target)
         self._findings.note_source(table, feed, chunk.topic)
         self._findings.note_positions(table, batch)
         self._clock.note_rows(table, source, chunk, batch.offset)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ingestd.errors import PolicyStopError, SchemaConflictError
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.rows.router import check_sharing
 from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate, in_order
@@ -30,9 +29,9 @@ class WriteOutcome:
 class RoundResult:
     """What all tasks of one run of a batch did.
 
-    If `runs_again`, nothing was written: the driver evolves schemas, turns the contexts of the
-    tables in `truncates` (table -> newest source position) by `TableContext.truncated`, and runs
-    the batch again with the chunks in `kept`; tables truncated so are committed with `overwrite`.
+    If `runs_again`, nothing was written: the driver evolves schemas, settles the `truncates`, turns
+    the contexts of tables that are emptied by `TableContext.truncated`, and runs the batch again
+    with the chunks in `kept`; tables emptied so are committed with `overwrite`.
     Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
     by table are for the progress record, with `lasting_truncates`, the truncates that rows of other
     topic partitions may still have to be measured by; `rejected` samples are for the log; `times`
@@ -41,7 +40,7 @@ class RoundResult:
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
     discoveries: tuple[Discovery, ...]
-    truncates: Mapping[str, int]
+    truncates: tuple[TableTruncate, ...]
     feeds: Mapping[str, frozenset[Feed]]
     topics: Mapping[str, frozenset[tuple[str, str]]]
     positions: Mapping[str, int]
@@ -60,9 +59,7 @@ class RoundResult:
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> RoundResult:
     """Combine what the tasks of one run did.
 
-    Raises SchemaConflictError when source tables meet in one target without being allowed to, or
-    when one of several source tables of a target was truncated; PolicyStopError for a truncate
-    that was read after later rows of other topic partitions.
+    Raises SchemaConflictError when source tables meet in one target without being allowed to.
     """
     messages: dict[str, list[CommitMessage]] = {}
     counts = Counts()
@@ -86,7 +83,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
     return RoundResult(
         messages={table: tuple(written) for table, written in messages.items()},
         discoveries=in_order(one for report in reports for one in report.discoveries),
-        truncates=_truncates(context, reports, feeds, wide),
+        truncates=tuple(one for report in reports for one in report.truncates),
         feeds=feeds,
         topics=topics,
         positions=_positions(reports),
@@ -138,39 +135,3 @@ def _tables_of_many_partitions(
         if len(partitions.union(*(read.get(topic, ()) for topic in fed_by))) > 1:
             wide.add(table)
     return frozenset(wide)
-
-
-def _truncates(
-    context: BatchContext,
-    reports: Iterable[Report],
-    feeds: Mapping[str, frozenset[Feed]],
-    wide: frozenset[str],
-) -> dict[str, int]:
-    newest: dict[str, int] = {}
-    for report in reports:
-        for one in report.truncates:
-            _check_truncate(context, one, feeds, wide)
-            newest[one.table] = max(one.position, newest.get(one.table, -1))
-    return newest
-
-
-def _check_truncate(
-    context: BatchContext,
-    truncate: TableTruncate,
-    feeds: Mapping[str, frozenset[Feed]],
-    wide: frozenset[str],
-) -> None:
-    table = truncate.table
-    known = feeds.get(table, frozenset()) | _known_feeds(context, table) | {truncate.feed}
-    if len(known) > 1:
-        raise SchemaConflictError(
-            f"{truncate.feed} was truncated, but table {table} also holds rows of "
-            f"{', '.join(sorted(str(feed) for feed in known - {truncate.feed}))}; "
-            "give it a target of its own in routing.table_mapping"
-        )
-    if table in wide and truncate.position < context.tables[table].position_reached:
-        raise PolicyStopError(
-            f"{truncate.feed} was truncated at source position {truncate.position}, but table "
-            f"{table} already holds later rows, read from other topic partitions; roll the table "
-            "back to a snapshot from before that; the pipeline then reads on from its offsets"
-        )

@@ -5,25 +5,29 @@ the batch run again. What cannot be followed is rejected, or stops the pipeline,
 policy has it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
 
 from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
-from ingestd.errors import SchemaConflictError
+from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.letters.dead_letter import DeadLetter
-from ingestd.ingest.rows.batch_rows import rejected_record, rejected_truncate
+from ingestd.ingest.rows.batch_rows import rejected_record
 from ingestd.ingest.rows.router import Router
-from ingestd.ingest.schemas.column_ledger import ProvenChange, followed_until, read_ledger
+from ingestd.ingest.schemas.column_ledger import (
+    ProvenChange,
+    Stated,
+    followed_until,
+    read_ledger,
+)
 from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.schemas.schema_evolution import column_changes
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.stages.findings import Findings
+from ingestd.paimon.spec.column_names import column_name_problems
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
-
-_NO_POSITION = (
-    "the statement has no position in the source's log, so it cannot be told which rows are older"
-)
 
 
 class TableEvents:
@@ -58,11 +62,17 @@ class TableEvents:
             return None
         if truncate.offset < target.covered_until(self._source, chunk.topic, chunk.partition):
             return None
-        if truncate.position is None or truncate.position < 0:
-            return DeadLetter(rejected_truncate(chunk, truncate.offset), target.identifier)
+        policy = self._context.settings_of(target.identifier).truncates
+        if not policy.applies:
+            return None
+        place = (chunk.topic, chunk.partition, truncate.offset)
+        found = TableTruncate(target.identifier, feed, _known(truncate.position), *place)
+        why = self._context.refused_truncates.get(found.place)
+        if why is not None:
+            letter = rejected_record(chunk, truncate.offset, ("decode", "refused-truncate"), why)
+            return DeadLetter(letter, target.identifier) if policy.on_refused != "ignore" else None
         self._findings.note_source(target.identifier, feed, chunk.topic)
-        if target.truncate_before is None or truncate.position > target.truncate_before:
-            found = TableTruncate(target.identifier, feed, truncate.position)
+        if found.position is None or found.position > _before(target):
             self._findings.note_truncate(found)
         return None
 
@@ -79,15 +89,18 @@ class TableEvents:
         if table in self._context.others:
             self._ask_for(table, feed, chunk, event.offset)
             return None
-        if event.position is None:
-            return self._refused(chunk, event, table, policy, _NO_POSITION)
-        found = tuple(ProvenChange(event.position, old, new or "") for old, new in wanted)
+        at = _stated(chunk, event)
+        found = tuple(ProvenChange(event.position or 0, old, new or "", at) for old, new in wanted)
         target = self._context.tables.get(table)
+        options = self._context.settings_of(table).options
+        why_not = None
         if target is not None:
             found = _not_followed(target, event, found)
+            options = target.table.schema.options
             why_not = _why_not(target.table.schema, sorted({*self._found_so_far(table), *found}))
-            if why_not is not None:
-                return self._refused(chunk, event, table, policy, why_not)
+        why_not = _bad_name(found, options) or why_not
+        if why_not is not None:
+            return self._refused(chunk, event, table, policy, why_not)
         if found:
             place = (chunk.topic, chunk.partition, event.offset)
             fresh = target is None
@@ -127,6 +140,23 @@ class TableEvents:
         return DeadLetter(letter, table)
 
 
+def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> Stated | None:
+    """Where a statement was read; names in a schema stand nowhere."""
+    if event.is_standing:
+        return None
+    time = int(chunk.timestamps[int(np.searchsorted(chunk.offsets, event.offset))])
+    return Stated(time, chunk.topic, chunk.partition, event.offset)
+
+
+def _known(position: int | None) -> int | None:
+    return None if position is None or position < 0 else position
+
+
+def _before(target: TableContext) -> int:
+    """Position of the last truncate that the table has seen, -1 without one."""
+    return -1 if target.truncate_before is None else target.truncate_before
+
+
 def _not_followed(
     target: TableContext, event: SchemaChangeEvent, found: tuple[ProvenChange, ...]
 ) -> tuple[ProvenChange, ...]:
@@ -137,8 +167,9 @@ def _not_followed(
     """
     ledger = read_ledger(target.table.schema.options, target.identifier)
     if not event.is_standing:
-        is_new = (event.position or 0) > followed_until(ledger)
-        return found if is_new else ()
+        if event.position is None:
+            return tuple(one for one in found if one not in ledger)
+        return found if event.position > followed_until(ledger) else ()
     followed = {(one.old, one.new) for one in ledger}
     schema = target.table.schema
     return tuple(
@@ -148,11 +179,17 @@ def _not_followed(
     )
 
 
+def _bad_name(found: Iterable[ProvenChange], options: Mapping[str, str]) -> str | None:
+    """Why a table cannot have one of the new names; None if it can have all."""
+    problems = column_name_problems([one.new for one in found if one.new], options)
+    return next((f"'{name}' {why}" for name, why in problems.items()), None)
+
+
 def _why_not(schema: TableSchema, found: Iterable[ProvenChange]) -> str | None:
     """Why the schema cannot change so, one after the other; None if it can."""
     try:
         for one in found:
             schema = apply_changes(schema, column_changes(schema, one), schema.time_millis)
-    except SchemaConflictError as error:
+    except (SchemaConflictError, ConfigError, UnsupportedError) as error:
         return error.message
     return None

@@ -29,7 +29,7 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.arrival import RANK, Run, runs
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.values.counts import Counts
-from ingestd.ingest.values.row_groups import group_rows
+from ingestd.ingest.values.row_groups import group_rows, stable_places
 from ingestd.paimon.merge.row_kinds import ignored_kinds
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
@@ -189,7 +189,7 @@ class _TableWriter:
         table = self._table
         if not placed.rows.num_rows:
             return
-        order = np.lexsort((placed.buckets, placed.codes))
+        order = stable_places(placed.codes, placed.buckets)
         in_order = not bool((np.diff(order) < 0).any())
         ordered = placed.rows if in_order else placed.rows.take(order)
         codes, numbers = placed.codes[order], placed.buckets[order]
@@ -217,7 +217,7 @@ class _TableWriter:
             return buckets
         hashes = rows.column(HASH).to_numpy()
         owners = assigners_of(self._target, rows, hashes)
-        order = np.lexsort((owners, codes))
+        order = stable_places(codes, owners)
         borders = np.flatnonzero((np.diff(codes[order]) != 0) | (np.diff(owners[order]) != 0)) + 1
         for mine in np.split(order, borders):
             assigner = self._assigner(partitions[int(codes[mine[0]])], int(owners[mine[0]]))

@@ -5,18 +5,21 @@ only spares reading it again. One `Lake` belongs to one driver and is not shared
 but for `commit`, which may run for different tables at once.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import FencedError
 from ingestd.ingest.letters.dead_letter import columns_to_add, dead_letter_schema
-from ingestd.ingest.settings.context import BatchContext, Coverage
+from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake_table import LakeTable, mark_of, open_table, table_context
 from ingestd.ingest.tables.mirror import (
     Mirror,
     at_most,
+    begun_again,
     decode_mirror,
     encode_mirror,
     finished_offsets,
@@ -36,6 +39,11 @@ from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import with_user
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_LOG = logging.getLogger(__name__)
+
+
+_CREATE_THREADS = 8
 
 
 class Lake:
@@ -66,6 +74,7 @@ class Lake:
     def open(self) -> None:
         """Load the tables that this pipeline has written before.
 
+        One that shows no trace of it any more takes what comes from now on, and is logged.
         Raises FormatError if a table, or the mirror, is damaged.
         """
         self._mirror = self._read_mirror()
@@ -75,6 +84,8 @@ class Lake:
             found = self._load(name)
             if found.progress is not None or (self._mirror and name in self._mirror.tables):
                 self._take(name, found)
+        for name in begun_again(self._mirror, {n: t.progress for n, t in self.tables.items()}):
+            _LOG.warning("table_begins_again", extra={"ctx": {"table": name}})
         self.ensure(self.dead_letters, dead_letter_schema(self._now_ms()))
         missing = columns_to_add(self.tables[self.dead_letters].table.schema)
         if missing:
@@ -99,10 +110,15 @@ class Lake:
 
     def ensure(self, name: str, schema: TableSchema) -> None:
         """Open a table, creating it with `schema` if it is not there."""
-        if name in self.tables:
-            return
-        self._catalog.create_table(Identifier.parse(name), schema, ignore_if_exists=True)
-        self._take(name, self._load(name))
+        self.ensure_all({name: schema})
+
+    def ensure_all(self, schemas: Mapping[str, TableSchema]) -> None:
+        """Open tables, creating those that are not there, several at once."""
+        missing = [(name, one) for name, one in schemas.items() if name not in self.tables]
+        with ThreadPoolExecutor(_CREATE_THREADS, "create") as pool:
+            found = list(pool.map(self._created, missing))
+        for (name, _), one in zip(missing, found, strict=True):
+            self._take(name, one)
 
     def adopt(self, name: str) -> FileStoreTable | None:
         """Open a table that exists in the catalog but was not known here; None if there is none."""
@@ -124,11 +140,11 @@ class Lake:
     def context(
         self,
         slots: int,
-        truncates: Mapping[str, int],
+        truncates: Mapping[str, Emptying],
         ranges: Iterable[OffsetRange] | None = None,
         also: Collection[str] = (),
     ) -> BatchContext:
-        """What the tasks of a batch must know; `truncates` are those found in this batch.
+        """What the tasks of a batch must know; `truncates` are tables that it empties.
 
         Given the batch's `ranges`, it holds the tables that their topics have fed before, and
         those of `also`; the names of all others are in `others`. Otherwise it holds all tables.
@@ -238,6 +254,11 @@ class Lake:
 
     def _fed_by_key(self, key: tuple[str, str]) -> Collection[str]:
         return self.fed_by(*key)
+
+    def _created(self, wanted: tuple[str, TableSchema]) -> LakeTable:
+        name, schema = wanted
+        self._catalog.create_table(Identifier.parse(name), schema, ignore_if_exists=True)
+        return self._load(name)
 
     def _take(self, name: str, found: LakeTable) -> None:
         """Know a table that was opened just now; the next batch's end counts for it whole."""

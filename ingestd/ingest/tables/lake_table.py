@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ingestd.ingest.settings.context import Coverage, TableContext
+from ingestd.ingest.settings.context import Coverage, Emptying, TableContext
 from ingestd.ingest.tables.mirror import (
     Mirror,
     SnapshotMark,
@@ -80,8 +80,8 @@ def mark_of(snapshot: Snapshot) -> SnapshotMark:
     return SnapshotMark(snapshot.id, snapshot.time_millis, snapshot.commit_identifier)
 
 
-def table_context(name: str, one: LakeTable, truncate: int | None) -> TableContext:
-    """What tasks must know of a table; with `truncate`, of the table that it empties."""
+def table_context(name: str, one: LakeTable, emptying: Emptying | None) -> TableContext:
+    """What tasks must know of a table, also of one that the batch is emptying."""
     progress = one.progress
     context = TableContext(
         identifier=name,
@@ -95,4 +95,4 @@ def table_context(name: str, one: LakeTable, truncate: int | None) -> TableConte
         position_reached=progress.position if progress else -1,
         snapshot_id=one.state.snapshot.id if one.state.snapshot else None,
     )
-    return context if truncate is None else context.truncated(truncate)
+    return context if emptying is None else context.truncated(emptying)

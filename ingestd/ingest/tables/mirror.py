@@ -133,6 +133,15 @@ def holds(mirror: Mirror, table: str, history: TableHistory) -> bool:
     )
 
 
+def begun_again(mirror: Mirror | None, records: Mapping[str, TableProgress | None]) -> list[str]:
+    """Tables that had rows of the pipeline by the mirror and show no trace of it now.
+
+    They were dropped, made anew, or restored from before the pipeline; `records` are those of the
+    tables that are there.
+    """
+    return sorted(name for name in (mirror.records if mirror else ()) if records.get(name) is None)
+
+
 def effective_coverage(
     own: Coverage, mirror: Mirror | None, table: str, history: TableHistory
 ) -> Coverage:

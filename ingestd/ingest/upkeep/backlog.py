@@ -26,7 +26,8 @@ class Backlog:
     """Follows the batches of a stream; times are seconds of a steady clock.
 
     A stream is behind from a batch that was cut to one that was not, and from the opening of its
-    tables to the end of its first batch; but not when no batch begins for a while.
+    tables to the end of its first batch; but not when no batch begins for a while, nor when its run
+    has died.
     """
 
     _behind: bool = False
@@ -44,6 +45,10 @@ class Backlog:
     def ended(self, cut: bool, now: float) -> None:
         """A batch has committed."""
         self._behind, self._in_batch, self._until = cut, False, now + _PAUSE_SECONDS
+
+    def died(self) -> None:
+        """The run has ended, and with it the batch that had begun: nobody is in a hurry."""
+        self._behind, self._in_batch = False, False
 
     def is_behind(self, now: float) -> bool:
         """Whether it is."""

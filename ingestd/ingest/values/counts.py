@@ -51,7 +51,8 @@ class Counts:
     counts rows written by (table, row kind) before rows of one key are merged; `skipped` rows left
     out by (table, reason): "covered" (the table has them), "truncated" (older than a truncate),
     "repeated" (sent twice by the source), "ignored" (by the table's options), "excluded" (by
-    routing; the table is ""). `files` and `file_bytes` count data files by table.
+    routing; the table is ""). `files` and `file_bytes` count data files by table; `registry` what
+    was asked of schema registries, by the names of `ingestd.kafka.registry_tally`.
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)
@@ -64,6 +65,7 @@ class Counts:
     skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     file_bytes: Counter[str] = field(default_factory=Counter)
+    registry: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Counts") -> None:
         """Add the counts of another task."""

@@ -36,6 +36,8 @@ def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
     Without columns all rows are one group.
     """
     codes: Codes = np.zeros(rows.num_rows, np.int64)
+    if not columns:
+        return RowGroups(codes, codes[:1].copy())
     for name in columns:
         own = _column_codes(rows.column(name))
         combined = codes * (int(own.max(initial=0)) + 1) + own
@@ -43,6 +45,17 @@ def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
         codes = np.unique(combined, return_inverse=True)[1].astype(np.int64)
     _, first, dense = np.unique(codes, return_index=True, return_inverse=True)
     return RowGroups(dense.astype(np.int64), first.astype(np.int64))
+
+
+def stable_places(major: Codes, minor: Codes) -> Codes:
+    """Places of rows by two numbers, rows of equal ones as they stand.
+
+    Rows that stand in order, as most do where it is asked for, are not sorted.
+    """
+    same, rises = major[1:] == major[:-1], major[1:] > major[:-1]
+    if bool((rises | (same & (minor[1:] >= minor[:-1]))).all()):
+        return np.arange(len(major))
+    return np.lexsort((minor, major))
 
 
 def _column_codes(column: Values) -> Codes:

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.format.avro_types import Codec, arrow_codec, record_codec
 from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.row_groups import RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import avro_blocks
@@ -86,16 +86,9 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 
     TINYINT and SMALLINT come as int32. FormatError names a file that is not Avro or is damaged.
     """
-    try:
-        data = io.read_bytes(path)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error}") from error
-    try:
+    data = io.read_bytes(path)
+    with decoding(pa.BufferReader(data), path, "Avro", avro_blocks.BROKEN):
         return _decoded(data, columns)
-    except (*avro_blocks.BROKEN, pa.ArrowException) as error:
-        raise FormatError(f"data file {path} is no readable Avro file: {error!r}") from error
 
 
 def read_batches(
@@ -103,7 +96,7 @@ def read_batches(
 ) -> Iterator[pa.Table]:
     """Like `read_file`, in parts of such a size; a block is in memory as rows, too."""
     source = io.open_input(path)
-    with _decoding(source, path):
+    with decoding(source, path, "Avro", avro_blocks.BROKEN):
         stream: Any = source
         opened = avro_blocks.open_blocks(BufferedReader(stream, _READ_BYTES), source.size())
         record = _Record(opened.schema, columns)
@@ -169,22 +162,6 @@ def _decoded(data: bytes, columns: Sequence[str] | None) -> pa.Table:
     file = avro_blocks.decode_blocks(data)
     record = _Record(file.schema, columns)
     return record.columns([row for block in file.blocks for row in record.rows(*block)])
-
-
-@contextlib.contextmanager
-def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
-    """Closes the file at the end, and says what is wrong with it."""
-    try:
-        yield
-    except OSError as error:
-        # What the decoder finds wrong carries no errno; what the disk finds wrong does.
-        if error.errno is not None:
-            raise StorageError(f"cannot read {path}: {error}") from error
-        raise FormatError(f"data file {path} is no readable Avro file: {error!r}") from error
-    except (*avro_blocks.BROKEN, pa.ArrowException) as error:
-        raise FormatError(f"data file {path} is no readable Avro file: {error!r}") from error
-    finally:
-        source.close()
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str, codec: Codec) -> Array:

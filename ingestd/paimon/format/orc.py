@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
-from ingestd.errors import FormatError, StorageError, UnsupportedError
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
 from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.format.row_groups import RowSink
@@ -32,6 +33,10 @@ _TICKS = {"us": 1000, "ns": 1_000_000}
 _NANOS = {"ms": 10**6, "us": 10**3, "ns": 1}
 """In one unit of each."""
 _OUT_OF_RANGE = "out of range for nanosecond"
+_BROKEN = (IndexError, KeyError, MemoryError, ValueError)
+"""Lengths and texts that broken bytes pretend make more of them than in other formats."""
+MOST_COLUMNS = 2000
+"""Of a file, those inside others counted: the library's writer keeps some 0.8 MB for each."""
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
@@ -92,6 +97,7 @@ class _Sink:
         self._stream = sink
         self._kept = _Kept()
         self._schema = pa.schema([_stored_field(field) for field in schema])
+        _refuse_wide(self._schema)
         self._writer = open_writer(
             open_stream(self._kept, mode="w"),
             file_version="0.12",
@@ -165,24 +171,15 @@ def read_batches(
 @contextlib.contextmanager
 def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
     """Closes the file at the end, and says what is wrong with it."""
-    try:
-        yield
-    except pa.ArrowException as error:
-        if _OUT_OF_RANGE in str(error):
+    with decoding(source, path, "ORC", _BROKEN):
+        try:
+            yield
+        except pa.ArrowException as error:
+            if _OUT_OF_RANGE not in str(error):
+                raise
             raise UnsupportedError(
                 f"data file {path}: {error}; ORC timestamps are read from 1677 to 2262 only"
             ) from error
-        raise FormatError(f"data file {path} cannot be read as ORC: {error}") from error
-    except OSError as error:
-        # What the decoder finds wrong carries no errno; what the disk finds wrong does.
-        if error.errno is not None:
-            raise StorageError(f"cannot read {path}: {error}") from error
-        raise FormatError(f"data file {path} is damaged: {error}") from error
-    except (IndexError, KeyError, MemoryError, ValueError) as error:
-        # Lengths and texts that broken bytes pretend.
-        raise FormatError(f"data file {path} is damaged: {error!r}") from error
-    finally:
-        source.close()
 
 
 def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str], bool]:
@@ -208,6 +205,24 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
 def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
     with contextlib.closing(_Sink(sink, table.schema, options)) as writer:
         writer.write(table)
+
+
+def _refuse_wide(schema: pa.Schema) -> None:
+    """Refuse what would take gigabytes while it is written, whatever the number of rows."""
+    count = sum(_leaves(field.type) for field in schema)
+    if count > MOST_COLUMNS:
+        raise UnsupportedError(
+            f"ORC files of {count} columns are not supported, {MOST_COLUMNS} are the most: each "
+            "takes 0.8 MB of memory while a file is written; set 'file.format' to 'parquet'"
+        )
+
+
+def _leaves(arrow_type: pa.DataType) -> int:
+    nested: Any = arrow_type
+    children = [nested.field(i).type for i in range(nested.num_fields)]
+    if pa.types.is_map(arrow_type):
+        children = [nested.key_type, nested.item_type]
+    return sum(map(_leaves, children)) if children else 1
 
 
 def _refuse_unsafe(column: Array, name: str) -> None:

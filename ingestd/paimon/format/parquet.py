@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
 from ingestd.paimon.format.parquet_stream import StreamedFile, next_count, open_streamed
@@ -67,7 +67,7 @@ def read_part(
 ) -> FilePart:
     """Like `read_file`, of the wanted row groups (None: all)."""
     source = io.open_input(path)
-    with _decoding(source, path):
+    with decoding(source, path, "Parquet"):
         return _read_part(source, columns, wanted)
 
 
@@ -76,7 +76,7 @@ def read_batches(
 ) -> Iterator[pa.Table]:
     """Like `read_file`, in parts of such a size; only a part is in memory at a time."""
     source = io.open_input(path)
-    with _decoding(source, path):
+    with decoding(source, path, "Parquet"):
         file = open_streamed(source, columns, size)
         if not int96_columns(file.reader, file.names):
             yield from file.batches(size)
@@ -90,7 +90,7 @@ def stream_parts(
 ) -> Iterator[StreamPart]:
     """Like `read_batches`, of the row groups that are wanted when their turn comes."""
     source, first = io.open_input(path), None
-    with _decoding(source, path):
+    with decoding(source, path, "Parquet"):
         check_chunk_types(source)
         file = open_streamed(source, columns, size)
         for number, (_, count), found in tested_groups(file.reader, wanted):
@@ -120,24 +120,6 @@ def _group_batches(
             part = part.set_column(part.schema.get_field_index(name), name, cells)
         start += part.num_rows
         yield part
-
-
-@contextlib.contextmanager
-def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
-    """Closes the file at the end, and says what is wrong with it."""
-    try:
-        yield
-    except pa.ArrowException as error:
-        raise FormatError(f"data file {path} cannot be read as Parquet: {error}") from error
-    except OSError as error:
-        # What the decoder finds wrong carries no errno; what the disk finds wrong does.
-        if error.errno is not None:
-            raise StorageError(f"cannot read {path}: {error}") from error
-        raise FormatError(f"data file {path} is damaged: {error}") from error
-    except (IndexError, ValueError) as error:
-        raise FormatError(f"data file {path} is damaged: {error!r}") from error
-    finally:
-        source.close()
 
 
 def _read_part(

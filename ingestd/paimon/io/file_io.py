@@ -12,11 +12,15 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import LocalFileIO, local_path
 from ingestd.paimon.io.memory import MemoryFileIO
-from ingestd.paimon.io.store_options import SCHEMES, check_storage_options, storage_options
+from ingestd.paimon.io.store_options import (
+    SCHEMES,
+    check_storage_options,
+    refuse_scheme,
+    storage_options,
+)
 
 __all__ = [
     "DirectoryEntry",
@@ -109,9 +113,9 @@ class FileIO(Protocol):
 def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
     """The FileIO that serves a warehouse path.
 
-    Plain paths and `file:` URIs are local, `s3:` and `s3a:` are object stores; any other scheme is
-    UnsupportedError. `options` are those of the store, under Paimon's names; ConfigError for one
-    that is not known.
+    Plain paths and `file:` URIs are local, those of `SCHEMES` are object stores; any other scheme
+    is UnsupportedError, with the reason where there is one. `options` are those of the store,
+    under Paimon's names; ConfigError for one that is not known.
     """
     scheme = _scheme(uri)
     check_storage_options(scheme, options)
@@ -120,10 +124,7 @@ def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
     if scheme in SCHEMES:
         found: FileIO = importlib.import_module(_OBJECT_STORES).open_file_io(options)
         return found
-    raise UnsupportedError(
-        f"warehouse {uri}: the scheme '{scheme}' is not supported; use a local path, file:///... "
-        "or s3://bucket/..."
-    )
+    raise refuse_scheme(uri, scheme)
 
 
 def is_local(uri: str) -> bool:

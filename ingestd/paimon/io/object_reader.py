@@ -4,7 +4,7 @@ import io
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 
 from ingestd.errors import StorageError
 
@@ -15,7 +15,7 @@ class ObjectReader(io.RawIOBase):
     Raises StorageError naming the path.
     """
 
-    def __init__(self, store: S3Store, key: str, path: str, size: int) -> None:
+    def __init__(self, store: ObjectStore, key: str, path: str, size: int) -> None:
         super().__init__()
         self._store = store
         self._key = key

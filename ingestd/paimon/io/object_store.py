@@ -15,11 +15,12 @@ from pathlib import Path
 import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 
 from ingestd.errors import StorageError
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.object_reader import ObjectReader
+from ingestd.paimon.io.object_upload import upload_new
 from ingestd.paimon.io.stores import open_store
 
 _LOG = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ class ObjectFileIO:
             with pa.OSFile(local.name, "wb") as stream:
                 yield stream
             with _storage_errors("write", path):
-                obstore.put(store, key, Path(local.name), mode="create")
+                upload_new(store, key, Path(local.name), path)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """A seekable stream of an object; FileNotFoundError passes as is."""
@@ -163,7 +164,7 @@ class ObjectFileIO:
                 return pa.BufferReader(pa.py_buffer(found.bytes()))
         return pa.PythonFile(ObjectReader(store, key, path, size), mode="r")
 
-    def _place(self, path: str) -> tuple[S3Store, str]:
+    def _place(self, path: str) -> tuple[ObjectStore, str]:
         scheme, _, rest = path.partition("://")
         bucket, _, key = rest.partition("/")
         return open_store(scheme, bucket, self.options), key.strip("/")
@@ -174,7 +175,7 @@ def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
     return ObjectFileIO(frozenset(options.items()))
 
 
-def _below(store: S3Store, key: str) -> Iterable[str]:
+def _below(store: ObjectStore, key: str) -> Iterable[str]:
     for page in obstore.list(store, key):
         yield from (one["path"] for one in page)
 

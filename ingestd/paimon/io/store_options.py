@@ -1,31 +1,82 @@
-"""Options of object stores by Paimon's own names, and the schemes whose paths have them."""
+"""Options of object stores by Paimon's own names, the schemes whose paths have them, and others.
+
+A scheme is here only if creating an object can be made conditional in its store, because every
+commit relies on that; `REFUSED` says of some others why they are not.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, UnsupportedError
 
-SCHEMES = ("s3", "s3a")
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of store: the schemes of its paths, the prefixes of its options, and their names.
+
+    `names` are those of the options without their prefix, and what the store's client calls them.
+    """
+
+    title: str
+    schemes: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    names: Mapping[str, str]
+
+    def bare_name(self, name: str) -> str | None:
+        """The name of an option without its prefix; None if it is none of this kind of store."""
+        return next((name[len(one) :] for one in self.prefixes if name.startswith(one)), None)
+
+
+S3 = Family(
+    "S3",
+    ("s3", "s3a"),
+    ("s3.", "s3a.", "fs.s3a."),
+    {
+        "endpoint": "endpoint",
+        "endpoint.region": "region",
+        "region": "region",
+        "access-key": "access_key_id",
+        "access.key": "access_key_id",
+        "secret-key": "secret_access_key",
+        "secret.key": "secret_access_key",
+        "session.token": "session_token",
+        "path.style.access": "virtual_hosted_style_request",
+        "path-style-access": "virtual_hosted_style_request",
+    },
+)
+GCS = Family(
+    "Google Cloud Storage",
+    ("gs",),
+    ("fs.gs.",),
+    {"auth.service.account.json.keyfile": "service_account"},
+)
+AZURE = Family(
+    "Azure",
+    ("abfs", "abfss", "wasb", "wasbs"),
+    ("fs.azure.",),
+    {"account.key": "account_key", "sas.fixed.token": "sas_key"},
+)
+FAMILIES = (S3, GCS, AZURE)
+SCHEMES: Mapping[str, Family] = {scheme: one for one in FAMILIES for scheme in one.schemes}
 """Schemes of paths that lie in object stores."""
-
-_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
-S3_NAMES: Mapping[str, str] = {
-    "endpoint": "endpoint",
-    "endpoint.region": "region",
-    "region": "region",
-    "access-key": "access_key_id",
-    "access.key": "access_key_id",
-    "secret-key": "secret_access_key",
-    "secret.key": "secret_access_key",
-    "session.token": "session_token",
-    "path.style.access": "virtual_hosted_style_request",
-    "path-style-access": "virtual_hosted_style_request",
+_OWN_HEADER = (
+    "this store takes the condition of a put in a header of its own, which ingestd's client does "
+    "not send, so two writers could replace each other's commits"
+)
+_NO_CREATE = (
+    "its clients for Python replace a file that has the name (pyarrow deletes it and renames), so "
+    "two writers could replace each other's commits"
+)
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("hdfs", "viewfs", "webhdfs"), _NO_CREATE),
+    **dict.fromkeys(("oss", "cosn", "obs", "tos"), _OWN_HEADER),
 }
-"""Paimon's names without their prefix, and what the store's client calls them."""
+"""Schemes that Paimon's Java has, and why commits cannot be made safe with them here."""
 
 
 def is_storage_option(name: str) -> bool:
     """Whether an option of a catalog configures the store of its files."""
-    return name.startswith(_PREFIXES)
+    return any(one.bare_name(name) is not None for one in FAMILIES)
 
 
 def storage_options(options: Mapping[str, str]) -> Mapping[str, str]:
@@ -35,15 +86,35 @@ def storage_options(options: Mapping[str, str]) -> Mapping[str, str]:
 
 def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
     """ConfigError for an option that is not known, or that the scheme has no use for."""
-    if options and scheme not in SCHEMES:
+    family = SCHEMES.get(scheme)
+    if options and family is None:
         names = ", ".join(sorted(options))
         raise ConfigError(f"{names}: only warehouses in an object store (s3://...) have these")
     for name in options:
-        if bare_name(name) not in S3_NAMES:
-            known = ", ".join(sorted(f"s3.{one}" for one in S3_NAMES))
-            raise ConfigError(f"{name}: no such option of S3; there are {known}")
+        if family is not None and client_name(family, name) is None:
+            known = ", ".join(sorted(f"{family.prefixes[0]}{one}" for one in family.names))
+            raise ConfigError(f"{name}: no such option of {family.title}; there are {known}")
 
 
-def bare_name(name: str) -> str:
-    """The name of an option without the prefix of its store."""
-    return next((name[len(one) :] for one in _PREFIXES if name.startswith(one)), name)
+def client_name(family: Family, name: str) -> str | None:
+    """What a store's client calls an option, None if it is not known.
+
+    Azure's may end with the host that they are for, as Hadoop writes them.
+    """
+    bare = family.bare_name(name)
+    if bare is None:
+        return None
+    longer = (theirs for own, theirs in family.names.items() if bare.startswith(f"{own}."))
+    hosted = next(longer, None) if family is AZURE else None
+    return family.names.get(bare, hosted)
+
+
+def refuse_scheme(uri: str, scheme: str) -> UnsupportedError:
+    """Why there is no warehouse with this scheme."""
+    reason = REFUSED.get(scheme)
+    return UnsupportedError(
+        f"warehouse {uri}: the scheme '{scheme}' is not supported"
+        + (f": {reason}" if reason else "")
+        + "; use a local path, file:///..., s3://bucket/..., gs://bucket/... or "
+        "abfss://container@account.dfs.core.windows.net/..."
+    )

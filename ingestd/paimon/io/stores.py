@@ -1,20 +1,22 @@
 """Object stores by the scheme of a path, configured by Paimon's own option names.
 
 What no option says comes from the environment, as the cloud's own tools take it: AWS_ACCESS_KEY_ID,
-AWS_ENDPOINT_URL, web identity, instance metadata.
+GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, web identity, instance metadata.
 """
 
 import functools
 import os
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from obstore.store import S3Store
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
-from ingestd.errors import UnsupportedError
-from ingestd.paimon.io.store_options import S3_NAMES, SCHEMES, bare_name
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.io.store_options import AZURE, GCS, S3, SCHEMES, Family, client_name
 
-_RETRIES = {
+_RETRIES: Any = {
     "max_retries": 6,
     "retry_timeout": timedelta(seconds=60),
     "backoff": {
@@ -23,27 +25,69 @@ _RETRIES = {
         "base": 2,
     },
 }
+_PLAIN: Any = {"allow_http": True}
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
 
 @functools.lru_cache(maxsize=64)
-def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> S3Store:
+def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> ObjectStore:
     """The store of a bucket; one for all that a process does with it.
 
-    UnsupportedError for other schemes than `SCHEMES`.
+    `bucket` is what the path has between its scheme and the first slash: with Azure
+    `container@account.host`. UnsupportedError for other schemes than `SCHEMES`, ConfigError for
+    options that the store's client cannot use.
     """
-    if scheme not in SCHEMES:
+    family = SCHEMES.get(scheme)
+    if family is None:
         raise UnsupportedError(f"{scheme}://{bucket}: there is no store for this scheme")
-    config: Any = {}
-    for name, value in options:
-        theirs = S3_NAMES[bare_name(name)]
-        if theirs == "virtual_hosted_style_request":
-            value = "false" if value.lower() == "true" else "true"
-        config[theirs] = value
+    try:
+        return _MAKERS[family.title](bucket, _config(family, options))
+    except BaseError as error:
+        said = str(error).partition("\n\nDebug source")[0].strip()
+        raise ConfigError(f"{scheme}://{bucket}: {said}; check the options of the store") from error
+
+
+def _config(family: Family, options: frozenset[tuple[str, str]]) -> dict[str, str]:
+    named = ((client_name(family, name), value) for name, value in options)
+    return {name: value for name, value in named if name is not None}
+
+
+def _s3(bucket: str, config: dict[str, str]) -> ObjectStore:
+    style = "virtual_hosted_style_request"
+    if style in config:
+        config[style] = "false" if config[style].lower() == "true" else "true"
     if not any(os.environ.get(name) for name in _REGION):
         config.setdefault("region", "us-east-1")
-    endpoint = str(config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", ""))
-    plain = endpoint.startswith("http://")
-    client: Any = {"allow_http": plain} if plain else {}
-    retries: Any = _RETRIES
-    return S3Store(bucket, config=config, client_options=client or None, retry_config=retries)
+    given: Any = config
+    plain = _plain(config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", ""))
+    return S3Store(bucket, config=given, client_options=plain, retry_config=_RETRIES)
+
+
+def _gcs(bucket: str, config: dict[str, str]) -> ObjectStore:
+    """A key file may name its endpoint, an emulator's, which is plain HTTP."""
+    given: Any = config
+    return GCSStore(bucket, config=given, client_options=_PLAIN, retry_config=_RETRIES)
+
+
+def _azure(place: str, config: dict[str, str]) -> ObjectStore:
+    container, _, host = place.partition("@")
+    if host:
+        config["account_name"] = host.partition(".")[0]
+    endpoint = next((os.environ[name] for name in _AZURE_ENDPOINT if os.environ.get(name)), "")
+    if endpoint:
+        config["endpoint"] = endpoint
+    given: Any = config
+    plain = _plain(endpoint)
+    return AzureStore(container, config=given, client_options=plain, retry_config=_RETRIES)
+
+
+def _plain(endpoint: str) -> Any:  # noqa: ANN401  (a type of the library's stubs alone)
+    return _PLAIN if endpoint.startswith("http://") else None
+
+
+_MAKERS: Mapping[str, Callable[[str, dict[str, str]], ObjectStore]] = {
+    S3.title: _s3,
+    GCS.title: _gcs,
+    AZURE.title: _azure,
+}

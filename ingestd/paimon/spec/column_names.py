@@ -6,7 +6,12 @@ Every reason is the end of a sentence about the column.
 from collections.abc import Iterable, Mapping
 
 from ingestd.paimon.spec.avro_schemas import is_avro_name
-from ingestd.paimon.spec.data_types import KEY_PREFIX, SYSTEM_COLUMN_NAMES
+from ingestd.paimon.spec.data_types import (
+    KEY_PREFIX,
+    SYSTEM_COLUMN_NAMES,
+    DataType,
+    walk_types,
+)
 
 _PARTICULAR = frozenset({"avro", "orc"})
 _FILE_FORMATS = ("file.format", "file.format.per.level", "changelog-file.format")
@@ -34,14 +39,43 @@ def file_name_problem(name: str, file_format: str) -> str | None:
     return None
 
 
-def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the names that no column of a table with such options can have, and why."""
+def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
+    """Why files of a format cannot have the fields of a type's rows; None if they can."""
+    for one in walk_types(data_type):
+        for inner in one.fields:
+            problem = file_name_problem(inner.name, file_format)
+            if problem is not None:
+                return f"has a field {inner.name!r} within it, which {problem}"
+    return None
+
+
+def nested_name_problems(
+    types: Mapping[str, DataType], options: Mapping[str, str]
+) -> dict[str, str]:
+    """Those of the columns whose rows no file of a table with such options can have, and why."""
+    found: dict[str, str] = {}
+    for name, data_type in types.items():
+        problems = (nested_name_problem(data_type, one) for one in _particular_formats(options))
+        problem = next((one for one in problems if one is not None), None)
+        if problem is not None:
+            found[name] = problem
+    return found
+
+
+def _particular_formats(options: Mapping[str, str]) -> list[str]:
+    """The file formats of a table that do not take every name."""
     texts = (options.get(option, "").lower() for option in _FILE_FORMATS)
     formats = {part.rpartition(":")[2].strip() for text in texts for part in text.split(",")}
+    return sorted(formats & _PARTICULAR)
+
+
+def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the names that no column of a table with such options can have, and why."""
+    formats = _particular_formats(options)
     found: dict[str, str] = {}
     for name in names:
         problem = table_name_problem(name)
-        for file_format in sorted(formats & _PARTICULAR):
+        for file_format in formats:
             problem = problem or file_name_problem(name, file_format)
         if problem is not None:
             found[name] = problem

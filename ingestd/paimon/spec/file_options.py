@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ingestd.errors import ConfigError, UnsupportedError
-from ingestd.paimon.spec.column_names import file_name_problem
+from ingestd.paimon.spec.column_names import file_name_problem, nested_name_problem
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataField, DataType, walk_types
 from ingestd.paimon.spec.option_rules import FIELDS_PREFIX, STATS_MODE_SUFFIX
 from ingestd.paimon.spec.option_values import int_option
@@ -146,6 +146,7 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
         )
     for column in fields:
         problem = file_name_problem(column.name, style.file_format)
+        problem = problem or nested_name_problem(column.type, style.file_format)
         if problem is not None:
             raise UnsupportedError(
                 f"column '{column.name}' {problem}; rename it, or set 'file.format' to 'parquet'"

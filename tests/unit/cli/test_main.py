@@ -1,4 +1,5 @@
 import inspect
+import os
 import subprocess
 import sys
 
@@ -34,10 +35,34 @@ def test_every_command_is_the_function_of_its_name(name: str) -> None:
     assert load_command(name).name == name
 
 
-def test_inspection_commands_all_speak_json() -> None:
-    for name in ("validate", "read", "tables", "snapshots", "files", "schema", "verify"):
-        options = {option for one in load_command(name).params for option in one.opts}
-        assert "--json" in options, name
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"run", "demo"}))
+def test_every_command_speaks_json(name: str) -> None:
+    """But for the daemon, whose log is JSON, and the demo, which is for people."""
+    command = load_command(name)
+    for one in getattr(command, "commands", {name: command}).values():
+        options = {option for param in one.params for option in param.opts}
+        assert "--json" in options, one.name
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("ingestd ver", "verify"),
+        ("ingestd read --chan", "--changelog"),
+        ("ingestd expire snap", "snapshots"),
+    ],
+)
+def test_words_are_completed_by_the_shell(line: str, wanted: str) -> None:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", "from ingestd.cli.main import main; main()"],
+        env={**os.environ, **words, "_INGESTD_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert wanted in done.stdout.split(), done.stderr
 
 
 def test_help_lists_the_commands_without_loading_them() -> None:

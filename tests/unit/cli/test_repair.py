@@ -85,6 +85,21 @@ def test_keys_in_several_buckets_are_named(
     assert "2022-01-08" not in again.out
 
 
+def test_only_the_newest_rows_stay_where_that_is_asked_for(
+    table: FileStoreTable, tmp_path: Path, capsys: Capture
+) -> None:
+    double(table, 3)
+    done = run_command(capsys, "repair", "hash-index", tmp_path, "db.t", "--drop-doubled")
+    assert done.code == 0
+    assert "1 older rows of them were dropped from 1 files by snapshot 5." in " ".join(
+        done.out.split()
+    )
+    assert run_command(capsys, "verify", tmp_path, "db.t").code == 0
+    again = run_command(capsys, "repair", "hash-index", tmp_path, "db.t", "--json")
+    told = json.loads(again.out)
+    assert (again.code, told["keys_in_several_buckets"], told["rows_dropped"]) == (0, 0, 0)
+
+
 def test_a_table_without_index_is_refused(tmp_path: Path, capsys: Capture) -> None:
     native_table(tmp_path, [("id", "INT")], keys=["id"], options={"bucket": "2"})
     done = run_command(capsys, "repair", "hash-index", tmp_path, "db.t")

@@ -51,6 +51,9 @@ def test_the_commented_example_shows_every_key() -> None:
         ".warehouse.catalog.warehouse",
         ".warehouse.catalog.token",
         ".warehouse.catalog.auth-file",
+        ".http.tls-certificate",
+        ".http.tls-key",
+        ".http.auth-file",
     }
     for key in (
         "topics: [",
@@ -65,6 +68,8 @@ def test_the_commented_example_shows_every_key() -> None:
         "# warehouse: ",
         "# token: ",
         "# auth-file: ",
+        "# tls-certificate: ",
+        "# tls-key: ",
     ):
         assert key in COMPLETE.read_text()
 

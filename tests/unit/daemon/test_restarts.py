@@ -48,6 +48,14 @@ def test_old_restarts_are_forgiven() -> None:
     assert one.next_wait(61) is None
 
 
+def test_what_does_not_count_is_waited_out_for_ever_and_leaves_the_budget() -> None:
+    one = budget(attempts=1)
+    assert {one.next_wait(now, counts=False) for now in range(50)} == {1, 2, 4, 8, 10}
+    assert one.next_wait(50) is not None
+    assert one.next_wait(51) is None
+    assert one.next_wait(52, counts=False) is not None
+
+
 def test_no_attempts_means_no_restart() -> None:
     assert budget(attempts=0).next_wait(0) is None
 

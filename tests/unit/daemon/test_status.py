@@ -71,7 +71,7 @@ def test_it_is_not_ready_before_every_source_has_answered(status: Status) -> Non
     status.enter("running")
     status.source_answered("a", {})
     assert not status.is_ready
-    status.source_silent("b")
+    status.source_silent("b", "nobody there")
     assert not status.is_ready
 
 
@@ -114,10 +114,12 @@ def test_one_source_does_not_make_another_forget(status: Status) -> None:
 
 
 def test_silence_is_news_once(status: Status) -> None:
-    assert status.source_silent("a")
-    assert not status.source_silent("a")
+    assert status.source_silent("a", "nobody there")
+    assert not status.source_silent("a", "nobody there yet")
+    assert status.document()["sources"]["a"]["error"] == "nobody there yet"
     status.source_answered("a", {})
-    assert status.source_silent("a")
+    assert status.document()["sources"]["a"]["error"] is None
+    assert status.source_silent("a", "again")
 
 
 def test_the_document_tells_tables_batches_and_the_last_error(status: Status, clock: Clock) -> None:

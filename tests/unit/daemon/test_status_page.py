@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -9,6 +10,8 @@ from ingestd.errors import SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.spec.data_types import DataField, parse_type
+from ingestd.paimon.spec.schema import TableSchema
 
 LINKS: Mapping[str, str] = {"/status": "JSON"}
 VOID = {"meta", "link", "br"}
@@ -78,6 +81,21 @@ def test_errors_come_before_everything_that_is_well(status: Status) -> None:
     page = outline(status)
     assert page.of("h2")[0] == "Errors"
     assert "no broker; look at the network policy" in page.of("li")
+
+
+def test_changes_of_schemas_are_told_newest_first(status: Status) -> None:
+    first = TableSchema(0, (DataField(0, "id", parse_type("BIGINT")),), 0)
+    wider = replace(first, id=1, fields=(*first.fields, DataField(1, "a<b", parse_type("INT"))))
+    status.tables_opened({"db.orders": first})
+    assert "Schema changes" not in outline(status).of("h2")
+    status.tables_opened({"db.orders": wider})
+    page = outline(status)
+    assert "Schema changes" in page.of("h2")
+    assert "added a<b INT" in page.of("td")
+
+
+def test_tables_say_how_far_they_are_behind(status: Status) -> None:
+    assert "seconds behind" in outline(status).of("th")
 
 
 def test_a_running_batch_is_told_by_phase(status: Status) -> None:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,68 +14,21 @@ from prometheus_client import REGISTRY
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.status import Status
 from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
-from ingestd.errors import ConfigError, FencedError, IngestdError, SourceError
-from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
+from ingestd.errors import (
+    ConfigError,
+    FencedError,
+    IngestdError,
+    SourceError,
+    SourceSilentError,
+)
+from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.upkeep.batch_summary import BatchListener, BatchSummary
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.properties import KafkaSource
+from tests.support.made_runs import Run, Runs, settings
 
 QUICK = RestartPolicy(3, 600, 0.001, 0.002)
-
-
-class Run:
-    """A run of a pipeline that does what a test tells it to."""
-
-    def __init__(
-        self, outcome: IngestdError | None, listener: BatchListener, settings: PipelineSettings
-    ) -> None:
-        self.outcome = outcome
-        self.settings = settings
-        self.listener = listener
-        self.stopped = threading.Event()
-        self.until_latest = False
-
-    def start(self, *, until_latest: bool) -> None:
-        self.until_latest = until_latest
-        if isinstance(self.outcome, ConfigError):
-            raise self.outcome
-
-    def await_termination(self, timeout: float) -> bool:
-        if self.outcome is not None:
-            raise self.outcome
-        return self.until_latest or self.stopped.wait(min(timeout, 0.01))
-
-    def stop(self) -> None:
-        self.stopped.set()
-
-
-class Runs:
-    """Makes runs, one for each outcome told."""
-
-    def __init__(self, outcomes: Sequence[IngestdError | None]) -> None:
-        self.outcomes = list(outcomes)
-        self.made: list[Run] = []
-
-    def __call__(self, settings: PipelineSettings, listener: BatchListener) -> Run:
-        run = Run(self.outcomes[len(self.made)], listener, settings)
-        self.made.append(run)
-        return run
-
-
-def settings() -> PipelineSettings:
-    return PipelineSettings(
-        name="p",
-        warehouse="/w",
-        metastore="filesystem",
-        database="db",
-        checkpoint="/c",
-        sources={},
-        routing=RoutingConfig(),
-        defaults=TableSettings(),
-        tables={},
-        max_offsets_per_trigger={},
-    )
 
 
 def supervisor(
@@ -126,12 +79,43 @@ def test_the_budget_ends_it_with_the_code_of_the_last_error() -> None:
     assert status.document()["last_error"]["message"] == "again"
 
 
+def test_silence_of_the_brokers_is_waited_out_beyond_the_budget() -> None:
+    silence = [SourceSilentError("nobody there")] * (QUICK.max_attempts + 3)
+    one, status = supervisor(Runs([*silence, None]), until_latest=True)
+    assert one.run() == 0
+    assert status.document()["restarts"] == len(silence)
+    assert status.document()["last_error"]["type"] == "SourceSilentError"
+
+
 @pytest.mark.parametrize(("error", "code"), [(FencedError("x"), 6), (ConfigError("x"), 2)])
 def test_what_does_not_heal_ends_it_at_once(error: IngestdError, code: int) -> None:
     runs = Runs([error])
     one, _ = supervisor(runs)
     assert one.run() == code
     assert len(runs.made) == 1
+
+
+def test_the_pages_stay_for_a_while_after_what_does_not_heal_but_not_when_told_to_stop() -> None:
+    status = Status("p", "1", [])
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK, linger=3600)
+    one = Supervisor(settings(), daemon, status, Runs([FencedError("x")]))
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(one.run()))
+    thread.start()
+    eventually(lambda: state(status) == "failed")
+    assert codes == []
+    one.stop()
+    thread.join(30)
+    assert codes == [FencedError.exit_code]
+
+
+def test_upkeep_hears_that_a_run_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs([SourceError("a"), None])
+    one, _ = supervisor(runs, until_latest=True)
+    died: list[int] = []
+    monkeypatch.setattr(one._listener, "run_died", lambda: died.append(len(runs.made)))
+    assert one.run() == 0
+    assert died == [1]
 
 
 def test_a_query_that_ends_by_itself_is_started_again() -> None:

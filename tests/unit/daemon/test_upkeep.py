@@ -234,6 +234,19 @@ def test_what_a_stream_that_is_behind_has_put_off_is_done_once_it_is_not(child: 
     upkeep.stop()
 
 
+def test_what_was_put_off_is_done_when_the_run_has_died(child: Child) -> None:
+    upkeep, one = running(child), schema()
+    for snapshot in range(1, 8):
+        upkeep.batch_started()
+        upkeep.committed([commit("db.a", snapshot, one)], cut=True)
+    upkeep.batch_started()
+    upkeep.between_batches(NEVER)
+    assert child.jobs == []
+    upkeep.run_died()
+    eventually(lambda: child.jobs == [Job("compact", "db.a")])
+    upkeep.stop()
+
+
 def test_what_was_put_off_is_done_before_the_end(child: Child) -> None:
     upkeep, one = running(child), schema()
     upkeep.committed([commit("db.a", 1, one, files=5)], cut=True)

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 
-from ingestd.errors import SourceError
-from ingestd.kafka import offsets
+from ingestd.errors import SourceError, SourceSilentError
+from ingestd.kafka import asking, offsets
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 
@@ -22,7 +22,7 @@ class Answer:
         self.outcome = outcome
 
     def result(self, timeout: float) -> Any:
-        if self.outcome < 100:
+        if -1001 < self.outcome < 100:
             raise KafkaException(KafkaError(self.outcome))
         return SimpleNamespace(offset=self.outcome)
 
@@ -34,14 +34,17 @@ class Cluster:
         self._outcomes = {topic: list(ones) for topic, ones in outcomes.items()}
         self.asked: list[list[str]] = []
 
+    def poll(self, timeout: float) -> int:
+        return 0
+
     def list_offsets(self, places: Mapping[TopicPartition, Any], **_: Any) -> dict[Any, Answer]:
         self.asked.append([place.topic for place in places])
         return {place: Answer(self._outcomes[place.topic].pop(0)) for place in places}
 
 
 def client(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> OffsetClient:
-    monkeypatch.setattr(offsets, "AdminClient", lambda *_, **__: cluster)
-    monkeypatch.setattr(offsets, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(asking, "AdminClient", lambda *_, **__: cluster)
+    monkeypatch.setattr(offsets, "PAUSE_SECONDS", 0.0)
     return OffsetClient(SOURCE)
 
 
@@ -62,6 +65,17 @@ def test_a_partition_without_a_leader_yet_is_asked_again_and_no_other(
     assert cluster.asked == [["a", "b"], ["b"], ["b"]]
 
 
+def test_an_answer_without_an_offset_is_none_and_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster({"a": [OFFSET_INVALID, 200]})
+    assert client(monkeypatch, cluster).end_offsets({"a": (0,)}) == {"a": {0: 200}}
+    never = client(monkeypatch, Cluster({"a": [OFFSET_INVALID]}))
+    never._asking.seconds = -1.0
+    with pytest.raises(SourceSilentError, match="offsets of a/0"):
+        never.end_offsets({"a": (0,)})
+
+
 def test_other_errors_and_leaders_that_never_come_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,6 +84,6 @@ def test_other_errors_and_leaders_that_never_come_are_told(
         client(monkeypatch, denied).end_offsets({"a": (0,)})
     never = Cluster({"a": [KafkaError.NOT_LEADER_FOR_PARTITION] * 9})
     patient = client(monkeypatch, never)
-    patient._seconds = -1.0
+    patient._asking.seconds = -1.0
     with pytest.raises(SourceError, match="offsets of a/0"):
         patient.end_offsets({"a": (0,)})

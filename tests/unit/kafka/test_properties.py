@@ -8,6 +8,7 @@ from ingestd.errors import ConfigError
 from ingestd.kafka.properties import (
     KafkaSource,
     admin_properties,
+    check_properties,
     consumer_properties,
     producer_properties,
 )
@@ -83,3 +84,14 @@ def test_a_producer_is_idempotent_whatever_the_properties_say() -> None:
     found = producer_properties(KafkaSource("s", ("t",), properties=given))
     assert (found["acks"], found["enable.idempotence"], found["client.id"]) == ("all", "true", "me")
     assert "group.id" not in found
+
+
+@pytest.mark.parametrize(
+    "way", [{"sasl.oauthbearer.method": "OIDC"}, {"enable.sasl.oauthbearer.unsecure.jwt": "true"}]
+)
+def test_oauth_needs_a_way_to_its_tokens(way: dict[str, str]) -> None:
+    told = {"bootstrap.servers": "a:1", "security.protocol": "sasl_ssl"}
+    told["sasl.mechanisms"] = "OAUTHBEARER"
+    with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.token\.endpoint\.url"):
+        check_properties(KafkaSource("shop", ("t",), properties=told))
+    check_properties(KafkaSource("shop", ("t",), properties={**told, **way}))

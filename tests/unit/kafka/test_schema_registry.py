@@ -75,6 +75,19 @@ def test_types_guids_and_names_of_references_are_read() -> None:
         assert registry.find(4) is None and registry.find(5) is None
 
 
+def test_versions_before_a_schema_are_those_of_its_subjects_newest_first() -> None:
+    texts = {"1": "message A {}", "2": "message B {}", "3": "message C {}", "4": "message D {}"}
+    document = {
+        "ids": {n: {"schema": text, "schemaType": "PROTOBUF"} for n, text in texts.items()},
+        "subjects": {"t-value": [{"version": v, "id": i} for v, i in ((1, 1), (4, 2), (5, 3))]},
+    }
+    document["subjects"]["other"] = [{"version": 1, "id": 4}]
+    with RegistryServer(document) as server:
+        registry = registry_at(server.url)
+        assert [one.text for one in registry.earlier(3)] == [texts["2"], texts["1"]]
+        assert registry.earlier(1) == registry.earlier(4) == registry.earlier("0" * 32) == ()
+
+
 def test_an_unknown_id_is_nothing_and_is_not_asked_for_again_at_once() -> None:
     with RegistryServer(DOCUMENT) as server:
         registry = registry_at(server.url)

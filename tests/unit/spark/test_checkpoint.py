@@ -23,7 +23,8 @@ def _plan(root: Path, batch: int, start: int, until: int, *, committed: bool = T
     document = json.dumps(encode(BatchOffsets(_at(start), _at(until))))
     (root / "gen-0" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{document}")
     if committed:
-        (root / "gen-0" / "commits" / str(batch)).write_text("v1\n{}")
+        text = 'v1\n{"nextBatchWatermarkMs":0}'
+        (root / "gen-0" / "commits" / str(batch)).write_text(text)
 
 
 def _chosen(root: Path, tables: Offsets) -> Generation:
@@ -68,6 +69,44 @@ def test_a_damaged_checkpoint_is_replaced_and_kept(tmp_path: Path) -> None:
     assert chosen.path.endswith("gen-1")
     assert str(damaged) in chosen.reason
     assert damaged.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("metadata", ""),
+        ("metadata", '{"name": 1}'),
+        ("offsets/0", None),
+        ("offsets/0", "v1\n{}\n"),
+        ("offsets/1", ""),
+        ("offsets/1", "\0" * 60),
+        ("offsets/1", "v2\n{}\n{}"),
+        ("offsets/1", None),
+        ("commits/1", ""),
+        ("commits/1", "v1\n[]"),
+    ],
+)
+def test_whatever_spark_could_not_read_makes_a_new_generation_from_the_tables(
+    file: str, content: str | None, tmp_path: Path
+) -> None:
+    _plan(tmp_path, 0, 0, 10)
+    _plan(tmp_path, 1, 10, 20)
+    (tmp_path / "gen-0" / "metadata").write_text('{"id":"x"}')
+    assert _chosen(tmp_path, _at(20)).path.endswith("gen-0")
+    damaged = tmp_path / "gen-0" / file
+    damaged.unlink()
+    if content is not None:
+        damaged.write_text(content)
+    chosen = _chosen(tmp_path, _at(20))
+    assert (chosen.path, chosen.seed) == (f"{tmp_path}/gen-1", _at(20))
+    assert f"{tmp_path}/gen-0/" in chosen.reason
+
+
+def test_a_commit_that_is_missing_only_repeats_its_batch(tmp_path: Path) -> None:
+    _plan(tmp_path, 0, 0, 10)
+    _plan(tmp_path, 1, 10, 20)
+    (tmp_path / "gen-0" / "commits" / "1").unlink()
+    assert _chosen(tmp_path, _at(20)).path.endswith("gen-0")
 
 
 def test_offsets_of_a_batch_that_was_never_planned_are_a_format_error(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Blobs on their way through files, or through the shuffle where there is no shared folder."""
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,8 +7,7 @@ import pytest
 
 from ingestd.errors import RetryableError
 from ingestd.ingest.rows.blobs import Blob
-from ingestd.spark import hand_over
-from ingestd.spark.hand_over import FolderShelf, collect, leave, shared_folder
+from ingestd.spark.hand_over import FolderShelf, collect, leave
 
 LARGE = [bytes([n]) * (40_000 + n) for n in range(4)]
 PAIRS: list[tuple[int, Blob]] = [
@@ -24,10 +22,6 @@ PAIRS: list[tuple[int, Blob]] = [
 def arrived(pairs: list[tuple[int, bytes]], slot: int) -> list[bytes]:
     blobs = collect(blob for where, blob in pairs if where == slot)
     return sorted(bytes(memoryview(blob)) for blob in blobs)
-
-
-def wait_for_removal() -> None:
-    hand_over._remover.submit(int).result(60)
 
 
 def test_blobs_arrive_at_their_slots_through_files(tmp_path: Path) -> None:
@@ -56,46 +50,8 @@ def test_two_attempts_of_a_task_do_not_meet(tmp_path: Path) -> None:
     assert arrived(pairs, 1) == sorted([LARGE[1], LARGE[3]])
 
 
-def test_the_folder_goes_with_the_batch_whatever_happens_in_it(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), shared_folder(str(tmp_path)) as folder:
-        list(leave(PAIRS, folder))
-        raise KeyError
-    wait_for_removal()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_driver_left_goes_and_what_is_in_use_stays(tmp_path: Path) -> None:
-    left, new = tmp_path / "ingestd-blobs-left", tmp_path / "ingestd-blobs-new"
-    for folder in (left, new):
-        folder.mkdir()
-        (folder / "blob").touch()
-    with shared_folder(str(tmp_path)) as busy:
-        assert busy is not None
-        for old in (left, Path(busy)):
-            os.utime(old, (0, 0))
-        with shared_folder(str(tmp_path)):
-            assert Path(busy).is_dir()
-            assert new.is_dir()
-            assert not left.exists()
-
-
-def test_without_a_parent_there_is_no_folder() -> None:
-    with shared_folder(None) as folder:
-        assert folder is None
-
-
-def test_mapped_blobs_outlive_the_folder(tmp_path: Path) -> None:
-    with shared_folder(str(tmp_path)) as folder:
-        blobs = list(collect(blob for _, blob in leave(PAIRS[:1], folder)))
-    wait_for_removal()
-    assert list(tmp_path.iterdir()) == []
-    assert [bytes(memoryview(blob)) for blob in blobs] == [LARGE[0]]
-
-
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     gone = str(tmp_path / "gone")
-    with pytest.raises(RetryableError, match=r"gone.*spark\.local\.dir"), shared_folder(gone):
-        pass
     with pytest.raises(RetryableError, match=r"gone.*spark\.local\.dir"):
         list(leave(PAIRS, gone))
 

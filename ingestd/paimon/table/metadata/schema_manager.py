@@ -7,6 +7,7 @@ from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.casts.default_values import check_default_values
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.presence import has_file
 from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import TableSchema, encode_schema, parse_schema
@@ -32,7 +33,7 @@ def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
 
     A listing may be behind, so the ids that follow are looked for instead.
     """
-    while io.exists(paths.schema(known + 1)):
+    while has_file(io, paths.schema(known + 1)):
         known += 1
     return known
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.presence import has_file
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
 
@@ -43,22 +44,24 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | None:
     """The newest by a listing; it may be behind, so the names that follow are looked for."""
     ids = snapshot_ids(io, paths)
-    if hint is not None and io.exists(paths.snapshot(hint)):
+    if hint is not None and has_file(io, paths.snapshot(hint)):
         ids.append(hint)
     newest = max(ids, default=None)
-    while newest is not None and io.exists(paths.snapshot(newest + 1)):
+    while newest is not None and has_file(io, paths.snapshot(newest + 1)):
         newest += 1
     return newest
 
 
 def _is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
-    return not io.exists(paths.snapshot(snapshot_id + 1)) and io.exists(paths.snapshot(snapshot_id))
+    if has_file(io, paths.snapshot(snapshot_id + 1)):
+        return False
+    return has_file(io, paths.snapshot(snapshot_id))
 
 
 def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
     """Id of the oldest snapshot that is still there, None if the table has none."""
     hint = _read_hint(io, paths.earliest_hint)
-    if hint is not None and io.exists(paths.snapshot(hint)):
+    if hint is not None and has_file(io, paths.snapshot(hint)):
         return hint
     return min(snapshot_ids(io, paths), default=None)
 

@@ -5,7 +5,7 @@ files make up together in `bucket_read`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,11 @@ class TableReader:
     key_filter: pa.Table | None = None
     audit: bool = False
     top_level: bool = False
+    _keys: KeyFilter | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        keys = None if self.key_filter is None else KeyFilter.of(self.table, self.key_filter)
+        object.__setattr__(self, "_keys", keys)
 
     def plan(self, snapshot: Snapshot) -> ReadPlan:
         """Which files a read of a snapshot opens; manifests are read, data files are not.
@@ -92,7 +97,6 @@ class TableReader:
         """The rows of units of a plan, with the deletion vectors among some index files."""
         table, fields = self.table, self.fields()
         inner = self._read_fields(fields)
-        keys = None if self.key_filter is None else KeyFilter.of(table, self.key_filter)
         vectors = DeletionVectors.of(table, index)
         schema = table.schema
         on_keys = frozenset((*schema.partition_keys, *schema.primary_keys))
@@ -105,7 +109,7 @@ class TableReader:
         names = [field.name for field in fields]
 
         def read(unit: ReadUnit) -> Iterator[pa.Table]:
-            reader = BucketReader(table, inner, keys, sources[unit.verbatim], self.audit)
+            reader = BucketReader(table, inner, self._keys, sources[unit.verbatim], self.audit)
             for rows in reader.read(unit.files):
                 found = matching(self.predicate, rows, types)
                 if found.num_rows:
@@ -142,10 +146,9 @@ class TableReader:
     def _entries(
         self, snapshot: Snapshot, manifests: Sequence[ManifestFileMeta]
     ) -> list[ManifestEntry]:
-        table, wanted = self.table, self.partition_filter
-        if self.key_filter is None:
+        table, wanted, keys = self.table, self.partition_filter, self._keys
+        if keys is None:
             return live_entries(table, manifests, partition_filter=wanted)
-        keys = KeyFilter.of(table, self.key_filter)
         entries = live_entries(table, manifests, partition_filter=keys.partitions)
         if wanted is not None:
             kept = {e.partition for e in live_entries(table, manifests, partition_filter=wanted)}

@@ -4,6 +4,7 @@ The hashes of one partition are in memory, 4 bytes a key; the keys themselves ar
 where buckets share a hash. Specification: Hash index.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,13 +35,14 @@ class SharedHash:
     """A key hash that the files of several buckets have; new rows of it go to `owner`.
 
     `keys` are those that are alive in several buckets, so that readers see them as often, each
-    with its values in the order of the key columns.
+    with its values in the order of the key columns. `keepers` are the buckets of their newest rows.
     """
 
     hash: int
     owner: int
     buckets: tuple[int, ...]
     keys: tuple[tuple[object, ...], ...]
+    keepers: tuple[int, ...]
 
 
 def stored_hashes(
@@ -102,14 +104,16 @@ def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
     for mine in np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1):
         # A row that is there outweighs a newer one that deletes: its bucket is read.
         owner = max(mine.tolist(), key=lambda i: (live[i], numbers[i]))
-        places: dict[tuple[object, ...], int] = {}
+        rows_of: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i in mine[live[mine]].tolist():
-            places[keys[i]] = places.get(keys[i], 0) + 1
+            rows_of[keys[i]].append(i)
+        several = {key: own for key, own in rows_of.items() if len(own) > 1}
         yield SharedHash(
             int(hashes[owner]),
             int(buckets[owner]),
             tuple(sorted(set(buckets[mine].tolist()))),
-            tuple(key for key, count in places.items() if count > 1),
+            tuple(several),
+            tuple(int(buckets[max(own, key=numbers.__getitem__)]) for own in several.values()),
         )
 
 

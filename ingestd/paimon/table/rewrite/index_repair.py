@@ -18,7 +18,7 @@ import numpy as np
 from ingestd.errors import CommitConflictError, FormatError, UnsupportedError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
-from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -29,6 +29,7 @@ from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries, sn
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state, max_sequence_of
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
+from ingestd.paimon.table.rewrite.doubled_keys import Dropped, drop_older, refuse_undecided
 from ingestd.paimon.table.rewrite.landing import land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -56,12 +57,17 @@ class WrongIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """What was made anew, or would be; `shared` by partition; `snapshot` is None without one."""
+    """What was made anew, or would be; `shared` by partition; `snapshot` is None without one.
+
+    `dropped` says which rows of shared keys went, if that was asked for.
+    """
 
     buckets: int
     wrong: tuple[WrongIndex, ...] = ()
     shared: tuple[tuple[bytes, SharedHash], ...] = ()
     snapshot: Snapshot | None = None
+    dropped: Dropped | None = None
+    entries: tuple[ManifestEntry, ...] = field(default=(), repr=False)
 
 
 def repair_hash_index(
@@ -70,13 +76,15 @@ def repair_hash_index(
     now_ms: int,
     partition_filter: PartitionFilter | None = None,
     dry_run: bool = False,
+    drop_doubled: bool = False,
 ) -> IndexRepair:
     """Make the hash index right, partition by partition in memory; nothing if it is.
 
     A key that is in several buckets is only told: its rows stay where they are, and the bucket of
-    the newest gets what is written from now on. Raises UnsupportedError for a table without a hash
-    index, FormatError for damaged data files; CommitConflictError if others were faster three
-    times, and nothing is left behind then.
+    the newest gets what is written from now on. With `drop_doubled` the others of its rows go, by
+    a second snapshot. Raises UnsupportedError for a table without a hash index, or where the
+    newest row is not all there is to a key; FormatError for damaged data files;
+    CommitConflictError if others were faster three times, and nothing is left behind then.
     """
     if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
         raise UnsupportedError(
@@ -84,20 +92,34 @@ def repair_hash_index(
             "key holds the partition keys do"
         )
     refuse_unsupported(table.schema, for_write=not dry_run)
+    if drop_doubled:
+        refuse_undecided(table)
     turn = 0
     while True:
         turn += 1
         state = _state(table, partition_filter)
         plan = _plan(table, state, partition_filter)
-        if dry_run or not plan.wrong:
+        if dry_run:
             return plan
         try:
-            return replace(plan, snapshot=_commit(table, state, plan.wrong, now_ms))
+            return _done(table, state, plan, now_ms, drop_doubled=drop_doubled)
         except CommitConflictError as error:
             if turn == _TRIES:
                 raise
             context = {"table": table.name, "error": str(error)}
             _LOG.warning("index_repair_lost", extra={"ctx": context})
+
+
+def _done(
+    table: FileStoreTable, state: TableState, plan: IndexRepair, now_ms: int, *, drop_doubled: bool
+) -> IndexRepair:
+    """The index first: from then on nobody writes a key of several buckets into another one."""
+    if plan.wrong:
+        plan = replace(plan, snapshot=_commit(table, state, plan.wrong, now_ms))
+    if drop_doubled:
+        dropped = drop_older(table, plan.entries, plan.shared, now_ms=now_ms)
+        plan = replace(plan, dropped=dropped)
+    return plan
 
 
 def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
@@ -120,7 +142,8 @@ def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
 
 def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | None) -> IndexRepair:
     files: dict[bytes, _Files] = defaultdict(lambda: defaultdict(list))
-    for entry in live_entries(table, state.manifests, partition_filter=wanted):
+    entries = tuple(live_entries(table, state.manifests, partition_filter=wanted))
+    for entry in entries:
         files[entry.partition][entry.bucket].append(entry.file)
     wrong: list[WrongIndex] = []
     shared: list[tuple[bytes, SharedHash]] = []
@@ -132,7 +155,8 @@ def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | No
         found = shared_hashes(table, partition, by_bucket, stored)
         shared += [(partition, one) for one in found]
         wrong += _wrong(table, partition, _owned(stored, found), _entries(state, partition))
-    return IndexRepair(sum(map(len, files.values())), tuple(wrong), tuple(shared))
+    count = sum(map(len, files.values()))
+    return IndexRepair(count, tuple(wrong), tuple(shared), entries=entries)
 
 
 def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:

@@ -20,6 +20,9 @@ KEYED = [name for name, table in state.database_tables().items() if table.key]
 class SavedRegistry:
     """The saved registry without a server."""
 
+    def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
+        return ()
+
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
         text, references = captured_avro.schema_texts(int(schema_id))
         inner = tuple(RegisteredSchema("AVRO", one) for one in references)

@@ -183,7 +183,7 @@ def test_a_truncate_is_followed(run: Run) -> None:
         )
     )
     assert found.passed
-    assert found.truncates["ods.orders"] > 0
+    assert found.truncates.emptied["ods.orders"].position == 20
     assert found.rows["ods.orders", RowKind.INSERT] == 1
 
 

@@ -156,7 +156,7 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
     [
         encode_void(),
         encode_report(
-            Report(truncates=(TableTruncate("lake.a", Feed("src", None, None, "a"), 1),))
+            Report(truncates=(TableTruncate("lake.a", Feed("src", None, None, "a"), 1, "t", 0, 3),))
         ),
     ],
     ids=["void", "report"],

@@ -160,7 +160,7 @@ def test_without_being_asked_a_table_keeps_both_columns() -> None:
 
 @pytest.mark.parametrize(
     ("at", "reason"),
-    [(30, "'m': that exists already"), (None, "no position in the source's log")],
+    [(30, "'m': that exists already"), (None, "'m': that exists already")],
 )
 def test_what_cannot_be_followed_stops_the_pipeline(at: int | None, reason: str) -> None:
     rig = rig_with()
@@ -180,6 +180,45 @@ def test_what_cannot_be_followed_becomes_a_letter_and_leaves_both_columns(on_ref
     rig.run()
     assert letters(rig) == [(0, "schema", "refused-change")]
     assert list(columns(rig)) == ["id", "n", "m"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("name", ["_KEY_n", "_SEQUENCE_NUMBER", " "])
+def test_a_name_that_no_column_can_have_is_refused_by_policy(name: str, is_there: bool) -> None:
+    rig = rig_with(EvolutionPolicy(None, "dead-letter", on_rename="rename"))
+    rig.produce(row(1, 10, n="a"))
+    if is_there:
+        rig.run()
+    rig.produce(statement(30, n=name), topic="ddl")
+    rig.run()
+    assert letters(rig) == [(0, "schema", "refused-change")]
+    assert list(columns(rig)) == ["id", "n"]
+    assert rig.rows("orders") == [{"id": 1, "n": "a"}]
+
+
+def test_a_statement_without_a_position_is_ordered_by_its_record() -> None:
+    rig = rig_with()
+    rig.produce(row(1, -1, x="a"), row(2, -1, x="b"))
+    rig.run()
+    gone = statement(None, x=None)
+    rig.produce(row(3, -1, x="c"), gone, row(4, -1, v="d"), row(5, -1, x="e"))
+    rig.run()
+    found = rig.rows("orders", "id", "x", "v")
+    assert [one["x"] for one in found] == [None, None, None, None, "e"]
+    assert [one["v"] for one in found] == [None, None, None, "d", None]
+    rig.produce(gone, row(6, -1, x="f"))
+    rig.run()
+    assert [one["x"] for one in rig.rows("orders", "id", "x")] == [None] * 5 + ["f"]
+
+
+def test_a_statement_without_a_position_that_is_read_again_does_nothing() -> None:
+    rig = rig_with()
+    rig.produce(row(1, -1, x="a"), statement(None, x=None), row(2, -1, x="b"))
+    rig.run()
+    ids = columns(rig)
+    rig.committed.clear()
+    rig.run()
+    assert columns(rig) == ids
 
 
 def test_key_can_be_renamed_but_not_dropped() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ingestd.errors import FencedError
 from ingestd.ingest.letters.dead_letter import COLUMNS
-from ingestd.ingest.settings.context import RoutingConfig, TableSettings
+from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.progress import Step
@@ -168,7 +168,7 @@ def test_a_truncate_gives_tasks_an_empty_table(opened: Opened, schema: TableSche
     lake.ensure(NAME, schema)
     _commit(lake, replace(_step(0, 10), position=5), 1)
     plain = lake.context(2, {}).tables[NAME]
-    emptied = lake.context(2, {NAME: 99}).tables[NAME]
+    emptied = lake.context(2, {NAME: Emptying(99)}).tables[NAME]
     assert (plain.snapshot_id, plain.truncate_before, plain.position_reached) == (1, None, 5)
     assert (emptied.snapshot_id, emptied.truncate_before) == (None, 99)
     assert emptied.sequence_base == plain.sequence_base > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.ingest.settings.context import RoutingConfig, TableSettings
+from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.progress import Step
@@ -67,7 +67,7 @@ def test_tasks_are_told_of_the_tables_of_their_topics_and_of_the_names_of_others
     context = lake.context(1, {}, [_range("topic-b", 20)])
     assert set(context.tables) == {DEAD, "db.b"}
     assert context.others == {"db.a", "db.c"}
-    more = lake.context(1, {"db.c": 5}, [_range("topic-b", 20)], {"db.a", "db.unknown"})
+    more = lake.context(1, {"db.c": Emptying(5)}, [_range("topic-b", 20)], {"db.a", "db.unknown"})
     assert set(more.tables) == {DEAD, "db.a", "db.b", "db.c"}
     assert set(lake.context(1, {}).tables) == {DEAD, "db.a", "db.b", "db.c"}
 
@@ -136,3 +136,18 @@ def test_a_table_that_exists_without_being_ours_is_adopted(lake: Lake, schema: T
     lake._catalog.create_table(Identifier("db", "x"), schema, ignore_if_exists=True)
     assert lake.adopt("db.x") is not None
     assert "db.x" in lake.context(1, {}, [], {"db.x"}).tables
+
+
+def test_tables_that_are_made_together_are_as_if_made_one_by_one(
+    lake: Lake, schema: TableSchema
+) -> None:
+    lake.ensure("db.a", schema)
+    before = lake.tables["db.a"]
+    lake.ensure_all({f"db.{name}": schema for name in "abcdefghijkl"})
+    assert lake.tables["db.a"] is before
+    assert {f"db.{name}" for name in "abcdefghijkl"} < set(lake.tables)
+    assert all(
+        one.table.schema.fields == schema.fields
+        for name, one in lake.tables.items()
+        if name != DEAD
+    )

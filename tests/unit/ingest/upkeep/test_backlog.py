@@ -47,6 +47,16 @@ def test_it_is_behind_no_more_when_no_batch_follows() -> None:
     assert stream.is_behind(16.0)
 
 
+def test_a_batch_that_died_leaves_nobody_behind_until_tables_are_opened_again() -> None:
+    stream = Backlog()
+    stream.opened(0.0)
+    stream.began()
+    stream.died()
+    assert not stream.is_behind(1.0)
+    stream.opened(2.0)
+    assert stream.is_behind(2.0)
+
+
 def test_it_counts_as_behind_until_its_first_batch_has_ended() -> None:
     stream = Backlog()
     assert not stream.is_behind(0.0)

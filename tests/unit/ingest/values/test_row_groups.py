@@ -1,8 +1,11 @@
 """Groups of equal rows."""
 
+import numpy as np
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ingestd.ingest.values.row_groups import group_rows
+from ingestd.ingest.values.row_groups import group_rows, stable_places
 
 
 def test_rows_of_equal_values_share_a_group_and_nulls_are_equal() -> None:
@@ -24,6 +27,8 @@ def test_values_that_only_look_alike_together_differ() -> None:
 def test_without_columns_all_rows_are_one_group() -> None:
     groups = group_rows(pa.table({"a": [1, 2]}), [])
     assert (groups.count, groups.codes.tolist()) == (1, [0, 0])
+    assert groups.first.tolist() == [0]
+    assert group_rows(pa.table({"a": pa.array([], pa.int64())}), []).count == 0
 
 
 def test_chunks_share_their_groups() -> None:
@@ -41,3 +46,12 @@ def test_many_columns_of_many_values_do_not_overflow() -> None:
     columns["c0"][-1] = 8
     rows = pa.table(columns)
     assert group_rows(rows, rows.column_names).count == rows.num_rows
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2))), st.booleans())
+def test_places_are_those_of_a_stable_sort(pairs: list[tuple[int, int]], ordered: bool) -> None:
+    rows = sorted(pairs) if ordered else pairs
+    major = np.array([one for one, _ in rows], np.int64)
+    minor = np.array([one for _, one in rows], np.int64)
+    wanted = sorted(range(len(rows)), key=lambda place: rows[place])
+    assert stable_places(major, minor).tolist() == wanted

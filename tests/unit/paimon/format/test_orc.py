@@ -9,7 +9,7 @@ import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.format.orc import encoded_size, read_file, write_file
+from ingestd.paimon.format.orc import MOST_COLUMNS, encoded_size, read_file, write_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import arrow_schema, column_of
 from ingestd.paimon.spec.data_types import parse_type
@@ -141,3 +141,16 @@ def test_a_scale_that_no_decimal_has_is_refused_and_not_followed() -> None:
     broken = MemoryFileIO({PATH: data.replace(bytes([0xC1, 0xFF, 4, 0]), b"\xc1\xff\x04\x7f")})
     with pytest.raises(FormatError, match=rf"{PATH} is damaged.*scales of decimals up to 32706"):
         read_file(broken, PATH, ["a"])
+
+
+def test_a_file_of_too_many_columns_is_refused_before_it_takes_the_memory() -> None:
+    io = MemoryFileIO()
+    options = _table(io, [("a", "INT")]).options
+    pair = pa.struct([("x", pa.int32()), ("y", pa.map_(pa.string(), pa.list_(pa.int8())))])
+    wide = {f"c{n}": pa.nulls(1, pair) for n in range(MOST_COLUMNS // 3)}
+    more = {f"d{n}": pa.nulls(1, pa.int8()) for n in range(MOST_COLUMNS % 3 + 1)}
+    with pytest.raises(
+        UnsupportedError, match=rf"ORC files of {MOST_COLUMNS + 1} columns.*parquet"
+    ):
+        write_file(io, PATH, pa.table({**wide, **more}), options)
+    assert not io.exists(PATH)

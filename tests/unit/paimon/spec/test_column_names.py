@@ -5,8 +5,11 @@ import pytest
 from ingestd.paimon.spec.column_names import (
     column_name_problems,
     file_name_problem,
+    nested_name_problem,
+    nested_name_problems,
     table_name_problem,
 )
+from ingestd.paimon.spec.data_types import DataField, DataType
 
 
 @pytest.mark.parametrize(
@@ -59,3 +62,22 @@ def test_the_files_of_a_table_count(options: dict[str, str]) -> None:
     found = column_name_problems(["a_b", "a b", "rowkind"], options)
     assert list(found) == ["a b", "rowkind"]
     assert "Avro" in found["a b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file_format", "fits"),
+    [("a b", "avro", False), ("a b", "orc", True), ("a`", "orc", False), ("a`", "parquet", True)],
+)
+@pytest.mark.parametrize("outer", ["ROW", "ARRAY", "MAP"])
+def test_fields_within_a_column_have_the_rules_of_the_file_format(
+    name: str, file_format: str, fits: bool, outer: str
+) -> None:
+    row = DataType("ROW", fields=(DataField(0, name, DataType("INT")),))
+    data_type = {
+        "ROW": row,
+        "ARRAY": DataType("ARRAY", element=row),
+        "MAP": DataType("MAP", key=DataType("INT"), value=row),
+    }[outer]
+    assert (nested_name_problem(data_type, file_format) is None) == fits
+    found = nested_name_problems({"c": data_type}, {"file.format": file_format})
+    assert list(found) == ([] if fits else ["c"])

@@ -63,13 +63,13 @@ def test_keys_of_one_bucket_each_are_not_told() -> None:
 def test_a_key_in_two_buckets_is_named_and_belongs_where_the_newest_row_is() -> None:
     table = new_table()
     files = written(table, 0, 0, (1, 0), (2, 0)) | written(table, 3, 5, (2, 0), (7, 0))
-    assert shared(table, files) == [SharedHash(number(table, 2), 3, (0, 3), ((2,),))]
+    assert shared(table, files) == [SharedHash(number(table, 2), 3, (0, 3), ((2,),), (3,))]
 
 
 def test_a_key_that_was_deleted_in_one_bucket_is_in_the_other() -> None:
     table = new_table()
     files = written(table, 0, 0, (2, 0)) | written(table, 1, 5, (2, DELETE))
-    assert shared(table, files) == [SharedHash(number(table, 2), 0, (0, 1), ())]
+    assert shared(table, files) == [SharedHash(number(table, 2), 0, (0, 1), (), ())]
 
 
 def test_different_keys_of_one_hash_are_no_doubled_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,4 +78,19 @@ def test_different_keys_of_one_hash_are_no_doubled_key(monkeypatch: pytest.Monke
     )
     table = new_table()
     files = written(table, 0, 0, (1, 0)) | written(table, 1, 5, (2, 0))
-    assert shared(table, files) == [SharedHash(0, 1, (0, 1), ())]
+    assert shared(table, files) == [SharedHash(0, 1, (0, 1), (), ())]
+
+
+def test_each_of_several_keys_of_one_hash_has_a_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        bucket_keys, "key_hashes", lambda _, rows: np.zeros(rows.num_rows, np.int32)
+    )
+    table = new_table()
+    both = ((1, 0), (2, 0))
+    files = written(table, 0, 0, *both) | written(table, 1, 5, *both)
+    later = written(table, 2, 9, (1, 0))
+    (found,) = shared(table, files | later)
+    assert (found.owner, dict(zip(found.keys, found.keepers, strict=True))) == (
+        2,
+        {(1,): 2, (2,): 1},
+    )

@@ -1,0 +1,27 @@
+"""Debezium's schema change events in Avro: read whole, as there are few of them."""
+
+import numpy as np
+
+from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.nodes import AvroNode
+from ingestd.cdc.avro.reader import read_fields
+from ingestd.cdc.base import RecordChunk, SchemaChangeEvent
+from ingestd.cdc.ddl.schema_events import read_changes
+from ingestd.cdc.schema_frames import Group
+
+_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
+
+
+def statements(chunk: RecordChunk, group: Group, node: AvroNode) -> list[SchemaChangeEvent]:
+    """What the control messages of a schema prove of columns; nothing if they are other ones."""
+    if not set(_FIELDS) <= set(node.names):
+        return []
+    cursor = AvroCursor(group.values, group.value.skip)
+    fields = read_fields(cursor, node, dict.fromkeys(_FIELDS))
+    cursor.finish()
+    cells = {name: fields[name].to_pylist() for name in _FIELDS}
+    found: list[SchemaChangeEvent] = []
+    for place in np.flatnonzero(~cursor.bad).tolist():
+        message = {name: values[place] for name, values in cells.items()}
+        found += read_changes(chunk, group.indices[place], message)
+    return found

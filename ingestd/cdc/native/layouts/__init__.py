@@ -1,0 +1,1 @@
+"""Where the messages of each JSON format have what makes a change."""

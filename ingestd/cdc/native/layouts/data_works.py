@@ -1,0 +1,47 @@
+"""Messages of DataWorks: both images of the row, each in an object of its own."""
+
+import numpy as np
+
+from ingestd.cdc.base import UNKNOWN_POSITION
+from ingestd.cdc.native.cells import numbers
+from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, TwoImages, chosen
+from ingestd.cdc.native.layouts.told import NULL, open_object, told_fields, words_spec
+from ingestd.cdc.native.module import Columns, Spec
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.table_form import TableForm
+from ingestd.paimon.spec.data_types import RowKind
+
+_PAYLOAD, _ROW = "payload", "dataColumn"
+_SEQUENCE = (_PAYLOAD, "sequenceId")
+_WORDS = ("INSERT", "UPDATE_AFTER", "UPDATE_BEFORE", "DELETE")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.DELETE)
+_NO_DDL: Spec = ("choice", (NULL, b"false", b'""'))
+_DIGITS = 19
+
+
+def data_works_layout(form: TableForm, plan: RowPlan) -> TwoImages | None:
+    """The layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None:
+        return None
+    payload = [
+        ("op", True, words_spec(_WORDS)),
+        ("before", False, open_object([(_ROW, False, specs.old)], nullable=True)),
+        ("after", False, open_object([(_ROW, False, specs.row)], nullable=True)),
+        ("sequenceId", False, ("numbered", "", _DIGITS)),
+        ("ddl", False, _NO_DDL),
+    ]
+    fields = [
+        *told_fields(form.told_by, ("schema",)),
+        (_PAYLOAD, True, open_object(payload)),
+        ("ddl", False, _NO_DDL),
+    ]
+    before, after = (_PAYLOAD, "before", _ROW), (_PAYLOAD, "after", _ROW)
+    kinds = chosen((_PAYLOAD, "op"), _KINDS)
+    return TwoImages(open_object(fields), before, after, kinds, _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    size = len(kinds)
+    number, known = numbers(columns[_SEQUENCE], size)
+    return Log(np.where(known, number, UNKNOWN_POSITION), np.zeros(size, np.bool_))

@@ -1,0 +1,43 @@
+"""Messages of AWS DMS: the row in `data`, that before an update in an object beside it."""
+
+import numpy as np
+
+from ingestd.cdc.base import UNKNOWN_POSITION
+from ingestd.cdc.native.cells import codes
+from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, OneRow, chosen
+from ingestd.cdc.native.layouts.told import open_object, told_fields, words_spec
+from ingestd.cdc.native.module import Columns
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.table_form import TableForm
+from ingestd.paimon.spec.data_types import RowKind
+
+_METADATA = "metadata"
+_OPERATION = (_METADATA, "operation")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
+_LOAD = 1
+"""Code of the operation that says so."""
+_BEFORE = "BI_"
+
+
+def dms_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
+    """The layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None or any(column.name.startswith(_BEFORE) for column in plan.columns):
+        return None
+    metadata = [
+        *told_fields(form.told_by, ("schema-name", "table-name")),
+        ("operation", True, words_spec(("load", "insert", "update", "delete"))),
+        ("record-type", False, words_spec(("data",))),
+    ]
+    fields = [
+        (_METADATA, True, open_object(metadata)),
+        ("data", True, specs.whole),
+        ("before-image", False, specs.old),
+    ]
+    kinds = chosen(_OPERATION, _KINDS)
+    return OneRow(open_object(fields), ("data",), ("before-image",), kinds, _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    snapshot = codes(columns[_OPERATION]) == _LOAD
+    return Log(np.full(len(kinds), UNKNOWN_POSITION, np.int64), snapshot)

@@ -1,0 +1,38 @@
+"""Messages of GoldenGate: both images of the row, of which an update may lack what is as it was."""
+
+import numpy as np
+
+from ingestd.cdc.base import UNKNOWN_POSITION
+from ingestd.cdc.native.cells import numbers
+from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, TwoImages, chosen
+from ingestd.cdc.native.layouts.told import open_object, told_fields, words_spec
+from ingestd.cdc.native.module import Columns
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.table_form import TableForm
+from ingestd.paimon.spec.data_types import RowKind
+
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
+_MISSING = "_isMissing"
+_DIGITS = 20
+
+
+def golden_gate_layout(form: TableForm, plan: RowPlan) -> TwoImages | None:
+    """The layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None or any(column.name.endswith(_MISSING) for column in plan.columns):
+        return None
+    fields = [
+        *told_fields(form.told_by, ("table", "primary_keys")),
+        ("op_type", True, words_spec(("I", "U", "D"))),
+        ("pos", False, ("numbered", "", _DIGITS)),
+        ("before", False, specs.old),
+        ("after", False, specs.row),
+    ]
+    kinds = chosen(("op_type",), _KINDS)
+    return TwoImages(open_object(fields), ("before",), ("after",), kinds, _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    size = len(kinds)
+    pos, has_pos = numbers(columns[("pos",)], size)
+    return Log(np.where(has_pos, pos, UNKNOWN_POSITION), np.zeros(size, np.bool_))

@@ -1,0 +1,53 @@
+"""Messages of Maxwell: the row in `data`, what an update changed in `old`."""
+
+import numpy as np
+
+from ingestd.cdc.base import UNKNOWN_POSITION
+from ingestd.cdc.native.cells import codes, numbers
+from ingestd.cdc.native.form import INT64_FORM
+from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, OneRow, chosen
+from ingestd.cdc.native.layouts.told import NULL, open_object, told_fields, words_spec
+from ingestd.cdc.native.module import Columns
+from ingestd.cdc.native.position import run_lengths
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.source_position import LAST_ROW, file_number, packed_positions
+from ingestd.cdc.table_form import TableForm
+from ingestd.paimon.spec.data_types import RowKind
+
+_WORDS = ("insert", "update", "delete", "bootstrap-insert")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT)
+_SNAPSHOT, _COMMITS = 4, 1
+"""Codes of the choices that say so."""
+_DIGITS = 19
+
+
+def maxwell_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
+    """The layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None:
+        return None
+    fields = [
+        *told_fields(form.told_by, ("database", "table", "primary_key_columns")),
+        ("type", True, words_spec(_WORDS)),
+        ("data", True, specs.whole),
+        ("old", False, specs.old),
+        ("position", False, ("numbered", ":", _DIGITS)),
+        ("xoffset", False, INT64_FORM.spec),
+        ("commit", False, ("choice", (b"true", b"false", NULL))),
+    ]
+    return OneRow(open_object(fields), ("data",), ("old",), chosen(("type",), _KINDS), _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    size = len(kinds)
+    places = columns[("position",)]
+    pos, has_pos = numbers(places, size)
+    heads = ["" if head is None else head.decode() for _, head in places.runs or ()]
+    files = np.array([file_number(head) for head in heads], np.int64)
+    xoffset, has_row = numbers(columns[("xoffset",)], size)
+    commits = codes(columns[("commit",)]) == _COMMITS
+    row = np.where(commits, LAST_ROW, xoffset)
+    known = has_pos & (commits | has_row & (row >= 0) & (row < LAST_ROW))
+    position = packed_positions(np.repeat(files, run_lengths(places, size)), pos, row)
+    position[~known] = UNKNOWN_POSITION
+    return Log(position, codes(columns[("type",)]) == _SNAPSHOT)

@@ -1,0 +1,24 @@
+"""Messages that are rows, and nothing else."""
+
+import numpy as np
+
+from ingestd.cdc.native.layout import Kinds, OneRow, no_log
+from ingestd.cdc.native.module import Columns
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.table_form import TableForm
+from ingestd.paimon.spec.data_types import RowKind
+
+PAYLOAD = "payload"
+"""A row with such a column may be a wrapper around another one."""
+
+
+def plain_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
+    """The layout of a topic's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None or any(column.name == PAYLOAD for column in plan.columns):
+        return None
+    return OneRow(specs.whole, (), None, _inserts, no_log)
+
+
+def _inserts(columns: Columns) -> Kinds:
+    return np.full(columns[()].seen, RowKind.INSERT, np.int8)

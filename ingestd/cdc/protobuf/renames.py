@@ -1,0 +1,32 @@
+"""Names that fields of a message had in an earlier version of its schema.
+
+A number never changes its meaning (Specification: Protocol Buffers Language Guide, Updating A
+Message Type), so a field of the same number and type under another name was renamed. A number that
+was given to a field of another type proves nothing.
+"""
+
+from collections.abc import Iterable
+
+from ingestd.cdc.avro.aliases import Names
+from ingestd.cdc.protobuf.schema import ProtoField
+
+
+def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Names:
+    """Old and new names; a name that another field has now is no old one."""
+    fields = list(newer)
+    names = {one.name for one in fields}
+    before = {one.number: one for one in older}
+    pairs = ((before.get(one.number), one) for one in fields)
+    return tuple(
+        (old.name, new.name)
+        for old, new in pairs
+        if old is not None and old.name not in names and _alike(old, new)
+    )
+
+
+def _alike(old: ProtoField, new: ProtoField) -> bool:
+    return (old.type_name, old.repeated, old.key_type) == (
+        new.type_name,
+        new.repeated,
+        new.key_type,
+    )

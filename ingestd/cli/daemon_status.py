@@ -1,0 +1,86 @@
+"""The status of a running daemon, asked over HTTP: one request, one document."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from ingestd.errors import ConfigError, IngestdError
+
+_TIMEOUT_SECONDS = 5.0
+_MOST_BYTES = 64 << 20
+_PATH = "/status"
+
+Document = Mapping[str, Any]
+
+
+class DaemonSilentError(IngestdError):
+    """The daemon did not answer as it should; it may in a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonAddress:
+    """Where a daemon's pages are, and what they ask of who asks.
+
+    `ca_file` has the certificates that are trusted beside the system's, `auth_file` the bearer
+    token, which is read for each request.
+    """
+
+    url: str
+    ca_file: Path | None = None
+    auth_file: Path | None = None
+    _parts: SplitResult = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        url = self.url if "://" in self.url else f"http://{self.url}"
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"'{self.url}' is no address of a daemon; write http://HOST:PORT")
+        object.__setattr__(self, "_parts", parts)
+
+    def status(self) -> Document:
+        """The document of /status.
+
+        DaemonSilentError if nobody answers or the answer is none, ConfigError if the token or the
+        certificate is not right.
+        """
+        connection = self._connection()
+        try:
+            connection.request("GET", self._parts.path.rstrip("/") + _PATH, headers=self._headers())
+            answer = connection.getresponse()
+            body = answer.read(_MOST_BYTES)
+        except ssl.SSLCertVerificationError as error:
+            raise ConfigError(f"{self.url}: {error.verify_message}; give --ca FILE") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise DaemonSilentError(f"{self.url} does not answer: {error}") from error
+        finally:
+            connection.close()
+        if answer.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
+            raise ConfigError(f"{self.url} asks for its token: give --auth-file FILE")
+        return self._document(answer.status, body)
+
+    def _document(self, status: int, body: bytes) -> Document:
+        try:
+            document = json.loads(body)
+        except ValueError:
+            document = None
+        if status != http.HTTPStatus.OK or not isinstance(document, dict):
+            raise DaemonSilentError(f"{self.url} is no daemon of ingestd: {_PATH} says {status}")
+        return document
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+        trusted = None if self.ca_file is None else str(self.ca_file)
+        context = ssl.create_default_context(cafile=trusted)
+        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS, context=context)
+
+    def _headers(self) -> dict[str, str]:
+        if self.auth_file is None:
+            return {}
+        return {"Authorization": f"Bearer {self.auth_file.read_text(encoding='utf-8').strip()}"}

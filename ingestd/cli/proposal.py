@@ -1,0 +1,162 @@
+"""A configuration that is proposed for what a broker holds, as YAML that explains itself."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import yaml
+
+from ingestd.cli.format_guess import Guess
+from ingestd.config.references import holds_reference
+from ingestd.ingest.rehearsal.table_outlook import TableOutlook
+from ingestd.log import is_secret_name, printable
+
+_SHOWN_TOPICS = 12
+_OURS = re.compile(r"_.*|connect-(configs|offsets|status)")
+"""Topics that Kafka and its companions keep for themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProposal:
+    """Topics of one data format; `pattern` if one regular expression says which."""
+
+    name: str
+    topics: tuple[str, ...]
+    pattern: str | None
+    guess: Guess
+    data_format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What goes into the file. `kafka` are properties of the client, secrets as references."""
+
+    pipeline: str
+    warehouse: str
+    database: str
+    kafka: Mapping[str, str]
+    sources: tuple[SourceProposal, ...]
+    registry: str | None = None
+    tables: tuple[TableOutlook, ...] = ()
+    remarks: tuple[str, ...] = field(default=())
+
+
+def own_topics(names: Sequence[str]) -> list[str]:
+    """Topics that somebody might want as tables, sorted."""
+    return sorted(name for name in names if not _OURS.fullmatch(name))
+
+
+def proposed_pattern(topics: Sequence[str]) -> str | None:
+    """A regular expression for topics that begin alike, up to a dot; None if they do not."""
+    if len(topics) < 2:
+        return None
+    first, last = min(topics).split("."), max(topics).split(".")
+    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    prefix = "".join(f"{part}." for part, _ in alike)
+    return f"{re.escape(prefix)}.*" if prefix else None
+
+
+def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The properties with plain secrets as references, and the variables that these need."""
+    kept, variables = dict(properties), []
+    for name, value in properties.items():
+        if is_secret_name(name) and not holds_reference(value):
+            variable = "KAFKA_" + re.sub(r"\W", "_", name).upper()
+            kept[name] = f"${{env:{variable}}}"
+            variables.append(variable)
+    return kept, variables
+
+
+def proposal_yaml(proposal: Proposal) -> str:
+    """The text of the file, which `ingestd validate` accepts."""
+    lines = [
+        "# Proposed by `ingestd init` from what the brokers hold; yours to change.",
+        "#   ingestd validate -c FILE    what is wrong, and what takes effect",
+        "#   ingestd plan -c FILE        what it would do to which tables; writes nothing",
+        "#   ingestd run -c FILE         do it",
+        *(f"# {printable(one)}" for one in proposal.remarks),
+        "",
+        "pipeline:",
+        "  # Its identity in the tables: another name is another pipeline, which begins anew.",
+        f"  name: {_scalar(proposal.pipeline)}",
+        "",
+        "warehouse:",
+        "  # A path, from this file's folder if it is relative, or s3://BUCKET/PATH.",
+        f"  path: {_scalar(proposal.warehouse)}",
+        f"  database: {_scalar(proposal.database)}",
+        "",
+        "sources:",
+        *(line for one in proposal.sources for line in _source(one, proposal)),
+        "",
+        "defaults:",
+        "  # The key of a table: the columns of the message key. Or a list of columns, or none.",
+        "  primary_keys: from-key",
+        "  options:",
+        "    # Dynamic buckets: as many as a table needs, by its rows.",
+        "    bucket: '-1'",
+        *_tables(proposal.tables),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _source(one: SourceProposal, proposal: Proposal) -> Iterator[str]:
+    guess = one.guess
+    yield f"  {_scalar(one.name)}:"
+    yield "    kafka:                       # properties of the Kafka client, by their own names"
+    for name, value in proposal.kafka.items():
+        yield f"      {name}: {_scalar(value)}"
+    shown = ", ".join(map(printable, one.topics[:_SHOWN_TOPICS]))
+    more = f" and {len(one.topics) - _SHOWN_TOPICS} more" if one.topics[_SHOWN_TOPICS:] else ""
+    yield f"    # {len(one.topics)} topics today: {shown}{more}"
+    if one.pattern is None:
+        yield "    topics:"
+        yield from (f"    - {_scalar(topic)}" for topic in one.topics)
+    else:
+        yield f"    topic-pattern: {_scalar(one.pattern)}"
+    yield (
+        f"    # {guess.agreeing} of {guess.telling} sampled messages look like it."
+        if guess.telling
+        else "    # Nothing to tell it by: no message of these topics was there."
+    )
+    yield f"    format: {one.data_format}"
+    if proposal.registry:
+        yield "    schema-registry:"
+        yield f"      url: {_scalar(proposal.registry)}"
+
+
+def _tables(tables: Sequence[TableOutlook]) -> Iterator[str]:
+    if not tables:
+        return
+    yield ""
+    yield "# What the sampled messages would make, in full: `ingestd plan`. Settings for a"
+    yield "# table go under its name: keys, partitions, options, types of columns."
+    yield "#"
+    yield "# tables:"
+    for one in tables:
+        yield from _table(one)
+
+
+def _table(one: TableOutlook) -> Iterator[str]:
+    yield f"#   {printable(one.table.partition('.')[2])}:"
+    if one.problem:
+        yield f"#     # problem: {' '.join(printable(one.problem).split())}"
+        return
+    keys = [printable(key) for key in one.primary_keys]
+    yield (
+        f"#     primary_keys: [{', '.join(keys)}]"
+        if keys
+        else ("#     primary_keys: none          # no message key was seen: rows are only added")
+    )
+    yield "#     schema:"
+    yield "#       column-types:"
+    for column in one.columns:
+        yield f"#         {_scalar(column.name)}: {_scalar(str(column.type.as_nullable()))}"
+
+
+def _scalar(value: str) -> str:
+    """A text as YAML that reads back as the very same text, on one line."""
+    plain = yaml.safe_dump(value, width=1 << 20, allow_unicode=True).removesuffix("...\n").strip()
+    if "\n" in plain or yaml.safe_load(plain) != value:
+        return yaml.safe_dump(value, width=1 << 20, default_style='"').strip()
+    return plain

@@ -1,0 +1,138 @@
+"""Which process leads a pipeline: the one that claimed the newest term.
+
+A term is a file that is created once, by whoever is first, so no two hold the same one; who claims
+the next takes the file of the last away. No clock is asked: nobody loses a term by being slow, and
+a process that slept for a day finds its file gone. Tables are safe without it, as each commit is a
+compare-and-swap; it settles which of two goes on, and ends the other with an error that says so.
+"""
+
+import json
+import os
+import platform
+import uuid
+from functools import cache
+
+from ingestd.errors import (
+    CommitConflictError,
+    FencedError,
+    FormatError,
+    IngestdError,
+    StorageError,
+)
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.presence import has_file
+
+_PREFIX = "term-"
+_REMEMBERED = 50
+_TRIES = 100
+
+
+def this_process() -> str:
+    """A name for this process that no other ever has, and a person can read."""
+    return _process_name(os.getpid())
+
+
+@cache
+def _process_name(pid: int) -> str:
+    return f"{platform.node()}:{pid}:{uuid.uuid4().hex[:12]}"
+
+
+class Leadership:
+    """The terms of one pipeline, files in `folder`; `holder` names the process that claims."""
+
+    def __init__(self, io: FileIO, folder: str, pipeline: str, holder: str) -> None:
+        self._io = io
+        self._folder = folder
+        self._pipeline = pipeline
+        self._holder = holder
+        self.term = 0
+
+    def claim(self) -> None:
+        """Lead: keep the newest term if it is ours, else take the next one.
+
+        Raises FencedError if this process led before and another one leads now: it has been
+        replaced, and a restart of its query must not turn that round. FormatError for a file that
+        is no term, StorageError when there are more claimants than patience.
+        """
+        for _ in range(_TRIES):
+            terms = self._terms()
+            newest = max(terms, default=0)
+            holders = self._holders(newest) if newest else []
+            if holders is None:
+                continue  # taken away just now: there is a newer one
+            if holders[:1] == [self._holder]:
+                self._lead(newest, terms)
+                return
+            if self._holder in holders:
+                raise self._fenced(holders[0])
+            if self._take(newest + 1, holders):
+                return
+        raise StorageError(
+            f"{self._folder}: others claimed pipeline {self._pipeline} {_TRIES} times meanwhile; "
+            "stop all daemons of this pipeline but one"
+        )
+
+    def check(self) -> None:
+        """FencedError if another process has claimed a newer term."""
+        if not has_file(self._io, self._path(self.term)):
+            newest = max(self._terms(), default=0)
+            raise self._fenced((self._holders(newest) or ["nobody any more"])[0])
+
+    def verdict(self, error: IngestdError) -> IngestdError:
+        """What an error of a batch means to this process.
+
+        Who leads and finds a table fenced has met the last commit of its predecessor: that heals
+        when the tables are opened again.
+        """
+        if not isinstance(error, FencedError):
+            return error
+        try:
+            self.check()
+        except IngestdError as answer:
+            return answer
+        return CommitConflictError(
+            f"{error.message} (this process leads pipeline {self._pipeline}, term {self.term}, so "
+            "the other one ends; the tables are opened again)"
+        )
+
+    def _take(self, term: int, holders: list[str]) -> bool:
+        document = {"holder": self._holder, "before": holders[:_REMEMBERED]}
+        if not self._io.try_write_atomic(self._path(term), json.dumps(document).encode()):
+            return False
+        terms = self._terms()
+        if max(terms, default=term) > term:  # the name was free because others had been past it
+            self._io.delete_quietly(self._path(term))
+            return False
+        self._lead(term, terms)
+        return True
+
+    def _lead(self, term: int, terms: list[int]) -> None:
+        self.term = term
+        for older in terms:
+            if older < term:
+                self._io.delete_quietly(self._path(older))
+
+    def _terms(self) -> list[int]:
+        names = self._io.list_names(self._folder)
+        tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+        return [int(tail) for tail in tails if tail.isascii() and tail.isdigit()]
+
+    def _holders(self, term: int) -> list[str] | None:
+        """Who holds a term, and who held those before; None if its file is gone."""
+        path = self._path(term)
+        try:
+            document = json.loads(self._io.read_bytes(path))
+            return [str(document["holder"]), *map(str, document["before"])]
+        except FileNotFoundError:
+            return None
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"{path}: not a term of a pipeline ({error!r}); delete it") from error
+
+    def _path(self, term: int) -> str:
+        return f"{self._folder}/{_PREFIX}{term}"
+
+    def _fenced(self, leader: str) -> FencedError:
+        return FencedError(
+            f"pipeline {self._pipeline}: another daemon has taken over ({leader}); this one "
+            f"({self._holder}) ends, and its batch is not committed; run only one of the two"
+        )

@@ -1,0 +1,114 @@
+"""The offsets of a consumer group, asked for and written by a consumer that joins no group.
+
+An admin client can do the same, but the one of librdkafka up to 2.16 ends the whole process when
+the connection to the group's coordinator is lost at the wrong moment.
+"""
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ingestd.errors import ConfigError, SourceError, SourceSilentError
+from ingestd.kafka.consumers import LOG
+from ingestd.kafka.properties import KafkaSource, consumer_properties
+from ingestd.kafka.refusals import Heard, explain
+
+_POLL_SECONDS = 0.05
+_PAUSE_SECONDS = 0.1
+_NO_COORDINATOR = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError._WAIT_COORD,
+    }
+)
+"""A group that is new, or whose broker went away, has nobody who keeps its offsets yet."""
+
+
+class Group:
+    """One group of a source's cluster, with `seconds` for each question.
+
+    Raises ConfigError for properties that cannot be used. A question raises SourceSilentError when
+    nobody answers in time, SourceError when the brokers refuse.
+    """
+
+    def __init__(self, source: KafkaSource, name: str, seconds: float) -> None:
+        self._source = source
+        self._name = name
+        self._seconds = seconds
+        self._heard = Heard(source)
+        self._answers: list[KafkaError | None] = []
+        properties = {**consumer_properties(source), "group.id": name}
+        hooks = {"error_cb": self._heard.note, "on_commit": self._note_commit}
+        try:
+            self._consumer = Consumer({**properties, **hooks}, logger=LOG)
+        except KafkaException as error:
+            raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
+
+    def committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
+        """The places with the offsets of the group, negative where it has none."""
+        end = self._begin()
+        while True:
+            try:
+                found = self._consumer.committed(places, max(end - time.monotonic(), _POLL_SECONDS))
+            except KafkaException as error:
+                self._go_on_or_raise(error.args[0], end)
+                continue
+            wrong = next((one.error for one in found if one.error is not None), None)
+            if wrong is None:
+                self._heard.forget()
+                return found
+            self._go_on_or_raise(wrong, end)
+
+    def commit(self, places: Iterable[TopicPartition]) -> None:
+        """Write offsets of the group."""
+        end = self._begin()
+        wanted = list(places)
+        while True:
+            self._answers.clear()
+            self._consumer.commit(offsets=wanted, asynchronous=True)
+            while not self._answers:
+                self._consumer.poll(_POLL_SECONDS)
+                if time.monotonic() > end:
+                    raise self._unanswered("no answer", silent=True)
+            answer = self._answers[-1]
+            if answer is None:
+                self._heard.forget()
+                return
+            self._go_on_or_raise(answer, end)
+
+    def close(self) -> None:
+        """Let go of the brokers."""
+        self._consumer.close()
+
+    def _begin(self) -> float:
+        self._consumer.poll(0)
+        return time.monotonic() + self._seconds
+
+    def _note_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        wrong = [one.error for one in places if one.error is not None]
+        self._answers.append(error or (wrong[0] if wrong else None))
+
+    def _go_on_or_raise(self, error: KafkaError, end: float) -> None:
+        """Return if it is worth while to ask again."""
+        self._consumer.poll(0)
+        passes = error.code() in _NO_COORDINATOR
+        if not passes or time.monotonic() > end:
+            silent = passes or error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+            raise self._unanswered(error.str(), silent=silent)
+        time.sleep(_PAUSE_SECONDS)
+
+    def _unanswered(self, reason: str, *, silent: bool) -> SourceError:
+        source, said = self._source, self._heard.refusal or self._heard.newest
+        message = (
+            f"source {source.name}: {source.bootstrap} did not tell about group {self._name}: "
+            f"{reason}"
+        )
+        if said is not None:
+            message += f"; the client says: {explain(source, said)}"
+        refused = self._heard.refusal is not None
+        return SourceSilentError(message) if silent and not refused else SourceError(message)

@@ -1,0 +1,190 @@
+"""Rows that somebody asked for, as Arrow, pandas, Polars or DuckDB; read when they are taken.
+
+Specification: Read path; Tag; Changelog.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypedDict
+
+import pyarrow as pa
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.casts.evolution import columns_schema
+from ingestd.paimon.library.packages import optional_package
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.literals import timestamp_millis
+from ingestd.paimon.spec.predicate import Predicate, matching
+from ingestd.paimon.spec.predicate_text import parse_predicate
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
+from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.incremental_read import iter_changed
+from ingestd.paimon.table.read.table_read import TableReader, selected_fields
+
+_MILLIS = 1000
+_TIMES = ("snapshot", "tag", "as_of", "between")
+
+
+class Selection(TypedDict, total=False):
+    """Which rows, and what of them; what is left out is everything, and now.
+
+    `columns`: names, in the order wanted. `where`: a condition, as
+    ``"status = 'open' AND amount > 10"``. At most one of: `snapshot`, an id; `tag`, a name;
+    `as_of`, a moment (without a time zone: UTC); `between`, two snapshot ids: the rows that came
+    after the first, up to the second, and are still there then.
+    """
+
+    columns: Sequence[str]
+    where: str
+    snapshot: int
+    tag: str
+    as_of: str | datetime
+    between: tuple[int, int]
+
+
+class ChangeSelection(TypedDict, total=False):
+    """Which changes, and what of them: `columns` and `where` as in `Selection`.
+
+    Two columns stand before the table's: `_snapshot`, an id, and `_kind` (+I, -U, +U, -D).
+    `between` are two snapshot ids: the changes after the first, up to the second.
+    """
+
+    columns: Sequence[str]
+    where: str
+    between: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows of a table; each call of a method reads them anew, as of when the scan was made.
+
+    Reading raises FormatError for a damaged file, StorageError if the storage does not answer,
+    UnsupportedError for a table that cannot be read right.
+    """
+
+    schema: pa.Schema
+    _parts: Callable[[], Iterator[pa.Table]]
+
+    def batches(self) -> pa.RecordBatchReader:
+        """The rows one part after the other: no more than a part of a bucket is in memory."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._record_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one Arrow table."""
+        return self.batches().read_all()
+
+    def to_pandas(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
+        """All rows as a `pandas.DataFrame`; ConfigError if pandas is not installed."""
+        optional_package("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
+        """All rows as a `polars.DataFrame`; ConfigError if Polars is not installed."""
+        return optional_package("polars").from_arrow(self.to_arrow())
+
+    def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401  (a package that need not be installed)
+        """The rows as a relation of DuckDB, which pulls them through once, as it needs them.
+
+        `connection` is where it belongs (None: DuckDB's own). ConfigError if DuckDB is not
+        installed.
+        """
+        duckdb = optional_package("duckdb")
+        return (duckdb if connection is None else connection).from_arrow(self.batches())
+
+    def _record_batches(self) -> Iterator[pa.RecordBatch]:
+        for part in self._parts():
+            yield from part.cast(self.schema).to_batches()
+
+
+def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
+    """The rows of a selection.
+
+    ConfigError for a column, tag or moment that there is not, a condition that cannot be read, or
+    several points in time; FormatError for a snapshot that is not there.
+    """
+    given = [name for name in _TIMES if name in how]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} each name a point in time: give one")
+    if "between" in how:
+        after, last = _range(how["between"])
+        reader = _reader(table, how)
+        return _scan(reader.row_fields(), lambda: iter_changed(reader, after + 1, last))
+    snapshot = _snapshot(table, how)
+    if given and snapshot is not None:
+        table = table.with_schema(table.schemas(snapshot.schema_id))
+    reader = _reader(table, how)
+    none: Iterable[pa.Table] = ()
+    return _scan(reader.row_fields(), lambda: reader.rows(snapshot) if snapshot else iter(none))
+
+
+def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
+    """The changes of a selection.
+
+    ConfigError for a column that there is not or a condition that cannot be read.
+    """
+    fields = change_fields(table)
+    predicate = _predicate(how.get("where"), fields)
+    shown = _shown(table, fields, how.get("columns"))
+    types = {field.name: field.type for field in fields}
+    names = [field.name for field in shown]
+    after, last = _range(how["between"]) if "between" in how else (None, None)
+
+    def parts() -> Iterator[pa.Table]:
+        first = None if after is None else after + 1
+        for part in iter_changelog(table, first, last):
+            yield matching(predicate, part, types).select(names)
+
+    return _scan(shown, parts)
+
+
+def _scan(fields: Sequence[DataField], parts: Callable[[], Iterator[pa.Table]]) -> Scan:
+    return Scan(columns_schema(tuple(fields)), parts)
+
+
+def _reader(table: FileStoreTable, how: Selection) -> TableReader:
+    predicate = _predicate(how.get("where"), table.schema.fields)
+    reader = TableReader(table, how.get("columns"), predicate)
+    reader.fields()
+    return reader
+
+
+def _predicate(where: str | None, fields: Sequence[DataField]) -> Predicate | None:
+    return None if where is None else parse_predicate(where, fields)
+
+
+def _snapshot(table: FileStoreTable, how: Selection) -> Snapshot | None:
+    if "snapshot" in how:
+        return read_snapshot(table.io, table.paths, how["snapshot"])
+    if "tag" in how:
+        return tagged_snapshot(table, how["tag"])
+    if "as_of" in how:
+        return snapshot_as_of(table, _millis(how["as_of"]))
+    return latest_snapshot(table.io, table.paths)
+
+
+def _millis(moment: str | datetime) -> int:
+    if isinstance(moment, str):
+        return timestamp_millis(moment)
+    known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(known.timestamp() * _MILLIS)
+
+
+def _range(between: tuple[int, int]) -> tuple[int, int]:
+    after, last = between
+    if not 0 <= after <= last:
+        raise ConfigError(f"between={between}: write (AFTER, UNTIL), two snapshot ids in order")
+    return after, last
+
+
+def _shown(
+    table: FileStoreTable, fields: Sequence[DataField], columns: Sequence[str] | None
+) -> tuple[DataField, ...]:
+    if columns is None:
+        return tuple(fields)
+    by_name = {field.name: field for field in fields}
+    selected_fields(table, [name for name in columns if name not in by_name])
+    return tuple(by_name[name] for name in columns)

@@ -1,0 +1,113 @@
+"""Warehouses as programs hold them, and the way from one text to a table.
+
+Specification: Catalog.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
+from ingestd.paimon.library.open_table import Table
+from ingestd.paimon.spec.arrow import from_arrow_type
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.table.metadata.time_travel import on_branch
+from ingestd.paimon.table.system.tables import split_name
+
+_MILLIS = 1000
+_DATABASE = ".db"
+_FILESYSTEM = "filesystem"
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """Databases and tables in one place."""
+
+    catalog: Catalog
+    """The catalog that the rest of `ingestd.paimon` works with."""
+
+    def tables(self, database: str | None = None) -> list[str]:
+        """Names of all tables, or those of a database, as ``database.table``, sorted.
+
+        ConfigError if there is no such database.
+        """
+        databases = self.catalog.list_databases() if database is None else [database]
+        return [f"{one}.{name}" for one in databases for name in self.catalog.list_tables(one)]
+
+    def table(self, name: str) -> Table:
+        """The table ``database.table``, or ``database.table$branch_b``, on a branch.
+
+        ConfigError with the nearest name if there is none.
+        """
+        plain, branch, view = split_name(name)
+        if view is not None:
+            raise ConfigError(f"'{name}' is a view of {plain}; open the table itself")
+        found = self.catalog.get_table(Identifier.parse(plain))
+        return Table(found if branch is None else on_branch(found, branch))
+
+    def create(
+        self,
+        name: str,
+        schema: pa.Schema,
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Create the table ``database.table``, and its database if need be.
+
+        Columns that are not nullable in the schema are NOT NULL. ConfigError if it is there
+        already, SchemaConflictError for keys that it cannot have, UnsupportedError for a type
+        without a place in a table or an option that is not implemented.
+        """
+        columns = [
+            (one.name, kind if one.nullable else kind.not_null())
+            for one in schema
+            for kind in [from_arrow_type(one.type)]
+        ]
+        now_ms = int(time.time() * _MILLIS)
+        first = new_schema(columns, primary_keys, partition_keys, options or {}, now_ms)
+        return Table(self.catalog.create_table(Identifier.parse(name), first))
+
+
+def open_warehouse(
+    path: str, *, metastore: str = _FILESYSTEM, options: Mapping[str, str] | None = None
+) -> Warehouse:
+    """The warehouse at a path, or of that name with a catalog server (`metastore` ``rest``).
+
+    `options` are those of the catalog and of the object store, under Paimon's names. ConfigError
+    for an unknown metastore or option.
+    """
+    return Warehouse(load_catalog(metastore, path, options))
+
+
+def open_table(
+    path: str, *, metastore: str = _FILESYSTEM, options: Mapping[str, str] | None = None
+) -> Table:
+    """The table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
+
+    As `open_warehouse`; ConfigError with the nearest name if there is no such table.
+    """
+    root, name = split_path(path)
+    return open_warehouse(root, metastore=metastore, options=options).table(name)
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """Where a table is, and its name as ``database.table``; ConfigError if there is no name."""
+    above, _, last = path.rstrip("/").rpartition("/")
+    root, _, folder = above.rpartition("/")
+    if folder.endswith(_DATABASE) and folder != _DATABASE:
+        return root or (
+            "/" if above.startswith("/") else "."
+        ), f"{folder[: -len(_DATABASE)]}.{last}"
+    if "." not in last.strip("."):
+        raise ConfigError(f"'{path}' names no table: write WAREHOUSE/DATABASE.TABLE")
+    return _place(above, path), last
+
+
+def _place(root: str, path: str) -> str:
+    """What is before a name; the root or the working directory if that is nothing."""
+    return root or ("/" if path.startswith("/") else ".")

@@ -1,0 +1,173 @@
+"""Writing batches of rows to a table, and committing them in one snapshot.
+
+Specification: Write path; Snapshot. Nothing is visible before the commit, and then all of it is.
+"""
+
+import time
+import uuid
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
+from ingestd.paimon.library.placing import Placer
+from ingestd.paimon.library.table_rows import RowData, arrow_rows
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.commit.overwrite import overwrite
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.rewrite.landing import delete_made
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_MILLIS = 1000
+_CANNOT_REPLACE = (BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
+
+
+class Writer:
+    """Rows for one snapshot of a table: written as they come, visible with `commit`.
+
+        with table.writer() as writer:
+            writer.write(new_rows)
+            writer.delete(old_keys)
+
+    Leaving the `with` block commits, an error in it takes everything back. `snapshot` is what the
+    commit made. One writer makes one commit and belongs to one thread.
+    """
+
+    def __init__(
+        self,
+        table: FileStoreTable,
+        *,
+        overwrite: bool = False,
+        user: str | None = None,
+        identifier: int | None = None,
+    ) -> None:
+        refuse_unsupported(table.schema, for_write=True)
+        if overwrite and bucket_mode(table.schema) in _CANNOT_REPLACE:
+            raise UnsupportedError(
+                f"table {table.name}: a table whose rows have no bucket of their own before they "
+                "are written (bucket -2, or keys that move between partitions) cannot be "
+                "overwritten from here; truncate it, then write"
+            )
+        if (user is None) != (identifier is None):
+            raise ConfigError("user and identifier belong together: who writes, and which commit")
+        self.snapshot: Snapshot | None = None
+        self._table = table
+        self._user = str(uuid.uuid4()) if user is None else user
+        self._identifier = BATCH_COMMIT_IDENTIFIER if identifier is None else identifier
+        self._overwrite = overwrite
+        self._state = load_state(table)
+        self._next = self._state.max_sequence_number + 1
+        self._placer = Placer(table, self._state, self._user, fresh=overwrite)
+        self._waiting: list[pa.Table] = []
+        self._messages: list[CommitMessage] = []
+        self._open = True
+
+    def write(self, data: RowData) -> None:
+        """Write rows; in a table with a primary key they replace (or merge with) older ones.
+
+        Later rows count for more than earlier ones. ConfigError for rows that do not fit the
+        table, StorageError if the storage does not answer.
+        """
+        self._add(arrow_rows(self._table, data), RowKind.INSERT)
+
+    def delete(self, data: RowData) -> None:
+        """Delete the rows that have these keys; partition columns belong to the rows, too.
+
+        ConfigError for a table without a primary key, or with other columns that must not be null
+        and are left out.
+        """
+        if not self._table.schema.primary_keys:
+            raise ConfigError(f"table {self._table.name} has no primary key: nothing to delete by")
+        self._add(arrow_rows(self._table, data), RowKind.DELETE)
+
+    def commit(self) -> Snapshot | None:
+        """Make the rows visible; the snapshot, None if there was nothing to commit.
+
+        With `user` and `identifier` a commit that landed before is not repeated, and its snapshot
+        is the answer. CommitConflictError if others were first in every try, or have written the
+        same new keys: nothing has landed then, write again with a new writer. CommitUnknownError
+        if the storage does not say whether it landed: delete nothing, look or commit again.
+        """
+        self._must_be_open()
+        try:
+            self._flush()
+            self._messages += self._placer.index_files()
+            result = self._land()
+        except CommitUnknownError:
+            self._open = False
+            raise
+        except IngestdError:
+            self.abort()
+            raise
+        self._open = False
+        if result.status == "replayed":
+            delete_made(self._table, self._messages)
+        self.snapshot = None if result.status == "empty" else result.snapshot
+        return self.snapshot
+
+    def abort(self) -> None:
+        """Take back what was written; a writer that has committed stays as it is."""
+        if self._open:
+            self._open = False
+            delete_made(self._table, self._messages)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        elif self._open:
+            self.commit()
+
+    def _add(self, rows: pa.Table, kind: RowKind) -> None:
+        self._must_be_open()
+        _refuse_nulls(self._table, rows)
+        if self._table.schema.primary_keys:
+            numbers = np.arange(self._next, self._next + rows.num_rows, dtype=np.int64)
+            self._next += rows.num_rows
+            kinds = np.full(rows.num_rows, kind, np.int8)
+            rows = rows.append_column(SEQUENCE_NUMBER, pa.array(numbers))
+            rows = rows.append_column(VALUE_KIND, pa.array(kinds))
+        if not rows.num_rows:
+            return
+        if self._placer.takes_all_at_once:
+            self._waiting.append(rows)
+        else:
+            self._messages += self._placer.write(rows)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            rows, self._waiting = pa.concat_tables(self._waiting), []
+            self._messages += self._placer.write(rows.combine_chunks())
+
+    def _land(self) -> CommitResult:
+        committable = ManifestCommittable(self._identifier, tuple(self._messages))
+        now_ms = int(time.time() * _MILLIS)
+        land = overwrite if self._overwrite else commit
+        return land(self._table, self._user, committable, state=self._state, now_ms=now_ms)
+
+    def _must_be_open(self) -> None:
+        if not self._open:
+            raise ValueError("this writer has committed or given up; ask the table for another")
+
+
+def _refuse_nulls(table: FileStoreTable, rows: pa.Table) -> None:
+    for field in table.schema.fields:
+        missing = rows.column(field.name).null_count
+        if missing and not field.type.nullable and field.default_value is None:
+            raise ConfigError(
+                f"table {table.name}: column {field.name} is NOT NULL and {missing} rows have no "
+                "value for it"
+            )

@@ -1,0 +1,154 @@
+"""Rows of keys that are in several buckets: all but the newest of each are dropped.
+
+Files that hold older ones are written anew without them, in the level where they are, by a COMPACT
+snapshot: the key stays, so those who follow the changes are told of no delete. Only files that the
+newest row was found among are written anew; a row that somebody appends meanwhile stays.
+Specification: Hash index; Compaction.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.spec.arrow import array_of, to_arrow_type
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.merge_rules import merge_rules
+from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.rolling_write import RollingWriter
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.read.key_filter import KeyFilter
+from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
+from ingestd.paimon.table.rewrite.landing import delete_made, land
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_BATCH_SIZE = BatchSize(8 << 20)
+_Place = tuple[bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """How many stored rows went, out of how many files, and the snapshot (None: nothing went)."""
+
+    rows: int = 0
+    files: int = 0
+    snapshot: Snapshot | None = None
+
+
+def refuse_undecided(table: FileStoreTable) -> None:
+    """UnsupportedError for a table where the newest row of a key is not all there is to it."""
+    rules = merge_rules(table.schema)
+    reasons = {
+        f"'merge-engine' = '{rules.engine}'": rules.engine != "deduplicate",
+        "'sequence.field'": bool(rules.sequence_fields),
+        "'deletion-vectors.enabled' = 'true'": bool_option(
+            table.schema.options, "deletion-vectors.enabled", False
+        ),
+    }
+    reason = next((text for text, holds in reasons.items() if holds), None)
+    if reason is not None:
+        raise UnsupportedError(
+            f"table {table.name} has {reason}: which rows of a key in several buckets are to go "
+            "cannot be told by their sequence numbers; overwrite the partition with one row for "
+            "each key"
+        )
+
+
+def drop_older(
+    table: FileStoreTable,
+    entries: Iterable[ManifestEntry],
+    shared: Sequence[tuple[bytes, SharedHash]],
+    *,
+    now_ms: int,
+) -> Dropped:
+    """Drop the rows of shared keys in all buckets but that of the newest row of each.
+
+    `entries` are the live files in which `shared` was found, by partition. Raises
+    CommitConflictError if others have replaced one of them meanwhile, FormatError for a damaged
+    file; nothing is left behind then.
+    """
+    doomed = _doomed(table, shared)
+    made: list[CommitMessage] = []
+    dropped = 0
+    try:
+        for entry in entries:
+            keys = doomed.get((entry.partition, entry.bucket))
+            if keys is not None:
+                message, count = _without(table, entry, keys)
+                made += message
+                dropped += count
+    except BaseException:
+        delete_made(table, made)
+        raise
+    if not made:
+        return Dropped()
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
+    take_back = partial(delete_made, table, made)
+    landed = land(table, committable, take_back, state=load_state(table), now_ms=now_ms)
+    return Dropped(dropped, len(made), landed.snapshot)
+
+
+def _doomed(
+    table: FileStoreTable, shared: Iterable[tuple[bytes, SharedHash]]
+) -> Mapping[_Place, KeyFilter]:
+    """The keys that are to go, by partition and bucket."""
+    found: dict[_Place, list[tuple[object, ...]]] = defaultdict(list)
+    for partition, one in shared:
+        for key, keeper in zip(one.keys, one.keepers, strict=True):
+            for bucket in one.buckets:
+                if bucket != keeper:
+                    found[partition, bucket].append(key)
+    return {place: KeyFilter({}, _table_of(table, keys)) for place, keys in found.items()}
+
+
+def _table_of(table: FileStoreTable, keys: Sequence[tuple[object, ...]]) -> pa.Table:
+    columns = zip(*keys, strict=True)
+    return pa.table(
+        {
+            field.name: array_of(list(cells), to_arrow_type(field.type))
+            for field, cells in zip(table.schema.key_fields, columns, strict=True)
+        }
+    )
+
+
+def _without(
+    table: FileStoreTable, entry: ManifestEntry, keys: KeyFilter
+) -> tuple[list[CommitMessage], int]:
+    """The file without the rows of the keys, and how many there were; no message for none."""
+    names = table.schema.trimmed_primary_keys
+    place = (entry.partition, entry.bucket)
+    gone = sum(
+        int(np.count_nonzero(keys.mask(entry.partition, part, names)))
+        for part in _parts(table, entry, system=False)
+    )
+    if not gone:
+        return [], 0
+    bucket = CompactBucket(table, *place, entry.total_buckets, (entry.file,))
+    message = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
+    if gone == entry.file.row_count:
+        return [message], gone
+    writer = RollingWriter(bucket.place(entry.file.level))
+    try:
+        for part in _parts(table, entry, system=True):
+            kept = ~np.asarray(keys.mask(entry.partition, part, names))
+            writer.add(part.filter(pa.array(kept)))
+        return [replace(message, compact_after=tuple(writer.close()))], gone
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def _parts(table: FileStoreTable, entry: ManifestEntry, *, system: bool) -> Iterator[pa.Table]:
+    fields = (*table.schema.fields, *SYSTEM_FIELDS) if system else table.schema.key_fields
+    reader = DataFileReader(table)
+    for _, part in reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_SIZE):
+        yield part

@@ -1,0 +1,142 @@
+"""Secrets planted wherever a configuration may have them are nowhere else while it runs."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ingestd.dev.broker import DevBroker
+from tests.support.change_events import event, key
+from tests.support.daemon import Daemon, ingestd, run_daemon
+from tests.support.kafka_broker import fresh_topic, produce
+from tests.support.planted import Planted, files_below, processes
+from tests.support.rest_server import RestServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def planted() -> Planted:
+    return Planted()
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, planted: Planted) -> Iterator[RestServer]:
+    class Guarded(RestServer):
+        token = planted.secret("catalog-token")
+
+    with Guarded(tmp_path / "warehouse") as server:
+        yield server
+
+
+def configuration(
+    folder: Path, broker: DevBroker, topic: str, catalog: RestServer, planted: Planted
+) -> dict[str, Any]:
+    """Secrets in files, and some in the configuration itself, which is warned of."""
+    secrets = folder / "secrets"
+    (secrets / "page-token").parent.mkdir(exist_ok=True)
+    (secrets / "page-token").write_text(planted.secret("page-token"))
+    kafka = {
+        "bootstrap.servers": broker.bootstrap,
+        "sasl.password": planted.file(secrets, "kafka-password"),
+        "ssl.key.password": planted.secret("kafka-key-password"),
+    }
+    basic = {"basic.auth.user.info": f"me:{planted.secret('registry-basic')}"}
+    bearer = {"bearer.auth.token": planted.file(secrets, "registry-bearer")}
+    return {
+        "pipeline": {"name": "shop", "checkpoint": str(folder / "checkpoint"), "trigger": "100ms"},
+        "warehouse": {
+            "path": str(folder / "warehouse"),
+            "database": "ods",
+            "catalog": {
+                "metastore": "rest",
+                "uri": catalog.uri,
+                "warehouse": catalog.warehouse,
+                "token": catalog.token,
+            },
+        },
+        "sources": {
+            "shop": {
+                "kafka": kafka,
+                "topics": [topic],
+                "format": "debezium-json",
+                "schema-registry": {"url": "http://127.0.0.1:1", **basic},
+            },
+            "other": {
+                "kafka": kafka,
+                "topics": [topic],
+                "format": "json",
+                "schema-registry": {"url": "http://127.0.0.1:1", **bearer},
+            },
+        },
+        "routing": {"merge_shards": True, "table_mapping": {topic: "plain"}},
+        "logging": {"level": "DEBUG"},
+        "spark": {"spark.hadoop.fs.s3a.secret.key": planted.secret("spark-secret")},
+        "http": {"auth-file": str(secrets / "page-token")},
+    }
+
+
+def page(daemon: Daemon, path: str, token: str) -> bytes:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{daemon.port}{path}", headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return bytes(answer.read())
+
+
+def test_no_secret_is_in_anything_that_the_daemon_shows_or_leaves(
+    tmp_path: Path, broker: DevBroker, catalog: RestServer, planted: Planted
+) -> None:
+    topic = fresh_topic(broker)
+    rows = [(key(id=n), event("c", {"id": n, "v": "x"})) for n in range(50)]
+    produce(broker, topic, [*rows, (key(id=1), b"{bad")])
+    config = configuration(tmp_path, broker, topic, catalog, planted)
+    secrets = planted.by_place
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    own = [tmp_path / "secrets", tmp_path / "ingestd.yaml"]
+    with run_daemon(config, tmp_path, environment={"TMPDIR": str(temporary)}) as daemon:
+        token = secrets["page-token"]
+        daemon.wait_until(lambda: daemon.get("/readyz")[0] == 200)
+        daemon.wait_until(
+            lambda: json.loads(page(daemon, "/status", token))["batch"]["finished"] is not None
+        )
+        paths = ("/status", "/metrics", "/")
+        shown = planted.search((path, page(daemon, path, token)) for path in paths)
+        running = planted.search(processes(daemon.family()))
+        left_while_running = planted.search(files_below(tmp_path, leaving_out=own))
+        daemon.terminate()
+        assert daemon.wait() == 0
+    assert "secret_in_plain_text" in daemon.log.read_text()
+    # What is searched for can be found: where it was put, but for the page's token, in its file.
+    hidden = planted.search(files_below(tmp_path)).values()
+    assert {place for places in hidden for place in places} == secrets.keys()
+    assert (shown, running, left_while_running) == ({}, {}, {})
+    assert planted.search(files_below(tmp_path, leaving_out=own)) == {}
+
+
+def test_no_secret_is_in_what_the_command_line_says_of_a_configuration(
+    tmp_path: Path, broker: DevBroker, catalog: RestServer, planted: Planted
+) -> None:
+    topic = fresh_topic(broker)
+    produce(broker, topic, [(key(id=1), event("c", {"id": 1})), (None, b"{bad")])
+    config = configuration(tmp_path, broker, topic, catalog, planted)
+    file = tmp_path / "shop.yaml"
+    file.write_text(yaml.safe_dump({**config, "http": {}}))
+    said = {
+        name: ingestd(*words)
+        for name, words in {
+            "validate": ("validate", "-c", file),
+            "validate --json": ("validate", "-c", file, "--json"),
+            "validate --online": ("--debug", "validate", "-c", file, "--online"),
+            "plan": ("plan", "-c", file, "--json"),
+        }.items()
+    }
+    assert said["validate"].returncode == said["validate --online"].returncode == 0
+    assert "******" in said["validate"].stdout
+    outputs = ((name, done.stdout + done.stderr) for name, done in said.items())
+    assert planted.search(outputs) == {}

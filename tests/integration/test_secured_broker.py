@@ -1,0 +1,226 @@
+"""Brokers that want to know who asks: each mechanism reads, and a refusal says what to mend."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ingestd.config.load import load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError, IngestdError, SourceError
+from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.fetch import fetch_all
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.producing import Outgoing
+from ingestd.kafka.producing import produce as send
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+from tests.support.certificates import HAS_OPENSSL, Authority
+from tests.support.kafka_broker import produce
+from tests.support.secured_broker import (
+    PASSWORD,
+    USER,
+    Secured,
+    secured_broker,
+)
+from tests.support.token_endpoint import CLIENT, CLIENT_SECRET, TokenEndpoint
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not HAS_OPENSSL, reason="makes certificates with openssl"),
+]
+TOPIC = "guarded"
+RECORDS = 20
+Properties = Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    with secured_broker(tmp_path_factory.mktemp("secured")) as running:
+        running.broker.create_topic(TOPIC)
+        produce(running.broker, TOPIC, [(None, str(one).encode()) for one in range(RECORDS)])
+        yield running
+    close_consumers()
+
+
+@pytest.fixture(scope="module")
+def tokens() -> Iterator[TokenEndpoint]:
+    with TokenEndpoint() as running:
+        yield running
+
+
+def source(
+    secured: Secured,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listener: str,
+    properties: Properties,
+) -> KafkaSource:
+    """The source as the daemon has it: from a file that only refers to its secrets."""
+    monkeypatch.setenv("SECURED_USER", USER)
+    (folder / "password").write_text(PASSWORD + "\n")
+    (folder / "oauth").write_text(CLIENT_SECRET)
+    kafka = {"bootstrap.servers": secured.broker.address(listener), **properties}
+    document: dict[str, Any] = {
+        "warehouse": {"path": str(folder / "warehouse")},
+        "sources": {"shop": {"kafka": kafka, "topics": [TOPIC], "format": "raw"}},
+    }
+    (folder / "pipeline.yaml").write_text(yaml.safe_dump(document))
+    return pipeline_settings(load_config(folder / "pipeline.yaml")).sources["shop"].kafka
+
+
+def sasl(mechanism: str, password: str = "${file:password}") -> dict[str, str]:
+    user = {"sasl.username": "${env:SECURED_USER}", "sasl.password": password}
+    return {"sasl.mechanism": mechanism, **user}
+
+
+def oidc(url: str, secret: str = "${file:oauth}") -> dict[str, str]:
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": CLIENT,
+        "sasl.oauthbearer.client.secret": secret,
+        "sasl.oauthbearer.token.endpoint.url": url,
+    }
+
+
+UNSIGNED = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "enable.sasl.oauthbearer.unsecure.jwt": "true",
+    "sasl.oauthbearer.config": f"principal={USER} lifeSeconds=60",
+}
+
+
+def read(source: KafkaSource, *, headers: bool) -> list[bytes | None]:
+    wanted = OffsetRange(source.name, TOPIC, 0, 0, RECORDS)
+    chunks = fetch_all(source, [wanted], max_records=100, max_bytes=1 << 20, headers=headers)
+    return [value for chunk in chunks for value in chunk.values]
+
+
+@pytest.mark.parametrize(
+    ("listener", "way"),
+    [
+        ("SASL", sasl("PLAIN")),
+        ("SASL", sasl("SCRAM-SHA-256")),
+        ("SASL", sasl("SCRAM-SHA-512")),
+        ("SASL", UNSIGNED),
+        ("SASLS", sasl("PLAIN")),
+        ("SASLS", sasl("SCRAM-SHA-256")),
+        ("SASLS", sasl("SCRAM-SHA-512")),
+        ("SASLS", {"sasl.mechanism": "OAUTHBEARER"}),
+        ("TLS", {}),
+        ("MTLS", {"ssl.key.password": "${file:password}"}),
+    ],
+    ids=lambda one: one if isinstance(one, str) else one.get("sasl.mechanism", "certificate"),
+)
+def test_records_are_read_by_every_mechanism(
+    secured: Secured,
+    tokens: TokenEndpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listener: str,
+    way: dict[str, str],
+) -> None:
+    if way == {"sasl.mechanism": "OAUTHBEARER"}:
+        way = oidc(tokens.url)
+    if listener == "MTLS":
+        way = {**way, "ssl.certificate.location": str(secured.client.certificate)}
+        way["ssl.key.location"] = str(secured.client.key)
+    one = source(secured, tmp_path, monkeypatch, listener, {**protocol(secured, listener), **way})
+    assert OffsetClient(one).end_offsets({TOPIC: (0,)}) == {TOPIC: {0: RECORDS}}
+    wanted = [str(number).encode() for number in range(RECORDS)]
+    for headers in (False, True):  # by the native reader, and by the Python client
+        assert read(one, headers=headers) == wanted
+
+
+def protocol(secured: Secured, listener: str) -> dict[str, str]:
+    if listener == "SASL":
+        return {"security.protocol": "SASL_PLAINTEXT"}
+    name = "SASL_SSL" if listener == "SASLS" else "SSL"
+    return {"security.protocol": name, "ssl.ca.location": str(secured.authority.path)}
+
+
+REFUSALS: list[tuple[str, str, dict[str, str], list[str]]] = [
+    ("password", "SASL", sasl("PLAIN", "wrong-7"), ["SASL_PLAINTEXT PLAIN", "sasl.password"]),
+    (
+        "scram",
+        "SASLS",
+        sasl("SCRAM-SHA-512", "wrong-7"),
+        ["SASL_SSL SCRAM-SHA-512", "invalid credentials", "sasl.password"],
+    ),
+    (
+        "oauth-secret",
+        "SASLS",
+        {"secret": "wrong-7"},
+        ["SASL_SSL OAUTHBEARER", "invalid_client", "token.endpoint.url"],
+    ),
+    ("authority", "TLS", {"ssl.ca.location": "OTHER"}, ["issuer certificate", "ssl.ca.location"]),
+    ("expired", "EXPIRED", {}, ["certificate has expired", "valid now"]),
+    ("name", "OTHER", {}, ["mismatch", "bootstrap.servers"]),
+    ("no-certificate", "MTLS", {}, ["mTLS", "ssl.certificate.location", "ssl.key.location"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("listener", "way", "words"), [one[1:] for one in REFUSALS], ids=[one[0] for one in REFUSALS]
+)
+def test_a_refusal_names_broker_mechanism_and_way_out_and_no_secret(
+    secured: Secured,
+    tokens: TokenEndpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listener: str,
+    way: dict[str, str],
+    words: list[str],
+) -> None:
+    properties = {**protocol(secured, listener), **way}
+    if "secret" in way:
+        properties |= oidc(tokens.url, properties.pop("secret"))
+    if way.get("ssl.ca.location"):
+        properties["ssl.ca.location"] = str(Authority(tmp_path / "other").path)
+    one = source(secured, tmp_path, monkeypatch, listener, properties)
+    for told in refusals(one):
+        assert isinstance(told, SourceError)
+        for word in (*words, one.bootstrap, "shop"):
+            assert word in told.message, told.message
+        for secret in ("wrong-7", PASSWORD, CLIENT_SECRET):
+            assert secret not in told.message
+
+
+def refusals(one: KafkaSource) -> list[IngestdError]:
+    """What asking, reading in both ways and writing say."""
+    asks: list[Callable[[], object]] = [
+        OffsetClient(one).list_topic_partitions,
+        partial(read, one, headers=False),
+        partial(read, one, headers=True),
+        partial(send, one, TOPIC, [Outgoing(None, b"letter")]),
+    ]
+    with ThreadPoolExecutor(len(asks)) as pool:
+        found = [pool.submit(ask).exception() for ask in asks]
+    assert all(isinstance(told, IngestdError) for told in found), found
+    return [told for told in found if isinstance(told, IngestdError)]
+
+
+@pytest.mark.parametrize(
+    ("way", "word"),
+    [
+        ({"sasl.mechanism": "OAUTHBEARER"}, "token.endpoint.url"),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.username and sasl.password"),
+        ({**sasl("PLAIN"), "ssl.ca.location": "/absent"}, "ssl.ca.location"),
+    ],
+)
+def test_what_can_never_work_is_an_error_of_the_configuration(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Properties, word: str
+) -> None:
+    properties = {**protocol(secured, "SASLS"), **way}
+
+    def made() -> KafkaSource:
+        return source(secured, tmp_path, monkeypatch, "SASLS", properties)
+
+    for ask in (lambda: OffsetClient(made()), lambda: read(made(), headers=False)):
+        with pytest.raises(ConfigError, match=word):
+            ask()

@@ -1,0 +1,231 @@
+"""A real Kubernetes API server with its etcd: it admits objects, and runs nothing.
+
+etcd is Debian's; the API server is built from its Go module, pinned by go.sum, once into the user's
+cache. That takes an idle machine of two cores ten minutes, so only a long run begins it.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import yaml
+
+from ingestd.dev.jars import cache_folder
+from tests.support.chart import ROOT, debian_program
+from tests.support.daemon import free_port
+
+_MODULE = ROOT / "tests" / "chart" / "apiserver"
+_CRDS = ROOT / "tests" / "chart" / "crds"
+_PACKAGE = "k8s.io/kubernetes/cmd/kube-apiserver"
+_OPERATOR = "github.com/prometheus-operator/prometheus-operator"
+_TOKEN = "rehearsal"
+_START_SECONDS = 180
+
+
+class Answer(NamedTuple):
+    """What the server says: a status, a document, and its warnings."""
+
+    code: int
+    document: dict[str, Any]
+    warnings: list[str]
+
+
+def api_server_program() -> Path | None:
+    """The API server from the cache; a long run builds it. None without it, or without Go."""
+    digest = hashlib.sha256((_MODULE / "go.sum").read_bytes()).hexdigest()[:16]
+    program = cache_folder() / "apiserver" / digest / "kube-apiserver"
+    if not program.exists() and "INGESTD_LONG" in os.environ and shutil.which("go"):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = program.with_suffix(".new")
+        build = ["go", "build", "-mod=readonly", "-trimpath", f"-ldflags={_link_flags()}"]
+        subprocess.run(
+            [*build, "-o", str(unfinished), _PACKAGE],
+            cwd=_MODULE,
+            env={**os.environ, "CGO_ENABLED": "0"},
+            check=True,
+        )
+        unfinished.rename(program)
+    return program if program.exists() else None
+
+
+def _link_flags() -> str:
+    """Without debugging symbols, and with the version that the server is to tell."""
+    version = re.search(
+        r"k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)", (_MODULE / "go.mod").read_text()
+    )
+    assert version is not None
+    names = ("gitVersion", "gitMajor", "gitMinor")
+    told = zip(names, version.groups(), strict=True)
+    place = "k8s.io/component-base/version"
+    return " ".join(["-s", "-w", *(f"-X {place}.{name}={value}" for name, value in told)])
+
+
+def operator_kinds() -> list[dict[str, Any]]:
+    """The Prometheus operator's definitions of the kinds that the chart makes."""
+    done = subprocess.run(
+        ["go", "mod", "download", "-json", _OPERATOR],
+        cwd=_CRDS,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    folder = Path(json.loads(done.stdout)["Dir"]) / "example" / "prometheus-operator-crd"
+    names = ("podmonitors", "prometheusrules", "servicemonitors")
+    return [
+        yaml.safe_load((folder / f"monitoring.coreos.com_{name}.yaml").read_text())
+        for name in names
+    ]
+
+
+class ApiServer:
+    """Runs while the block does; objects are applied as `helm` would have the server apply them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._port = free_port()
+        self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
+
+    def __enter__(self) -> Self:
+        store = f"http://127.0.0.1:{free_port()}"
+        try:
+            self._start_etcd(store)
+            self._start_server(store)
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End both processes."""
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait(30)
+
+    def apply(self, one: dict[str, Any], namespace: str, *, dry: bool = False) -> Answer:
+        """Server-side apply of an object."""
+        plural, namespaced = self._kind(one["apiVersion"], one["kind"])
+        group = one["apiVersion"]
+        base = f"/api/{group}" if "/" not in group else f"/apis/{group}"
+        place = f"/namespaces/{namespace}" if namespaced else ""
+        query = "?fieldManager=helm&fieldValidation=Strict" + ("&dryRun=All" if dry else "")
+        path = f"{base}{place}/{plural}/{one['metadata']['name']}{query}"
+        return self.ask("PATCH", path, one, "application/apply-patch+yaml")
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        document: dict[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> Answer:
+        """One request."""
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self._port}{path}",
+            None if document is None else json.dumps(document).encode(),
+            {"Authorization": f"Bearer {_TOKEN}", "Content-Type": content_type},
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=_unverified()) as answer:
+                headers, body, code = answer.headers, answer.read(), answer.status
+        except urllib.error.HTTPError as error:
+            headers, body, code = error.headers, error.read(), error.code
+        return Answer(code, json.loads(body), headers.get_all("Warning") or [])
+
+    def _kind(self, version: str, kind: str) -> tuple[str, bool]:
+        if (version, kind) not in self._kinds:
+            base = "/api" if "/" not in version else "/apis"
+            for one in self.ask("GET", f"{base}/{version}").document["resources"]:
+                if "/" not in one["name"]:
+                    self._kinds[version, one["kind"]] = one["name"], one["namespaced"]
+        return self._kinds[version, kind]
+
+    def _start_etcd(self, store: str) -> None:
+        program = debian_program("etcd-server", "etcd")
+        assert program is not None
+        peer = f"http://127.0.0.1:{free_port()}"
+        self._start(
+            "etcd",
+            program,
+            f"--data-dir={self._folder / 'etcd'}",
+            f"--listen-client-urls={store}",
+            f"--advertise-client-urls={store}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+        )
+
+    def _start_server(self, store: str) -> None:
+        program = api_server_program()
+        assert program is not None
+        key = self._folder / "accounts.key"
+        generate = ["openssl", "genrsa", "-out", str(key), "2048"]
+        subprocess.run(generate, check=True, capture_output=True)
+        tokens = self._folder / "tokens.csv"
+        tokens.write_text(f'{_TOKEN},rehearsal,1,"system:masters"\n')
+        self._start(
+            "apiserver",
+            program,
+            f"--etcd-servers={store}",
+            f"--secure-port={self._port}",
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={self._folder / 'certificates'}",
+            f"--token-auth-file={tokens}",
+            "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://rehearsal",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--disable-admission-plugins=ServiceAccount",  # nobody makes the default account here
+        )
+
+    def _start(self, name: str, program: Path, *arguments: str) -> None:
+        with (self._folder / f"{name}.log").open("wb") as output:
+            process = subprocess.Popen(
+                [str(program), *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+            )
+        self._processes.append(process)
+
+    def _wait(self) -> None:
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end and all(one.poll() is None for one in self._processes):
+            try:
+                if self.ask("GET", "/api/v1/namespaces/default").code == 200:
+                    return
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.2)
+        logs = [path.read_text()[-2000:] for path in self._folder.glob("*.log")]
+        raise AssertionError("the API server does not start:\n" + "\n".join(logs))
+
+
+def _unverified() -> ssl.SSLContext:
+    """The server's certificate is its own."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

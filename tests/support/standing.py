@@ -1,0 +1,48 @@
+"""How far a running daemon got with a source, by what it says of itself."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.daemon import Daemon
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One source of a daemon; `partitions` is how many its topics have altogether."""
+
+    daemon: Daemon
+    name: str
+    partitions: int
+
+    def source(self) -> dict[str, Any]:
+        """What the daemon says of the source; nothing while it says nothing."""
+        code, text = self.daemon.get("/status")
+        sources = json.loads(text)["sources"] if code == 200 else {}
+        found: dict[str, Any] = sources.get(self.name, {})
+        return found
+
+    def reached(self) -> int:
+        """Offsets that are in the tables."""
+        return sum(one["position"] or 0 for one in self._places())
+
+    def await_offsets(self, wanted: int) -> None:
+        """Return when so many offsets are in the tables, and no more are known of."""
+        self.daemon.wait_until(lambda: self.reached() >= wanted and self._behind() == 0)
+
+    def await_silence(self, address: str) -> None:
+        """Return when the daemon says that the brokers at an address are silent: everywhere."""
+        self.daemon.wait_until(lambda: self.source().get("reachable") is False)
+        source = self.source()
+        assert address in (source["error"] or ""), source
+        shown = f'ingestd_source_reachable{{source="{self.name}"}} 0.0'
+        assert shown in self.daemon.get("/metrics")[1]
+        assert self.daemon.get("/livez")[0] == 200
+
+    def _behind(self) -> int | None:
+        lags = [one["lag"] for one in self._places()]
+        return None if len(lags) < self.partitions or None in lags else sum(lags)
+
+    def _places(self) -> list[dict[str, Any]]:
+        topics = self.source().get("topics", {})
+        return [one for by_number in topics.values() for one in by_number.values()]

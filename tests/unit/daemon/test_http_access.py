@@ -1,0 +1,135 @@
+"""The pages over TLS, with a token, and for clients that send too much or too slowly."""
+
+import http.client
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ingestd.daemon.http_access import BoundedRequest, HttpAccess
+from ingestd.daemon.http_server import HttpServer
+from ingestd.daemon.status import Status
+from ingestd.errors import ConfigError
+from tests.support.certificates import HAS_OPENSSL, Authority
+
+OPEN, GUARDED = ("/livez", "/readyz"), ("/", "/status", "/metrics", "/page.js", "/nothing")
+
+
+@contextmanager
+def serving(access: HttpAccess) -> Iterator[HttpServer]:
+    server = HttpServer("127.0.0.1:0", Status("shop", "1", []), access)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def status_of(connection: http.client.HTTPConnection, path: str, token: str | None) -> int:
+    headers = {} if token is None else {"Authorization": token}
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status
+
+
+def test_all_pages_but_the_probes_ask_for_the_token(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("planted-token\n")
+    with serving(HttpAccess(auth_file=str(file))) as server:
+
+        def ask(path: str, token: str | None = None) -> int:
+            return status_of(http.client.HTTPConnection(server.address, timeout=10), path, token)
+
+        assert [ask(path) for path in GUARDED] == [401] * len(GUARDED)
+        assert ask("/livez") == 200
+        assert ask("/readyz") == 503
+        for wrong in ("Bearer", "Bearer x", "planted-token", "Basic planted-token", "Bearer \xe9"):
+            assert ask("/status", wrong) == 401, wrong
+        assert ask("/status", "Bearer planted-token") == 200
+        file.write_text("another")
+        assert ask("/status", "Bearer planted-token") == 401
+        assert ask("/status", "Bearer another") == 200
+        file.unlink()
+        assert ask("/status", "Bearer another") == 401
+        assert ask("/status", "Bearer ") == 401
+
+
+def test_a_token_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text(" \n")
+    for file in (empty, tmp_path / "nowhere"):
+        with pytest.raises(ConfigError, match=r"http\.auth-file"):
+            HttpServer("127.0.0.1:0", Status("s", "1", []), HttpAccess(auth_file=str(file)))
+
+
+@pytest.mark.skipif(not HAS_OPENSSL, reason="needs openssl")
+def test_the_pages_are_served_over_tls_and_not_without(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    mine = authority.sign("page")
+    with serving(HttpAccess(str(mine.certificate), str(mine.key))) as server:
+        trusting = ssl.create_default_context(cafile=str(authority.path))
+        secured = http.client.HTTPSConnection(server.address, timeout=10, context=trusting)
+        assert status_of(secured, "/livez", None) == 200
+        plain = http.client.HTTPConnection(server.address, timeout=10)
+        with pytest.raises((OSError, http.client.HTTPException)):
+            status_of(plain, "/livez", None)
+        host, port = server.address.split(":")
+        with socket.create_connection((host, int(port)), 10):
+            assert status_of(secured, "/livez", None) == 200
+
+
+def test_files_that_are_no_certificate_are_a_fault_of_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "page.pem"
+    file.write_text("nothing of the kind")
+    for one in (file, tmp_path / "nowhere"):
+        with pytest.raises(ConfigError, match=r"http\.tls-certificate"):
+            HttpAccess(str(one), str(one)).tls()
+
+
+def test_a_request_may_not_be_longer_than_its_limit() -> None:
+    with serving(HttpAccess()) as server:
+        host, port = server.address.split(":")
+        with socket.create_connection((host, int(port)), 10) as client:
+            client.sendall(b"GET /livez HTTP/1.0\r\nX: " + b"x" * 20_000 + b"\r\n\r\n")
+            assert b"200 OK" not in _all_of(client)
+
+
+def test_a_client_that_sends_bit_by_bit_is_cut_off() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        request = BoundedRequest(ours, 100, 0.2)
+        buffer, seen = memoryview(bytearray(10)), 0
+        end = time.monotonic() + 30
+        with pytest.raises(TimeoutError):
+            while time.monotonic() < end:
+                theirs.sendall(b"x")
+                seen += request.readinto(buffer)
+                time.sleep(0.05)
+        assert 0 < seen < 100
+
+
+def test_reading_ends_at_the_limit_of_bytes() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        request = BoundedRequest(ours, 12, 30)
+        theirs.sendall(b"x" * 50)
+        buffer = memoryview(bytearray(8))
+        assert [request.readinto(buffer), request.readinto(buffer)] == [8, 4]
+        with pytest.raises(TimeoutError, match="too long"):
+            request.readinto(buffer)
+
+
+def _all_of(client: socket.socket) -> bytes:
+    found = b""
+    try:
+        while part := client.recv(4096):
+            found += part
+    except ConnectionResetError:
+        pass
+    return found

@@ -1,0 +1,122 @@
+"""Who leads a pipeline, by files alone."""
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from ingestd.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    FencedError,
+    FormatError,
+)
+from ingestd.ingest.tables.leadership import Leadership, this_process
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.memory import MemoryFileIO
+from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.interleaving import Actor, Bound, explore
+
+FOLDER = "/lake/.ingestd/shop"
+
+
+def claimed(io: MemoryFileIO, holder: str) -> Leadership:
+    one = Leadership(io, FOLDER, "shop", holder)
+    one.claim()
+    return one
+
+
+def test_the_newest_claim_leads_and_the_one_before_is_told_by_name() -> None:
+    io = MemoryFileIO()
+    first = claimed(io, "a:1")
+    first.check()
+    second = claimed(io, "b:2")
+    second.check()
+    with pytest.raises(FencedError, match=r"pipeline shop: another daemon .*\(b:2\).*a:1"):
+        first.check()
+    assert io.list_names(FOLDER) == ["term-2"], "old terms are taken away"
+
+
+def test_a_query_that_is_started_again_keeps_its_term() -> None:
+    io = MemoryFileIO()
+    claimed(io, "a")
+    assert claimed(io, "a").term == 1
+
+
+def test_a_process_that_was_replaced_does_not_turn_that_round_by_a_restart() -> None:
+    io = MemoryFileIO()
+    claimed(io, "a")
+    claimed(io, "b")
+    claimed(io, "c").check()
+    with pytest.raises(FencedError, match=r"taken over \(c\)"):
+        claimed(io, "a")
+
+
+def test_a_leader_that_meets_its_predecessors_last_commit_goes_on() -> None:
+    io = MemoryFileIO()
+    old, new = claimed(io, "a"), claimed(io, "b")
+    fenced = FencedError("table t: identifier 4 is there")
+    assert type(old.verdict(fenced)) is FencedError
+    healed = new.verdict(fenced)
+    assert type(healed) is CommitConflictError
+    assert "table t: identifier 4 is there (this process leads pipeline shop" in healed.message
+    other = CommitUnknownError("?")
+    assert new.verdict(other) is other
+
+
+def test_a_name_that_is_free_because_all_went_past_it_is_not_taken() -> None:
+    """A claimant that looked when term 1 was the newest, and slept until term 3."""
+    io = MemoryFileIO()
+    claimed(io, "a")
+
+    def rivals() -> None:
+        claimed(io, "b")
+        claimed(io, "c")
+
+    slow = FaultyFileIO(io, [Fault("try_write_atomic", "term-2", action=rivals)])
+    one = Leadership(slow, FOLDER, "shop", "d")
+    one.claim()
+    assert (one.term, io.list_names(FOLDER)) == (4, ["term-4"])
+
+
+class _Claims:
+    """Two processes that claim at once, in a world of their own."""
+
+    def __init__(self) -> None:
+        self.io = MemoryFileIO()
+        self.leaders: dict[str, Leadership] = {}
+
+    def actor(self, name: str) -> Actor:
+        def claim(io: FileIO) -> None:
+            self.leaders[name] = Leadership(io, FOLDER, "shop", name)
+            with contextlib.suppress(FencedError):  # the other one was later, and is done
+                self.leaders[name].claim()
+
+        return claim
+
+    def check(self) -> None:
+        (left,) = self.io.list_names(FOLDER)
+        ours = [one for one in self.leaders.values() if left == f"term-{one.term}"]
+        assert len(ours) == 1, (left, [one.term for one in self.leaders.values()])
+
+
+def test_in_every_order_of_two_claims_and_one_death_exactly_one_leads() -> None:
+    def world() -> tuple[FileIO, Mapping[str, Actor], Callable[[], None]]:
+        claims = _Claims()
+        return claims.io, {name: claims.actor(name) for name in "ab"}, claims.check
+
+    everything = Bound(preemptions=3, faults=1)
+    assert explore(world, everything, lambda operation, path: True) > 500
+
+
+def test_a_damaged_term_is_named() -> None:
+    io = MemoryFileIO()
+    io.overwrite(f"{FOLDER}/term-7", b"{}")
+    with pytest.raises(FormatError, match=f"{FOLDER}/term-7"):
+        claimed(io, "a")
+
+
+def test_processes_have_names_of_their_own_that_do_not_change() -> None:
+    assert this_process() == this_process()
+    assert f":{os.getpid()}:" in this_process()

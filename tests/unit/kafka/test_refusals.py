@@ -1,0 +1,102 @@
+"""What the client library says, told with a broker, a mechanism and a way out."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from ingestd.kafka import refusals
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.records import Problem
+from ingestd.kafka.refusals import Heard, explain
+
+
+def source(**properties: str) -> KafkaSource:
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    return KafkaSource("shop", ("t",), properties={"bootstrap.servers": "a:1,b:2", **named})
+
+
+SCRAM = source(security_protocol="sasl_ssl", sasl_mechanism="SCRAM-SHA-512")
+OAUTH = source(security_protocol="SASL_SSL", sasl_mechanisms="OAUTHBEARER")
+
+
+def test_a_wrong_password_names_the_broker_that_said_so() -> None:
+    text = "sasl_ssl://b:2/bootstrap: SASL authentication error: no (after 3ms in state AUTH_REQ)"
+    told = explain(SCRAM, Problem(KafkaError._AUTHENTICATION, text))
+    assert told.startswith("b:2 did not let us in by SASL_SSL SCRAM-SHA-512: ")
+    assert "after 3ms" not in told
+    assert told.endswith("sasl.username, sasl.password and sasl.mechanism of sources.shop.kafka")
+
+
+def test_what_was_given_is_not_repeated() -> None:
+    text = "Invalid sasl.oauthbearer.config: unrecognized key beginning at: scope=planted-1"
+    told = explain(OAUTH, Problem(KafkaError._AUTHENTICATION, text))
+    assert "planted-1" not in told
+    assert "a:1,b:2" in told
+    assert "sasl.oauthbearer.config" in told
+
+
+@pytest.mark.parametrize(
+    ("fault", "way_out"),
+    [
+        ("certificate has expired", "valid now"),
+        ("unable to get local issuer certificate", "ssl.ca.location"),
+        ("Hostname mismatch, certificate is not valid for 'a'", "bootstrap.servers"),
+        (None, "ssl.ca.location"),
+    ],
+)
+def test_a_bad_certificate_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, fault: str | None, way_out: str
+) -> None:
+    asked: list[str] = []
+
+    def look(address: str, _: object) -> str | None:
+        asked.append(address)
+        return fault
+
+    monkeypatch.setattr(refusals, "certificate_fault", look)
+    text = "ssl://b:2/1: SSL handshake failed: error:0A: certificate verify failed: broker"
+    told = explain(source(security_protocol="SSL"), Problem(KafkaError._SSL, text))
+    assert asked == ["b:2"]
+    assert way_out in told
+    assert (fault or "could not be verified") in told
+
+
+def test_each_kind_of_trouble_has_its_way_out() -> None:
+    ways = {
+        "ssl://b:2/1: Receive failed: error:0A: tlsv13 alert certificate required": "mTLS",
+        "b:2/1: Disconnected: verify that security.protocol is correctly": "security.protocol",
+        "b:2/1: Connect to ipv4#b:2 failed: Connection refused": "Connection refused",
+    }
+    for text, word in ways.items():
+        assert word in explain(source(), Problem(KafkaError._TRANSPORT, text))
+    denied = Problem(KafkaError.TOPIC_AUTHORIZATION_FAILED, "Broker: Topic authorization failed")
+    assert "right to read" in explain(source(), denied)
+
+
+def refusal(heard: Heard) -> Problem | None:
+    return heard.refusal
+
+
+def test_only_what_lasts_is_a_refusal_and_the_newest_says_the_most() -> None:
+    heard = Heard(source())
+    assert (refusal(heard), heard.newest) == (None, None)
+    heard.note(KafkaError(KafkaError._TRANSPORT, "refused"))
+    heard.note(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    assert refusal(heard) is None
+    assert heard.newest == Problem(KafkaError._TRANSPORT, "refused")
+    heard.note(KafkaError(KafkaError._SSL, "no"))
+    assert refusal(heard) == Problem(KafkaError._SSL, "no")
+    heard.forget()
+    assert refusal(heard) is None
+
+
+def test_a_token_that_died_of_idleness_has_time_to_be_replaced() -> None:
+    now = [0.0]
+    stale = Problem(KafkaError._AUTHENTICATION, "invalid_token")
+    patient = Heard(OAUTH, lambda: now[0])
+    patient.extend([stale])
+    assert refusal(patient) is None
+    now[0] = 60.0
+    assert refusal(patient) == stale
+    strict = Heard(SCRAM, lambda: now[0])
+    strict.extend([stale])
+    assert refusal(strict) == stale

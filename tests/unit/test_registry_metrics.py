@@ -1,0 +1,32 @@
+from collections import Counter
+
+from prometheus_client import REGISTRY
+from prometheus_client.metrics import MetricWrapperBase
+
+from ingestd import registry_metrics
+from ingestd.kafka.registry_tally import FAILURES, HITS, OUTAGE_MS, REQUESTS
+
+COLLECTORS = [one for one in vars(registry_metrics).values() if isinstance(one, MetricWrapperBase)]
+
+
+def value(name: str) -> float:
+    return REGISTRY.get_sample_value(name) or 0.0
+
+
+def test_names_are_what_operators_were_promised() -> None:
+    assert {one._name for one in COLLECTORS} == {
+        "ingestd_registry_requests",
+        "ingestd_registry_failed_requests",
+        "ingestd_registry_cache_hits",
+        "ingestd_registry_outage_seconds",
+    }
+    assert all(one._documentation.endswith(".") and not one._labelnames for one in COLLECTORS)
+
+
+def test_figures_of_tasks_add_up() -> None:
+    names = [f"{one._name}_total" for one in COLLECTORS]
+    before = [value(name) for name in names]
+    registry_metrics.record_registry(Counter({REQUESTS: 5, FAILURES: 2, HITS: 7, OUTAGE_MS: 1500}))
+    registry_metrics.record_registry({})
+    after = [value(name) for name in names]
+    assert [new - old for new, old in zip(after, before, strict=True)] == [5, 2, 7, 1.5]
