@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from ingestd import metrics
+from ingestd import metrics, registry_metrics
 from ingestd.daemon.status import Status
 from ingestd.daemon.upkeep import Upkeep
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
@@ -39,7 +39,8 @@ class BatchLog:
         self._begun = ticks()
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Upkeep has them from now on."""
+        """Upkeep has them from now on, and the status their schemas."""
+        self._status.tables_opened(tables)
         if self._upkeep is not None:
             self._upkeep.opened(tables)
 
@@ -76,6 +77,11 @@ class BatchLog:
         _log_batch(summary, seconds)
         bind_thread(batch_id=None)
 
+    def run_died(self) -> None:
+        """A run has ended with an error, and with it the batch under way."""
+        if self._upkeep is not None:
+            self._upkeep.run_died()
+
     def between_batches(self, stopping: threading.Event) -> None:
         """Wait where upkeep wants ingest to."""
         if self._upkeep is not None:
@@ -91,6 +97,7 @@ def _count(counts: Counts) -> None:
     for (source, topic), (records, size) in read.items():
         metrics.record_read(source, topic, records, size)
     metrics.record_control(counts.control)
+    registry_metrics.record_registry(counts.registry)
     for place, records in counts.lost.items():
         metrics.record_gap(place.source, place.topic, records)
     for (table, kind), rows in counts.rows.items():
@@ -103,6 +110,7 @@ def _count(counts: Counts) -> None:
 
 
 def _count_rejected(counts: Counts) -> None:
+    metrics.record_rejected(sum(counts.rejected.values()))
     for (stage, reason), records in counts.dropped.items():
         metrics.record_dropped(stage, reason, records)
     for (stage, reason), records in (counts.rejected - counts.dropped).items():

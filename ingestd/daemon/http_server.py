@@ -1,12 +1,14 @@
 """The pages of the daemon: metrics, probes and status; reading only, on one port.
 
-A fixed number of connections is served at a time, each with a time limit, so that slow or many
-clients cost the stream nothing.
+A fixed number of connections is served at a time, each with a limit of time and bytes, so that
+slow or many clients cost the stream nothing. Who may see what is in `http_access`.
 """
 
+import io
 import json
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -15,6 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from ingestd import lag_metrics
+from ingestd.daemon.http_access import BoundedRequest, HttpAccess
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
@@ -22,6 +26,10 @@ from ingestd.errors import ConfigError
 _LOG = logging.getLogger(__name__)
 _MAX_CONNECTIONS = 16
 _REQUEST_SECONDS = 5.0
+_REQUEST_BYTES = 16 << 10
+_OPEN = HttpAccess()
+_FOR_ALL = frozenset({"/livez", "/readyz"})
+"""Probes say yes or no, and whoever asks them has no token."""
 _TEXT = "text/plain; charset=utf-8"
 _POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'"
 _PAGES: Mapping[str, str] = {
@@ -40,10 +48,13 @@ class Answer(NamedTuple):
     body: bytes
 
 
+_REFUSED = Answer(HTTPStatus.UNAUTHORIZED, _TEXT, b"this page needs the bearer token\n")
+
+
 def page(path: str, status: Status) -> Answer:
     """The answer to a GET of a path."""
     if path == "/metrics":
-        return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest())
+        return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, _metrics())
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
     if path == "/readyz":
@@ -60,15 +71,21 @@ def page(path: str, status: Status) -> Answer:
     return Answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is: {names}\n".encode())
 
 
+def _metrics() -> bytes:
+    return generate_latest() + lag_metrics.places_text().encode()
+
+
 class HttpServer:
     """Serves the pages in threads of its own from `start` to `stop`."""
 
-    def __init__(self, listen: str, status: Status) -> None:
+    def __init__(self, listen: str, status: Status, access: HttpAccess = _OPEN) -> None:
         host, _, port = listen.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
-        handler = type("Handler", (_Handler,), {"status": status})
+        access.check()
+        tls = access.tls()
+        handler = type("Handler", (_Handler,), {"status": status, "access": access})
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        server_class = type("Server", (_Server,), {"address_family": family})
+        server_class = type("Server", (_Server,), {"address_family": family, "tls": tls})
         try:
             self._server: _Server = server_class((host, int(port)), handler)
         except OSError as error:
@@ -97,6 +114,7 @@ class HttpServer:
 
 
 class _Server(ThreadingHTTPServer):
+    tls: ClassVar[ssl.SSLContext | None] = None
     daemon_threads = True
     request_queue_size = 64
 
@@ -116,15 +134,30 @@ class _Server(ThreadingHTTPServer):
         finally:
             self._slots.release()
 
+    def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
+        """Serve a connection, in its thread, where a handshake may take its time."""
+        if self.tls is None:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(_REQUEST_SECONDS)
+        with self.tls.wrap_socket(request, server_side=True) as secured:
+            super().finish_request(secured, client_address)
+
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
         _LOG.debug("http_request_failed", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
     status: ClassVar[Status]
+    access: ClassVar[HttpAccess]
     timeout = _REQUEST_SECONDS
     server_version = "ingestd"
     sys_version = ""
+
+    def setup(self) -> None:
+        super().setup()
+        request = BoundedRequest(self.connection, _REQUEST_BYTES, _REQUEST_SECONDS)
+        self.rfile = io.BufferedReader(request)
 
     def do_GET(self) -> None:
         self._answer(with_body=True)
@@ -136,8 +169,13 @@ class _Handler(BaseHTTPRequestHandler):
         _LOG.debug("http_request", extra={"ctx": {"request": format % args}})
 
     def _answer(self, *, with_body: bool) -> None:
-        answer = page(self.path.partition("?")[0], self.status)
+        path = self.path.partition("?")[0]
+        allowed = path in _FOR_ALL or self.access.allows(self.headers["Authorization"])
+        answer = page(path, self.status) if allowed else _REFUSED
+        self.connection.settimeout(_REQUEST_SECONDS)
         self.send_response(answer.code)
+        if not allowed:
+            self.send_header("WWW-Authenticate", "Bearer")
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("Cache-Control", "no-store")

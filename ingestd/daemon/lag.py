@@ -65,7 +65,7 @@ class LagMonitor:
                 ends = self._ask(name, source)
             except IngestdError as error:
                 self._clusters.pop(name, None)
-                if self._status.source_silent(name):
+                if self._status.source_silent(name, error.message):
                     context = {"source": name, "error": error.message}
                     _LOG.warning("source_unreachable", extra={"ctx": context})
             else:

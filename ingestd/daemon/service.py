@@ -9,6 +9,7 @@ from ingestd.config.effective import plain_secrets
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
+from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.reload import changed, reread, taken_over
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
@@ -45,6 +46,13 @@ class _Reload:
         return settings if differing else None
 
 
+def page_access(loaded: LoadedConfig) -> HttpAccess:
+    """What guards the pages; relative paths start from the file's folder."""
+    http = loaded.config.http
+    given = (http.tls_certificate, http.tls_key, http.auth_file)
+    return HttpAccess(*(one and str(loaded.folder / one) for one in given))
+
+
 def upkeep_settings(config: Config) -> UpkeepSettings:
     """What the sections on compaction and expiry say."""
     compaction, expiry = config.compaction, config.expiry
@@ -73,6 +81,8 @@ def serve(config: Path, *, until_latest: bool) -> int:
         restart = loaded.config.restart
         daemon = DaemonSettings(
             listen=loaded.config.http.listen,
+            linger=loaded.config.http.linger,
+            access=page_access(loaded),
             version=importlib.metadata.version("ingestd"),
             restarts=RestartPolicy(
                 restart.max_attempts, restart.window, restart.initial_backoff, restart.max_backoff

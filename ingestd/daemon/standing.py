@@ -7,7 +7,7 @@ nothing waited, nor than the newest change that was read before it.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ingestd import lag_metrics, metrics
+from ingestd import lag_metrics
 from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 
@@ -71,7 +71,7 @@ class _Reading:
         if shown == self.shown:
             return
         self.shown = shown
-        metrics.record_position(*place, position=self.position, end=self.end)
+        lag_metrics.record_position(place, position=self.position, end=self.end)
         lag_metrics.record_lag(place, seconds)
         if records is not None:
             lag_metrics.record_buffer_lag(place, records, buffer_seconds)
@@ -176,7 +176,6 @@ class Standing:
         forgotten = list(gone)
         for place in forgotten:
             del self._places[place]
-        metrics.forget_partitions(forgotten)
         lag_metrics.forget_places(forgotten)
         return forgotten
 

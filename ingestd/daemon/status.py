@@ -3,23 +3,30 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from ingestd import metrics
 from ingestd.daemon.recent import Failure, Recent, total_lag
+from ingestd.daemon.schema_log import SchemaLog
 from ingestd.daemon.standing import Standing
-from ingestd.errors import IngestdError
+from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
+from ingestd.paimon.spec.schema import TableSchema
 
 STUCK_SECONDS = 300.0
 """The loop ticks every second; the start of Spark is the longest that it may be silent."""
 BATCH_SECONDS = 1800.0
 """A batch may take this long unless it is told otherwise."""
+_HEALING: tuple[type[RetryableError], ...] = (
+    RetryableError,
+    *RetryableError.__subclasses__(),
+    *SourceError.__subclasses__(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +80,12 @@ class Status:
         self._rows: Counter[str] = Counter()
         self._files: Counter[str] = Counter()
         self._standing = Standing()
+        self._schemas = SchemaLog()
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
+        self._why_silent: dict[str, str] = {}
         self._upkeep: Callable[[], dict[str, Any]] = dict
         metrics.record_build(version)
+        metrics.expect_restarts(one.__name__ for one in _HEALING)
         metrics.record_state(self._state)
 
     def enter(self, state: str) -> None:
@@ -116,6 +126,11 @@ class Status:
             self._restarts += 1
         metrics.record_restart(type(error).__name__)
 
+    def tables_opened(self, schemas: Mapping[str, TableSchema]) -> None:
+        """A run begins with these tables."""
+        with self._lock:
+            self._schemas.opened(schemas, self._clock())
+
     def batch_started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
         """A batch begins: what it starts from is in the tables."""
         with self._lock:
@@ -146,6 +161,8 @@ class Status:
         self._files.update(summary.counts.files)
         for commit in summary.commits:
             name = commit.table
+            if commit.growth is not None:
+                self._schemas.seen(name, commit.growth.schema, now)
             self._tables[name] = TableStatus(
                 commit.snapshot_id, commit.status, now, self._rows[name], self._files[name]
             )
@@ -161,14 +178,17 @@ class Status:
         """The brokers of a source told where its topic partitions end."""
         with self._lock:
             self._reachable[source] = True
+            self._why_silent.pop(source, None)
             now = self._clock()
             self._standing.answered(source, ends, now)
             self._standing.publish(now)
         metrics.record_reachable(source, reachable=True)
+        metrics.expect_reading(source, ends)
 
-    def source_silent(self, source: str) -> bool:
+    def source_silent(self, source: str, why: str) -> bool:
         """The brokers of a source did not answer; whether that is news."""
         with self._lock:
+            self._why_silent[source] = redact(why)
             news = self._reachable.get(source) is not False
             self._reachable[source] = False
         metrics.record_reachable(source, reachable=False)
@@ -221,16 +241,21 @@ class Status:
                         "rows": one.rows,
                         "files": one.files,
                         "behind_seconds": behind.get(name),
+                        "schema_id": self._schemas.schema_id(name),
                     }
                     for name, one in sorted(self._tables.items())
                 },
                 "sources": {name: self._source(name) for name in sorted(self._reachable)},
                 "upkeep": upkeep,
-                "recent": self._recent.document(),
+                "recent": {**self._recent.document(), "schemas": self._schemas.document()},
             }
 
     def _source(self, name: str) -> dict[str, Any]:
-        return {"reachable": self._reachable[name], "topics": self._standing.document(name)}
+        return {
+            "reachable": self._reachable[name],
+            "error": self._why_silent.get(name),
+            "topics": self._standing.document(name),
+        }
 
 
 def _time(seconds: float) -> str:

@@ -53,6 +53,7 @@ def _main(status: Mapping[str, Any]) -> str:
             _tables(status["tables"], status["upkeep"]),
             _sources(status["sources"]),
             _batches(recent["batches"]),
+            _schemas(recent["schemas"]),
             _compactions(status["upkeep"]),
             _rejected(recent["rejected"]),
         )
@@ -120,6 +121,7 @@ def _tables(tables: Mapping[str, Any], upkeep: Mapping[str, Any]) -> str:
             html.escape(name),
             _number(one["snapshot_id"]),
             _time_tag(one["committed_at"]),
+            _number(one["behind_seconds"]),
             _number(one["rows"]),
             _number(one["files"]),
             _number(standings.get(name, {}).get("level_0")),
@@ -129,8 +131,8 @@ def _tables(tables: Mapping[str, Any], upkeep: Mapping[str, Any]) -> str:
         )
         for name, one in tables.items()
     )
-    head = ("table", "snapshot", "committed", "rows since start", "files since start",
-            "files in level 0", "most sorted runs", "result")  # fmt: skip
+    head = ("table", "snapshot", "committed", "seconds behind", "rows since start",
+            "files since start", "files in level 0", "most sorted runs", "result")  # fmt: skip
     return _table("tables", "Tables", head, rows, "no table has been committed to yet")
 
 
@@ -161,6 +163,22 @@ def _batches(batches: Sequence[Mapping[str, Any]]) -> str:
     )
     head = ("batch", "finished", "records", "rejected", "seconds by phase", "snapshots")
     return _table("batches", "Batches", head, rows, "no batch with records yet")
+
+
+def _schemas(changes: Sequence[Mapping[str, Any]]) -> str:
+    if not changes:
+        return ""
+    rows = (
+        (
+            html.escape(one["table"]),
+            _time_tag(one["at"]),
+            _number(one["schema_id"]),
+            html.escape(one["what"]),
+        )
+        for one in changes[:_SHOWN_BATCHES]
+    )
+    head = ("table", "seen", "schema", "what changed")
+    return _table("schemas", "Schema changes", head, rows, "")
 
 
 def _compactions(upkeep: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ingestd.daemon.batch_log import BatchLog
+from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.lag import LagMonitor
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
@@ -22,7 +23,7 @@ from ingestd.daemon.signals import Asked, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
 from ingestd.daemon.upkeep import Upkeep, UpkeepSettings
 from ingestd.daemon.upkeep_process import Opening
-from ingestd.errors import IngestdError, RetryableError
+from ingestd.errors import IngestdError, RetryableError, SourceSilentError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.log import LogFormat
@@ -59,7 +60,8 @@ def keep_settings() -> None:
 class DaemonSettings:
     """What the daemon needs beside the pipeline: its address, its patience, its version, its log.
 
-    A batch that takes more than `batch_timeout` seconds makes the daemon no longer live.
+    A batch that takes more than `batch_timeout` seconds makes the daemon no longer live. After an
+    error that ends it the pages are there for `linger` seconds more.
     """
 
     listen: str
@@ -67,6 +69,8 @@ class DaemonSettings:
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
     until_latest: bool = False
     batch_timeout: float = BATCH_SECONDS
+    linger: float = 0.0
+    access: HttpAccess = field(default_factory=HttpAccess)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     log_level: str = "INFO"
     log_format: LogFormat = "auto"
@@ -96,6 +100,7 @@ class Supervisor:
     ) -> None:
         self._settings = settings
         self._until_latest = daemon.until_latest
+        self._linger = 0.0 if daemon.until_latest else daemon.linger
         self._status = status
         self._make_run = make_run
         self._budget = RestartBudget(daemon.restarts)
@@ -150,6 +155,7 @@ class Supervisor:
                 self._status.beat()
         except IngestdError as error:
             run.stop()
+            self._listener.run_died()
             return error
         ends = self._until_latest or self._settings.is_bounded
         if ends or self._stopping.is_set() or self._next is not None:
@@ -160,7 +166,8 @@ class Supervisor:
         """Wait out the backoff; False if the error does not heal or happened too often."""
         if not isinstance(error, RetryableError):
             return False
-        seconds = self._budget.next_wait(time.monotonic())
+        counts = not isinstance(error, SourceSilentError)
+        seconds = self._budget.next_wait(time.monotonic(), counts=counts)
         if seconds is None:
             _LOG.error("restart_budget_used_up")
             return False
@@ -171,17 +178,22 @@ class Supervisor:
         )
         self._status.restarting(error)
         self._status.enter("backoff")
+        self._pause(seconds)
+        return True
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, alive, but not when told to stop."""
         end = time.monotonic() + seconds
         while not self._stopping.wait(min(_TICK_SECONDS, max(end - time.monotonic(), 0))):
             self._status.beat()
             if time.monotonic() >= end:
                 break
-        return True
 
     def _give_up(self, error: IngestdError) -> int:
         self._status.enter("failed")
         context = {"error_type": type(error).__name__, "message": error.message}
         _LOG.error("pipeline_failed", extra={"ctx": {**context, "exit_code": error.exit_code}})
+        self._pause(self._linger)  # a scrape should see how it ended
         return error.exit_code
 
 
@@ -240,7 +252,7 @@ def _pages(
     daemon: DaemonSettings, settings: PipelineSettings, status: Status
 ) -> Iterator[LagMonitor]:
     """Serve the pages, and ask for lag, as long as the block runs."""
-    server = HttpServer(daemon.listen, status)
+    server = HttpServer(daemon.listen, status, daemon.access)
     lag = LagMonitor({name: one.kafka for name, one in settings.sources.items()}, status)
     server.start()
     lag.start()

@@ -124,6 +124,12 @@ class Upkeep:
         with self._changed:
             self._backlog.began()
 
+    def run_died(self) -> None:
+        """The stream has ended with an error; another run opens the tables again."""
+        with self._changed:
+            self._backlog.died()
+            self._changed.notify_all()
+
     def committed(self, commits: Iterable[TableCommit], *, cut: bool = False) -> None:
         """A batch has committed; `cut` if more may be waiting."""
         with self._changed:

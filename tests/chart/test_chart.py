@@ -155,7 +155,7 @@ def test_the_configuration_arrives_as_it_was_given() -> None:
     given = yaml.safe_load((CHART / "ci" / "existing-secret-values.yaml").read_text())["config"]
     mounted = yaml.safe_load(only(found, "ConfigMap")["data"]["ingestd.yaml"])
     assert mounted["sources"] == given["sources"]
-    assert mounted["http"] == {"listen": "0.0.0.0:8080"}
+    assert mounted["http"] == {"listen": "0.0.0.0:8080", "linger": "30s"}
     spec = only(found, "StatefulSet")["spec"]["template"]["spec"]
     assert {"name": "secrets", "secret": {"secretName": "kafka", "defaultMode": 0o440}} in spec[
         "volumes"
@@ -224,3 +224,18 @@ def test_an_image_is_named_by_its_digest_where_there_is_one() -> None:
 
 def test_further_objects_are_templates() -> None:
     assert only(objects(*of("extended")), "ConfigMap", "shop-more")["data"] == {"a": "b"}
+
+
+def test_pages_with_a_certificate_are_probed_and_scraped_over_https() -> None:
+    values = ("--set", "config.http.tls-certificate=/run/secrets/ingestd/tls.crt")
+    endpoint = ("--set", "serviceMonitor.endpoint.tlsConfig.insecureSkipVerify=true")
+    plain = objects(*of("monitoring"))
+    found = objects(*of("monitoring"), *values, *endpoint)
+    for objects_of, scheme in ((plain, None), (found, "HTTPS")):
+        spec = only(objects_of, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
+        probes = [spec[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
+        assert [one.get("scheme") for one in probes] == [scheme] * 3
+        (watched,) = only(objects_of, "ServiceMonitor")["spec"]["endpoints"]
+        (pod,) = only(objects_of, "PodMonitor")["spec"]["podMetricsEndpoints"]
+        assert watched["scheme"] == pod["scheme"] == (scheme or "HTTP").lower()
+    assert watched["tlsConfig"] == {"insecureSkipVerify": True}

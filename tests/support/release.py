@@ -79,10 +79,9 @@ class Release:
         found = [one for one in page.splitlines() if one.startswith(f"{name}{{")]
         return [float(one.rpartition(" ")[2]) for one in found]
 
-    def lag(self) -> float | None:
-        """Records behind the topics' end; None: not known."""
-        found = self.series("ingestd_source_lag_records")
-        return sum(found) if found else None
+    def position(self) -> float:
+        """Offsets that the tables have reached, summed over all topic partitions."""
+        return sum(self.series("ingestd_source_position_offset"))
 
     def _rendered(self, values: Mapping[str, Any]) -> Pod:
         self._folder.mkdir(parents=True, exist_ok=True)

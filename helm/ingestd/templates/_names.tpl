@@ -77,6 +77,26 @@ annotations:
 {{ default (include "ingestd.fullname" .) .Values.persistence.existingClaim }}
 {{- end }}
 
+{{/* HTTPS where the pages have a certificate. */}}
+{{- define "ingestd.scheme" -}}
+{{- ternary "HTTPS" "HTTP" (not (empty (dig "http" "tls-certificate" "" .Values.config))) -}}
+{{- end }}
+
+{{/* A probe; over HTTPS where the pages are. */}}
+{{- define "ingestd.probe" -}}
+{{- $root := index . 0 -}}
+{{- $probe := deepCopy (index . 1) -}}
+{{- if and $probe.httpGet (eq (include "ingestd.scheme" $root) "HTTPS") -}}
+{{- $_ := set $probe "httpGet" (merge (dict) $probe.httpGet (dict "scheme" "HTTPS")) -}}
+{{- end -}}
+{{- toYaml $probe -}}
+{{- end }}
+
+{{/* What a monitor must know of the pages. */}}
+{{- define "ingestd.endpoint" -}}
+scheme: {{ include "ingestd.scheme" . | lower }}
+{{- end }}
+
 {{/* Port of the pages, from http.listen. */}}
 {{- define "ingestd.port" -}}
 {{- $listen := dig "http" "listen" "0.0.0.0:8080" .Values.config -}}

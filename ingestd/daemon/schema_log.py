@@ -1,0 +1,80 @@
+"""How the schemas of tables have changed since the start, in words; bounded."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ingestd.paimon.spec.data_types import DataType, encode_type
+from ingestd.paimon.spec.schema import TableSchema
+
+_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChanged:
+    """One step of a table's schema; `at` in seconds since 1970, `what` a line for people."""
+
+    at: float
+    table: str
+    schema_id: int
+    what: str
+
+
+class SchemaLog:
+    """Follows the schemas of tables by name; whoever shares it between threads locks it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, TableSchema] = {}
+        self._changes: deque[SchemaChanged] = deque(maxlen=_KEPT)
+
+    def opened(self, schemas: Mapping[str, TableSchema], now: float) -> None:
+        """A run begins with these; a later one may find them changed by somebody else."""
+        for table, schema in schemas.items():
+            if table in self._known:
+                self.seen(table, schema, now)
+            self._known[table] = schema
+
+    def seen(self, table: str, schema: TableSchema, now: float) -> None:
+        """A commit has this schema."""
+        known = self._known.get(table)
+        if known is not None and known.id == schema.id:
+            return
+        what = f"new, {len(schema.fields)} columns"
+        if known is not None:
+            what = "; ".join(_differences(known, schema)) or "options or comments"
+        self._known[table] = schema
+        self._changes.append(SchemaChanged(now, table, schema.id, what))
+
+    def schema_id(self, table: str) -> int | None:
+        """That of the newest schema, None while none is known."""
+        return self._known[table].id if table in self._known else None
+
+    def document(self) -> list[dict[str, Any]]:
+        """All changes for /status, newest first."""
+        return [
+            {"at": one.at, "table": one.table, "schema_id": one.schema_id, "what": one.what}
+            for one in reversed(self._changes)
+        ]
+
+
+def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
+    """Columns that came, changed, got another name or went; the id of a field tells which is it."""
+    old = {field.id: field for field in before.fields}
+    new = {field.id: field for field in after.fields}
+    for number, field in new.items():
+        was = old.get(number)
+        if was is None:
+            yield f"added {field.name} {_text(field.type)}"
+        elif was.name != field.name:
+            yield f"renamed {was.name} to {field.name}"
+        if was is not None and was.type != field.type:
+            yield f"{field.name} from {_text(was.type)} to {_text(field.type)}"
+    for number, field in old.items():
+        if number not in new:
+            yield f"dropped {field.name}"
+
+
+def _text(of: DataType) -> str:
+    text = encode_type(of)
+    return text if isinstance(text, str) else of.root
