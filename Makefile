@@ -14,6 +14,8 @@ CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
 NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)
 FUZZ_SECONDS := 60
+# Times in archives are those of the commit: who builds it again gets the same bytes.
+DATED := SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1580601600)}
 GUARDED := ingest/main floors upsert cold/small latency tiny
 
 .PHONY: help
@@ -134,6 +136,10 @@ bench-check: setup ## measure the ratios again and name what got slower than the
 docs: setup ## write the generated parts of docs/
 	$(BIN)/python -m docs.generate
 
+.PHONY: site
+site: setup ## build/site/html: the documentation as a site; links that lead nowhere are errors
+	@.ci/site $(abspath $(BIN)/python)
+
 .PHONY: lock
 lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on the PATH)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
@@ -144,6 +150,9 @@ lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on t
 	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'maturin>=1.9,<2' 'setuptools>=80' wheel \
 	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links - -o requirements-build.lock
+	printf '%s\n' 'sphinx>=9,<10' 'myst-parser>=5,<6' 'furo>=2025.12.19' \
+	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links - -o .ci/site.lock
 
 .PHONY: sbom
 sbom: setup ## build/sbom.json: the bill of materials, from the lock files
@@ -159,9 +168,9 @@ audit: setup ## known vulnerabilities of the locked packages
 
 .PHONY: wheels
 wheels: setup ## dist/: ingestd, and the native reader for every Python from 3.11 on
-	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
-	  --wheel-dir dist .
-	PATH="$(abspath $(BIN)):$$PATH" maturin build --quiet --release --locked --out dist \
+	$(DATED) $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps \
+	  --no-build-isolation --wheel-dir dist .
+	$(DATED) PATH="$(abspath $(BIN)):$$PATH" maturin build --quiet --release --locked --out dist \
 	  --manifest-path native/Cargo.toml --target-dir build/native
 
 .PHONY: clean

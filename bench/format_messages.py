@@ -150,3 +150,17 @@ _FORMATS: Mapping[str, Callable[[Change], object]] = {
     "raw": lambda change: change[2],
 }
 FORMATS = tuple(_FORMATS)
+MIXED = tuple(name for name in FORMATS if name not in ("json", "debezium-bson", "raw"))
+"""Formats whose messages name a table that is not that of the topic."""
+_TABLES, _BETWEEN = 4, 1000
+
+
+def mixed(texts: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes | None]]:
+    """The messages as those of four tables, among them one in a thousand without a value."""
+    pick = random.Random(2)
+    found: list[tuple[bytes, bytes | None]] = []
+    for number, (key, value) in enumerate(texts):
+        table = b"%d" % pick.randrange(_TABLES)
+        value = value.replace(b'"item"', b'"item%s"' % table).replace(b".ITEM", b".ITEM" + table)
+        found.append((key, None if number % _BETWEEN == _BETWEEN - 1 else value))
+    return found

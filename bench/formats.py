@@ -2,6 +2,8 @@
 
 python -m bench.formats [--records N] [--rounds N] [FORMAT ...]
 
+A second line is of the same messages as those of four tables in one topic, with tombstones between.
+
 Processor time of one thread, the best of the rounds. orjson runs in the environment of the peers,
 which the first run fetches.
 """
@@ -12,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from bench.format_messages import FORMATS, changes, messages
+from bench.format_messages import FORMATS, MIXED, changes, messages, mixed
 from bench.peer_runs import pypaimon_python
 from ingestd.cdc.base import RecordChunk, load_data_format
 
@@ -34,7 +37,11 @@ print(json.dumps(best))
 """
 
 
-def decode_seconds(name: str, texts: list[tuple[bytes, bytes]], rounds: int) -> float:
+Texts = Sequence[tuple[bytes, bytes | None]]
+"""Keys and values of messages."""
+
+
+def decode_seconds(name: str, texts: Texts, rounds: int) -> float:
     """Processor seconds that decoding takes; ValueError if a record was rejected."""
     offsets = np.arange(len(texts), dtype=np.int64)
     chunks = []
@@ -73,12 +80,17 @@ def main(arguments: list[str]) -> None:
     sys.stdout.write("format               records/s   orjson/s  ratio  bytes/record\n")
     for name in wanted.formats:
         texts = messages(name, found)
-        values = [value for _, value in texts]
-        decoding = decode_seconds(name, texts, wanted.rounds)
-        parsing = parse_seconds(values, wanted.rounds)
-        size = sum(map(len, values)) / len(values)
-        rate, bare = wanted.records / decoding, wanted.records / parsing
-        sys.stdout.write(f"{name:20}{rate:10,.0f} {bare:10,.0f} {rate / bare:6.2f} {size:13.0f}\n")
+        sys.stdout.write(_line(name, texts, name, wanted.rounds))
+        if name in MIXED:
+            sys.stdout.write(_line(name, mixed(texts), "  mixed", wanted.rounds))
+
+
+def _line(name: str, texts: Texts, title: str, rounds: int) -> str:
+    values = [value for _, value in texts if value is not None]
+    decoding, parsing = decode_seconds(name, texts, rounds), parse_seconds(values, rounds)
+    size = sum(map(len, values)) / len(values)
+    rate, bare = len(texts) / decoding, len(values) / parsing
+    return f"{title:20}{rate:10,.0f} {bare:10,.0f} {rate / bare:6.2f} {size:13.0f}\n"
 
 
 if __name__ == "__main__":

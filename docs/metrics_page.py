@@ -9,7 +9,8 @@ HEAD = """# Metrics
 Written by `make docs` from `ingestd/metrics.py`, `ingestd/lag_metrics.py` and
 `ingestd/registry_metrics.py`. The page `/metrics` serves them in Prometheus' text format; counters
 carry the suffix `_total`, histograms `_bucket`, `_sum` and `_count`. Everything is counted on the
-driver, after the commit.
+driver, after the commit: of a batch that failed nothing is counted, and what its tasks
+asked of schema registries only if their processes go on.
 
 | metric | type | labels | what it says |
 |---|---|---|---|"""

@@ -52,6 +52,19 @@ class RecordChunk:
     headers: list[list[tuple[str, bytes | None]] | None] | None
     sizes: npt.NDArray[np.int64] | None = None
 
+    def take(self, indices: npt.NDArray[np.int64]) -> "RecordChunk":
+        """Some of the records, as if there were no others; their headers and sizes are lost."""
+        places = indices.tolist()
+        return RecordChunk(
+            self.topic,
+            self.partition,
+            self.offsets[indices],
+            self.timestamps[indices],
+            [self.keys[place] for place in places],
+            [self.values[place] for place in places],
+            None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:

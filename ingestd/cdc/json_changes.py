@@ -1,12 +1,12 @@
 """The decoder of all JSON formats that say where table, row, operation and key are in a message.
 
-A chunk whose messages are all alike is read natively as it is. Of any other chunk each message is
-restated as a change (`table_form`), and those of one form go through one row plan.
+A chunk whose messages are all alike is read natively as it is; of a chunk that mixes tables, the
+messages of each. Of all others each message is restated as a change (`table_form`), and those of
+one form go through one row plan.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,73 +18,35 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
     Rejected,
-    SchemaChangeEvent,
-    Truncate,
 )
 from ingestd.cdc.column_learning import TableMemory, Types
-from ingestd.cdc.debezium_envelope import Shape
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.alike import AlikeReader, Native
 from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.record_errors import Reason, RecordError, rejected
+from ingestd.cdc.restated_records import (
+    Dialect,
+    Group,
+    GroupKey,
+    Sorted,
+    group_key,
+    sort_records,
+)
 from ingestd.cdc.seen_columns import as_seen
-from ingestd.cdc.table_form import Altered, Emptied, Restated, TableForm
+from ingestd.cdc.table_form import Restated
 from ingestd.cdc.table_messages import Reasons, decode_messages
 
 _MAX_MEMORIES = 2000
 _NO_TYPES: Types = {}
 
-_GroupKey = tuple[TableForm, Shape | None, tuple[str, ...]]
-Message = Restated | Emptied | Altered
-"""What a message says: rows, or that a table was emptied, or that its columns changed."""
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The records of a group that were read natively, by index."""
 
-class Dialect(Protocol):
-    """What a format makes of one message; may keep caches, never results."""
-
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """The changes of a message, None for a control message. Raises RecordError."""
-        ...
-
-    def restate_tombstone(self, key: bytes | None, topic: str) -> Restated | None:
-        """The change that a message without value is, None if it is none. Raises RecordError."""
-        ...
-
-
-@dataclass(slots=True)
-class _Group:
-    """Changes of one form and one form of key, with the indices of their records."""
-
-    form: TableForm
-    shape: Shape | None
-    names: tuple[str, ...]
-    values: list[bytes] = field(default_factory=list)
-    keys: list[bytes] = field(default_factory=list)
-    indices: list[int] = field(default_factory=list)
-
-    def takes(self, form: TableForm, shape: Shape | None, names: tuple[str, ...]) -> bool:
-        """Whether changes of this kind belong here."""
-        return self.form is form and self.shape is shape and self.names == names
-
-
-@dataclass(slots=True)
-class _Sorted:
-    """The records of a chunk, apart."""
-
-    groups: dict[_GroupKey, _Group] = field(default_factory=dict)
-    bad: dict[int, Reason] = field(default_factory=dict)
-    truncates: list[Truncate] = field(default_factory=list)
-    altered: list[SchemaChangeEvent] = field(default_factory=list)
-    control: int = 0
-    latest: _Group | None = None
-
-    def group(self, form: TableForm, shape: Shape | None, names: tuple[str, ...]) -> _Group:
-        """The group of changes of a form."""
-        which = (form, shape, names)
-        found = self.groups.get(which)
-        if found is None:
-            found = self.groups[which] = _Group(form, shape, names)
-        return found
+    group: GroupKey
+    indices: list[int]
+    batch: ChangeBatch
 
 
 class JsonChanges:
@@ -107,7 +69,7 @@ class JsonChanges:
         self._images = settings.images
         self._module = module
         self._alike = AlikeReader(module, native) if module and native else None
-        self._memories: dict[_GroupKey, TableMemory] = {}
+        self._memories: dict[GroupKey, TableMemory] = {}
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
         """Decode a chunk; bad records are in the result, never raised.
@@ -115,11 +77,11 @@ class JsonChanges:
         `known` are the columns that the target table has, `declared` those whose types the
         configuration fixes. Raises UnsupportedError for a column type without an Arrow form.
         """
-        batch = self._decode_alike(chunk, known, declared)
-        if batch is not None:
-            return Decoded([batch], [], [], 0)
-        found = self._sort(chunk)
-        batches: list[ChangeBatch] = []
+        whole = self._decode_alike(chunk, range(len(chunk.values)), known, declared)
+        if whole is not None:
+            return Decoded([whole.batch], [], [], 0)
+        read, found = self._sort(chunk, self._decode_tables(chunk, known, declared))
+        batches = {one.indices[0]: one.batch for one in read}
         for group in found.groups.values():
             source = group.form.source
             types, fixed = known.get(source, _NO_TYPES), declared.get(source, _NO_TYPES)
@@ -127,19 +89,55 @@ class JsonChanges:
             for place, reason in refused.items():
                 found.bad.setdefault(group.indices[place], reason)
             if batch is not None:
-                batches.append(batch)
+                batches[group.indices[0]] = batch
         return Decoded(
-            _without_records(batches, chunk, found.bad),
+            _without_records([batches[first] for first in sorted(batches)], chunk, found.bad),
             _rejected(chunk, found.bad),
             found.truncates,
             found.control,
             found.altered,
         )
 
-    def _decode_alike(
+    def _decode_tables(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
-    ) -> ChangeBatch | None:
-        """The batch of a chunk all of whose messages are as planned for the first of them."""
+    ) -> dict[GroupKey, _Read]:
+        """What the messages of each table give, where these are all as planned for the first."""
+        found: dict[GroupKey, _Read] = {}
+        if self._alike is None or not self._memories:
+            return found
+        for indices in self._alike.by_table(chunk.values):
+            if len(indices) == len(chunk.values):
+                break  # tried already
+            read = self._decode_alike(chunk.take(indices), indices.tolist(), known, declared)
+            # What is named in two ways may still be one table.
+            if read is not None and read.group not in found:
+                found[read.group] = read
+        return found
+
+    def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> tuple[list[_Read], Sorted]:
+        """What stays as it was read, and all other records apart.
+
+        A group is read natively as a whole, or not at all.
+        """
+        left = np.ones(len(chunk.values), np.bool_)
+        for one in read.values():
+            left[one.indices] = False
+        found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
+        split = [read.pop(key) for key in found.groups if key in read]
+        for one in split:
+            left[one.indices] = True
+        if split:
+            found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
+        return list(read.values()), found
+
+    def _decode_alike(
+        self,
+        chunk: RecordChunk,
+        indices: Iterable[int],
+        known: KnownColumns,
+        declared: KnownColumns,
+    ) -> _Read | None:
+        """What messages give that are all as planned for the first of them, else None."""
         if self._alike is None or not chunk.values or not chunk.values[0]:
             return None
         try:
@@ -148,18 +146,18 @@ class JsonChanges:
             return None
         if not isinstance(first, Restated):
             return None
-        source, key = first.form.source, first.key
-        types, fixed = known.get(source, _NO_TYPES), declared.get(source, _NO_TYPES)
-        names = key.names or first.form.key_names or _key_of(types)
-        memory = self._memories.get((first.form, key.shape, names))
+        group = group_key(first)
+        form, shape, names = group
+        types, fixed = known.get(form.source, _NO_TYPES), declared.get(form.source, _NO_TYPES)
+        memory = self._memories.get((form, shape, names or _key_of(types)))
         if memory is None or memory.plan is None or not memory.is_current(types, fixed):
             return None
         batch = self._alike.read(chunk, first, memory.plan)
-        seen = None if batch is None else as_seen(batch, first.form)
-        return seen if seen is not None and seen.types else None
+        seen = None if batch is None else as_seen(batch, form)
+        return _Read(group, list(indices), seen) if seen is not None and seen.types else None
 
     def _decode_group(
-        self, chunk: RecordChunk, group: _Group, known: Types, declared: Types
+        self, chunk: RecordChunk, group: Group, known: Types, declared: Types
     ) -> tuple[ChangeBatch | None, Reasons]:
         memory = self._memory((group.form, group.shape, group.names or _key_of(known)))
         keys = None if group.shape is None else group.keys
@@ -173,36 +171,7 @@ class JsonChanges:
         empty = Reason("decode", "empty_row", "a row has no columns")
         return None, dict.fromkeys(range(len(group.values)), empty)
 
-    def _sort(self, chunk: RecordChunk) -> _Sorted:
-        found = _Sorted()
-        restate, topic = self._dialect.restate, chunk.topic
-        for index, (value, key) in enumerate(zip(chunk.values, chunk.keys, strict=True)):
-            change: Message | None
-            try:
-                if value is None or value == b"null":
-                    change = self._dialect.restate_tombstone(key, topic)
-                else:
-                    change = restate(value, key, topic)
-            except RecordError as error:
-                found.bad[index] = error.reason
-                continue
-            if change is None:
-                found.control += 1
-            elif isinstance(change, Emptied):
-                offset = int(chunk.offsets[index])
-                truncate = Truncate(change.source, chunk.partition, offset, change.position)
-                found.truncates.append(truncate)
-            elif isinstance(change, Altered):
-                found.control += 1
-                offset = int(chunk.offsets[index])
-                found.altered.append(
-                    SchemaChangeEvent(change.source, chunk.partition, offset, *change[1:])
-                )
-            else:
-                _add(found, index, change)
-        return found
-
-    def _memory(self, group: _GroupKey) -> TableMemory:
+    def _memory(self, group: GroupKey) -> TableMemory:
         memory = self._memories.get(group)
         if memory is None:
             form, shape, names = group
@@ -219,18 +188,6 @@ class JsonChanges:
                 images=self._images,
             )
         return memory
-
-
-def _add(found: _Sorted, index: int, change: Restated) -> None:
-    form, key = change.form, change.key
-    names = key.names or form.key_names
-    group = found.latest
-    if group is None or not group.takes(form, key.shape, names):
-        group = found.latest = found.group(form, key.shape, names)
-    for one in change.changes:
-        group.values.append(one)
-        group.keys.append(key.payload)
-        group.indices.append(index)
 
 
 def _key_of(types: Types) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class DaemonAddress:
     def __post_init__(self) -> None:
         url = self.url if "://" in self.url else f"http://{self.url}"
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts):
             raise ConfigError(f"'{self.url}' is no address of a daemon; write http://HOST:PORT")
         object.__setattr__(self, "_parts", parts)
 
@@ -46,11 +46,11 @@ class DaemonAddress:
         """The document of /status.
 
         DaemonSilentError if nobody answers or the answer is none, ConfigError if the token or the
-        certificate is not right.
+        certificate is not right, or a file of theirs cannot be read.
         """
-        connection = self._connection()
+        connection, headers = self._connection(), self._headers()
         try:
-            connection.request("GET", self._parts.path.rstrip("/") + _PATH, headers=self._headers())
+            connection.request("GET", self._parts.path.rstrip("/") + _PATH, headers=headers)
             answer = connection.getresponse()
             body = answer.read(_MOST_BYTES)
         except ssl.SSLCertVerificationError as error:
@@ -77,10 +77,26 @@ class DaemonAddress:
         if self._parts.scheme == "http":
             return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
         trusted = None if self.ca_file is None else str(self.ca_file)
-        context = ssl.create_default_context(cafile=trusted)
+        try:
+            context = ssl.create_default_context(cafile=trusted)
+        except OSError as error:
+            raise ConfigError(f"--ca {trusted}: {error.strerror or error}") from error
         return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS, context=context)
 
     def _headers(self) -> dict[str, str]:
         if self.auth_file is None:
             return {}
-        return {"Authorization": f"Bearer {self.auth_file.read_text(encoding='utf-8').strip()}"}
+        try:
+            token = self.auth_file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "no ASCII text"
+            raise ConfigError(f"--auth-file {self.auth_file}: {reason}") from error
+        return {"Authorization": f"Bearer {token}"}
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Whether the port is one; none is, too."""
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False

@@ -5,6 +5,7 @@ A command's module is imported when the command runs, so that `ingestd --help` i
 
 import importlib
 import importlib.metadata
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -157,7 +158,8 @@ def _tell(error: BaseException, message: str, *, debug: bool) -> None:
     if debug:
         typer.echo(redact("".join(traceback.format_exception(error))), err=True)
     text = "\n".join(printable(line) for line in redact(message).splitlines())
-    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    colour = None if os.environ.get("NO_COLOR") else "red"
+    typer.secho("error: ", fg=colour, bold=True, err=True, nl=False)
     typer.echo(text, err=True)
 
 

@@ -18,6 +18,7 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Row: TypeAlias = Mapping[str, object]
 
 _WIDE = 400
+_NAMING_SHARE = 2 / 3
 _MILLIS = 1000
 
 
@@ -31,8 +32,9 @@ def print_table(
 ) -> None:
     """A table of some columns of the rows; the text `none` if there are no rows.
 
-    Numbers stand to the right. Nothing is cut off where the output is no terminal. Without
-    `titles` the names of the columns stay as they are.
+    Numbers stand to the right. Nothing is cut off where the output is no terminal; on a narrow
+    terminal texts go on in the next line, those of the first column last, as it names the rows.
+    Without `titles` the names of the columns stay as they are.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:
@@ -41,11 +43,22 @@ def print_table(
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in columns:
         numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
-        title = name.replace("_", " ") if titles else name
-        table.add_column(Text(title), justify="right" if numeric else "left")
+        longest = max(len(cell_text(row.get(name))) for row in rows)
+        whole = numeric or (name == columns[0] and longest <= console.width * _NAMING_SHARE)
+        table.add_column(
+            Text(_title(name, narrow=numeric and sys.stdout.isatty()) if titles else name),
+            justify="right" if numeric else "left",
+            no_wrap=whole,
+            overflow="ellipsis" if whole else "fold",
+        )
     for row in rows:
         table.add_row(*(Text(cell_text(row.get(name))) for name in columns))
     console.print(table)
+
+
+def _title(name: str, *, narrow: bool) -> str:
+    """The words of a column's name; a narrow column has one a line."""
+    return name.replace("_", "\n" if narrow else " ")
 
 
 def cell_text(value: object) -> str:

@@ -84,7 +84,8 @@ class WarehouseSection(Section):
     path: str = Field(
         min_length=1,
         description="Root of the warehouse: a path, from this file's folder if relative, a `file:` "
-        "URI, or `s3://BUCKET/PATH`.",
+        "URI, `s3://BUCKET/PATH`, `gs://BUCKET/PATH`, or "
+        "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`.",
     )
     database: str = Field(
         default="default", min_length=1, description="Database that gets the tables."
@@ -93,7 +94,8 @@ class WarehouseSection(Section):
         default_factory=dict,
         repr=False,
         description="Options of the object store that holds the path, under Paimon's names, as "
-        "`s3.endpoint`; what none says comes from the environment, as `AWS_ACCESS_KEY_ID`.",
+        "`s3.endpoint`, `fs.gs.auth.service.account.json.keyfile` or `fs.azure.account.key`; what "
+        "none says comes from the environment, as `AWS_ACCESS_KEY_ID`.",
     )
     catalog: CatalogSection = Field(
         default_factory=CatalogSection, description="How tables are found."

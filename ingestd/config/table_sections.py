@@ -22,6 +22,7 @@ from ingestd.ingest.computed.functions import FUNCTIONS
 from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.evolution_policy import (
+    MAX_COLUMNS,
     EvolutionMode,
     EvolutionPolicy,
     OnDrop,
@@ -136,13 +137,21 @@ class FollowSection(Section):
     on_rename: OnRename = Field(
         default="add",
         description="What happens when a statement of the source (Debezium's schema change topic, "
-        "MySQL and MariaDB), or an alias in an Avro schema, gives a column another name: `add` "
-        "makes a new column of it, `rename` renames the table's.",
+        "Canal, Maxwell: MySQL and MariaDB), an alias in an Avro schema, or the number of a "
+        "Protobuf field gives a column another name: `add` makes a new column of it, `rename` "
+        "renames the table's.",
     )
     on_drop: OnDrop = Field(
         default="keep",
         description="What happens when a statement of the source drops a column: `keep` leaves it, "
         "null from then on, `drop` drops the table's, with what it holds.",
+    )
+    max_columns: int = Field(
+        default=MAX_COLUMNS,
+        ge=1,
+        description="Most columns that a table gets, those that are computed among them; a column "
+        "beyond is a change that may not be, and treated as `on-refused-change` says. A table that "
+        "has more keeps them.",
     )
 
 
@@ -153,6 +162,7 @@ class SchemaSection(Section):
     on_refused_change: RefusedChange | None = Field(default=None, description="As in `defaults`.")
     on_rename: OnRename | None = Field(default=None, description="As in `defaults`.")
     on_drop: OnDrop | None = Field(default=None, description="As in `defaults`.")
+    max_columns: int | None = Field(default=None, ge=1, description="As in `defaults`.")
     column_types: Mapping[str, TypeText] = Field(
         default={},
         description="Column to Paimon type, such as `DECIMAL(12, 2)`; for what messages without "
@@ -250,6 +260,7 @@ def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
             drop=own.drop,
             on_rename=follow.on_rename,
             on_drop=follow.on_drop,
+            max_columns=follow.max_columns,
         ),
         truncates=TruncatePolicy(section.on_truncate, section.on_refused_truncate),
         append_changes=section.append_changes,

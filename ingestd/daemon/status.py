@@ -83,6 +83,7 @@ class Status:
         self._schemas = SchemaLog()
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
         self._why_silent: dict[str, str] = {}
+        self._met: set[str] = set()
         self._upkeep: Callable[[], dict[str, Any]] = dict
         metrics.record_build(version)
         metrics.expect_restarts(one.__name__ for one in _HEALING)
@@ -178,6 +179,7 @@ class Status:
         """The brokers of a source told where its topic partitions end."""
         with self._lock:
             self._reachable[source] = True
+            self._met.add(source)
             self._why_silent.pop(source, None)
             now = self._clock()
             self._standing.answered(source, ends, now)
@@ -193,6 +195,12 @@ class Status:
             self._reachable[source] = False
         metrics.record_reachable(source, reachable=False)
         return news
+
+    @property
+    def has_met_its_sources(self) -> bool:
+        """Whether every source has answered once; until then an address may be wrong."""
+        with self._lock:
+            return self._met >= self._reachable.keys()
 
     @property
     def is_live(self) -> bool:

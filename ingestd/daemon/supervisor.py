@@ -166,7 +166,8 @@ class Supervisor:
         """Wait out the backoff; False if the error does not heal or happened too often."""
         if not isinstance(error, RetryableError):
             return False
-        counts = not isinstance(error, SourceSilentError)
+        silence = isinstance(error, SourceSilentError)
+        counts = not (silence and self._status.has_met_its_sources)
         seconds = self._budget.next_wait(time.monotonic(), counts=counts)
         if seconds is None:
             _LOG.error("restart_budget_used_up")

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka.consumers import LOG
-from ingestd.kafka.properties import KafkaSource, consumer_properties
+from ingestd.kafka.properties import KafkaSource, admin_properties
 from ingestd.kafka.refusals import Heard, explain
 
 _POLL_SECONDS = 0.05
@@ -25,6 +25,15 @@ _NO_COORDINATOR = frozenset(
     }
 )
 """A group that is new, or whose broker went away, has nobody who keeps its offsets yet."""
+
+_NOT_JOINED = {
+    "enable.auto.commit": "false",
+    "session.timeout.ms": "2000",
+    "heartbeat.interval.ms": "500",
+}
+"""Of a session that never begins, the time is how long the end of a client, and so that of the
+process, waits for the answer to a commit when the brokers have gone.
+"""
 
 
 class Group:
@@ -40,7 +49,7 @@ class Group:
         self._seconds = seconds
         self._heard = Heard(source)
         self._answers: list[KafkaError | None] = []
-        properties = {**consumer_properties(source), "group.id": name}
+        properties = {**admin_properties(source), **_NOT_JOINED, "group.id": name}
         hooks = {"error_cb": self._heard.note, "on_commit": self._note_commit}
         try:
             self._consumer = Consumer({**properties, **hooks}, logger=LOG)

@@ -28,7 +28,7 @@ from ingestd.ingest.settings.context import BatchContext, Coverage
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
-from ingestd.ingest.stages.truncates import Stream, Truncates
+from ingestd.ingest.stages.truncates import Stream, Truncates, outlives_batch
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.progress import Gap, Skip, Step, judge
 from ingestd.ingest.upkeep.backlog import is_cut
@@ -183,9 +183,8 @@ class MicroBatch:
             for _ in range(_MAX_ROUNDS):
                 reading = batch.truncates.reading(batch.ranges, batch.stream)
                 context = self._lake.context(slots, batch.truncates.emptied, reading, batch.found)
-                context = replace(
-                    context, lost=batch.lost, refused_truncates=batch.truncates.refused
-                )
+                refused = batch.truncates.refused
+                context = replace(context, lost=batch.lost, refused_truncates=refused)
                 if reading != batch.ranges:
                     context = missing_nothing(context)
                 groups = self._groups(reading)
@@ -229,7 +228,8 @@ class MicroBatch:
 
     def _commit(self, batch: _Batch, result: RoundResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""
-        topic_ids = self._topic_ids(batch.ranges)
+        # Of what was read again, too: offsets of a topic that is another one mean other records.
+        topic_ids = self._topic_ids(batch.truncates.reading(batch.ranges, batch.stream))
         names = sorted({*result.messages, *batch.truncates.emptied})
         first = [name for name in names if name == self._lake.dead_letters]
         for group in (first, [name for name in names if name not in first]):
@@ -271,7 +271,7 @@ class MicroBatch:
         return TableGrowth(schema, committed.snapshot.id, files)
 
     def _step(self, name: str, batch: _Batch, result: RoundResult, topic_ids: TopicIds) -> Step:
-        lasting = name in result.lasting_truncates
+        lasting = outlives_batch(name, result, batch.stream)
         emptied = batch.truncates.emptied.get(name)
         topics = result.topics.get(name, frozenset())
         return Step(

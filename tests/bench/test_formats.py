@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench.format_messages import FORMATS, changes, messages
+from bench.format_messages import FORMATS, MIXED, changes, messages, mixed
 from bench.formats import decode_seconds
 from ingestd.cdc.base import DATA_FORMATS, RecordChunk, load_data_format
 
@@ -26,6 +26,20 @@ def test_all_json_formats_are_measured() -> None:
     assert set(FORMATS) == {
         name for name in DATA_FORMATS if name.endswith(("json", "bson")) or name == "raw"
     }
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_mixed_messages_are_rows_of_four_tables_and_tombstones(name: str) -> None:
+    texts = mixed(messages(name, changes(1000)))
+    assert [number for number, (_, value) in enumerate(texts) if value is None] == [999]
+    offsets = np.arange(len(texts), dtype=np.int64)
+    keys, values = [key for key, _ in texts], [value for _, value in texts]
+    chunk = RecordChunk("shop.inv.item", 0, offsets, offsets, [*keys], values, None)
+    found = load_data_format(name).decode(chunk, {}, {})
+    assert sorted({batch.source.table.lower() for batch in found.batches}) == [
+        f"item{number}" for number in range(4)
+    ]
+    assert sum(len(batch.offset) for batch in found.batches) + found.control == 1000
 
 
 def test_rejected_records_are_no_figure() -> None:

@@ -73,9 +73,9 @@ def test_an_address_that_is_taken_is_two(tmp_path: Path) -> None:
 def test_without_java_it_ends_with_two_and_says_what_is_missing(tmp_path: Path) -> None:
     done = run(config(tmp_path), PATH="/nowhere", JAVA_HOME="")
     assert done.returncode == 2, done.stdout + done.stderr
-    last = json.loads(done.stdout.splitlines()[-1])
-    assert last["event"] == "pipeline_failed"
-    assert "Java" in last["message"]
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    (failed,) = [one for one in events if one["event"] == "pipeline_failed"]
+    assert "Java" in failed["message"]
 
 
 @pytest.mark.integration

@@ -78,6 +78,8 @@ def _decoder(case: Case, *, native: bool) -> DataFormat:
         for one in (found, getattr(found, "_flat", None)):
             if isinstance(one, DebeziumJson | JsonChanges):
                 one._module = None
+            if isinstance(one, JsonChanges):
+                one._alike = None
     return found
 
 

@@ -12,6 +12,7 @@ LOCKS = (
     "requirements-dev.lock",
     "requirements-build.lock",
     ".ci/audit.lock",
+    ".ci/site.lock",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob("*.lock"))),
 )
 

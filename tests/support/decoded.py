@@ -49,6 +49,7 @@ def _facts(decoded: Decoded) -> Facts:
         "rejected": decoded.rejected,
         "truncates": decoded.truncates,
         "control": decoded.control,
+        "schema_changes": decoded.schema_changes,
     }
 
 

@@ -93,6 +93,7 @@ class Pipeline:
     table: TableSettings = field(default_factory=TableSettings)
     reached: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
     fetched: list[OffsetRange] = field(default_factory=list)
+    identified: list[OffsetRange] = field(default_factory=list)
     batch_id: int = 0
 
     def __post_init__(self) -> None:
@@ -109,12 +110,16 @@ class Pipeline:
             self._settings(),
             self.lake,
             lambda _: offsets,
-            lambda _: {},
+            self._topic_ids,
             _Silent(),
         )
         with mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages):
             batch.run(self.batch_id)
         self.batch_id, self.reached = self.batch_id + 1, list(until)
+
+    def _topic_ids(self, ranges: list[OffsetRange]) -> dict[tuple[str, str], str | None]:
+        self.identified = ranges
+        return {}
 
     def rows(self) -> dict[int, int]:
         """What the table holds."""

@@ -14,7 +14,7 @@ from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.alike import Native
-from ingestd.cdc.native.layouts.data_works import data_works_layout
+from ingestd.cdc.native.layouts.data_works import LOOK, data_works_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 from ingestd.cdc.table_form import (
@@ -42,7 +42,9 @@ _TYPES: Mapping[str, WireColumn] = {
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     dialect = DataWorks(images=settings.images)
-    return JsonChanges("aliyun-json", dialect, settings, native_module(), Native(data_works_layout))
+    return JsonChanges(
+        "aliyun-json", dialect, settings, native_module(), Native(data_works_layout, LOOK)
+    )
 
 
 class _Image(msgspec.Struct, rename="camel", gc=False):

@@ -10,7 +10,7 @@ from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
 from ingestd.cdc.native.alike import Native
-from ingestd.cdc.native.layouts.dms import dms_layout
+from ingestd.cdc.native.layouts.dms import LOOK, dms_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.table_form import (
@@ -32,7 +32,9 @@ _TRUNCATE = "truncate-table"
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
-    return JsonChanges("aws-dms-json", DmsMessages(), settings, native_module(), Native(dms_layout))
+    return JsonChanges(
+        "aws-dms-json", DmsMessages(), settings, native_module(), Native(dms_layout, LOOK)
+    )
 
 
 class _Metadata(msgspec.Struct, rename="kebab", gc=False):

@@ -10,12 +10,13 @@ from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.columns.mysql_types import jdbc_column, mysql_column
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.ddl.proofs import proven_alone
-from ingestd.cdc.json_changes import JsonChanges, Message
+from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.alike import Native
-from ingestd.cdc.native.layouts.canal import canal_layout
+from ingestd.cdc.native.layouts.canal import LOOK, canal_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.restated_records import Message
 from ingestd.cdc.table_form import (
     NULL,
     Altered,
@@ -48,7 +49,7 @@ _CONTROL = frozenset(
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     canal = Canal(settings.type_mapping, images=settings.images)
-    return JsonChanges("canal-json", canal, settings, native_module(), Native(canal_layout))
+    return JsonChanges("canal-json", canal, settings, native_module(), Native(canal_layout, LOOK))
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):

@@ -41,7 +41,11 @@ _ADDED = frozenset(
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     return JsonChanges(
-        "debezium-flat-json", FlatRows(), settings, native_module(), Native(flat_layout, no_keys)
+        "debezium-flat-json",
+        FlatRows(),
+        settings,
+        native_module(),
+        Native(flat_layout, keyless=no_keys),
     )
 
 

@@ -4,47 +4,35 @@ Flattened rows among them are told by the fields that the transform adds; a topi
 is quicker to read as `debezium-flat-json`.
 
 A chunk whose messages are all alike (one table, one schema, no control messages) goes through the
-plan of the last one in a few calls. Any other chunk is taken apart message by message, grouped by
-table, schema and key, and learnt from.
+plan of the last one in a few calls; of a chunk that mixes tables, the messages of each. All others
+are taken apart message by message, grouped by table, schema and key, and learnt from.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.base import (
-    UNKNOWN_POSITION,
-    Decoded,
-    FormatSettings,
-    KnownColumns,
-    RecordChunk,
-    Rejected,
-    SchemaChangeEvent,
-    SourceTable,
-    Truncate,
-)
+from ingestd.cdc.base import ChangeBatch, Decoded, FormatSettings, KnownColumns, RecordChunk
 from ingestd.cdc.column_learning import TableMemory
-from ingestd.cdc.ddl.schema_events import schema_changes
-from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
-from ingestd.cdc.debezium_event import Event, read_event
-from ingestd.cdc.formats.debezium_flat_json import FlatRows, is_flat
+from ingestd.cdc.debezium_envelope import BARE
+from ingestd.cdc.event_records import EventRecords, GroupKey, SortedEvents, in_order
+from ingestd.cdc.formats.debezium_flat_json import FlatRows
 from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.message_key import MessageKeys
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.alike import Native, no_keys
+from ingestd.cdc.native.layouts.debezium import LOOK
 from ingestd.cdc.native.layouts.flat import flat_layout
+from ingestd.cdc.native.look import Sorter
 from ingestd.cdc.native.module import NativeModule, native_module
-from ingestd.cdc.record_errors import RecordError, rejected
-from ingestd.cdc.source_position import position_of
+from ingestd.cdc.native.rows import read_natively
+from ingestd.cdc.record_errors import rejected
 from ingestd.cdc.table_messages import decode_if_alike, decode_messages
 
 _MAX_MEMORIES = 2000
 _NO_SETTINGS = FormatSettings()
-
-GroupKey = tuple[SourceTable, Shape, Shape | None, tuple[str, ...]]
 
 
 def new_format(settings: FormatSettings) -> "DebeziumJson":
@@ -52,27 +40,12 @@ def new_format(settings: FormatSettings) -> "DebeziumJson":
     return DebeziumJson(native_module(), settings)
 
 
-@dataclass(slots=True)
-class _Group:
-    """Messages of one table, one schema and one form of key."""
-
-    values: list[bytes] = field(default_factory=list)
-    keys: list[bytes] = field(default_factory=list)
-    indices: list[int] = field(default_factory=list)
-
-    def add(self, index: int, value: bytes, key: bytes) -> None:
-        self.indices.append(index)
-        self.values.append(value)
-        self.keys.append(key)
-
-
 @dataclass(frozen=True, slots=True)
-class _Message:
-    """A message value without its wrapper; `event` is None for control messages."""
+class _Read:
+    """The records of a group that were read natively, by index."""
 
-    shape: Shape
-    payload: bytes
-    event: Event | None
+    indices: list[int]
+    batch: ChangeBatch
 
 
 class DebeziumJson:
@@ -88,10 +61,10 @@ class DebeziumJson:
     ) -> None:
         self._module = module
         self._settings = settings
-        self._value_envelopes = Envelopes(is_key=False)
-        self._keys = MessageKeys()
+        self._sorter = None if module is None else Sorter(module, LOOK)
+        self._records = EventRecords()
         self._flat = JsonChanges(
-            self.name, FlatRows(), settings, module, Native(flat_layout, no_keys)
+            self.name, FlatRows(), settings, module, Native(flat_layout, keyless=no_keys)
         )
         self._memories: dict[GroupKey, TableMemory] = {}
         self._usual: dict[str, GroupKey] = {}
@@ -109,104 +82,83 @@ class DebeziumJson:
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> Decoded | None:
         """What a chunk gives whose messages are all as usual for the topic, else None."""
-        group_key = self._usual.get(chunk.topic) or self._group_of_first(chunk)
+        group_key = self._usual.get(chunk.topic) or self._records.first_group(chunk)
         if group_key is None:
             return None
-        source, value_shape, key_shape, _ = group_key
-        indices, values, keys = _without_tombstones(chunk)
-        if not values or not (_all_there(keys) if key_shape else keys.count(None) == len(keys)):
+        source = group_key[0]
+        messages = _messages(chunk, group_key)
+        if messages is None:
             return None
-        messages = Messages(
-            values,
-            None if key_shape is None else cast("list[bytes]", keys),
-            chunk.offsets[indices],
-            value_shape,
-            key_shape or BARE,
-        )
         memory = self._memory(group_key)
         batch = decode_if_alike(memory, messages, known.get(source, {}), declared.get(source, {}))
         if batch is None:
             return None
         self._usual[chunk.topic] = group_key
-        return Decoded([batch], [], [], len(chunk.values) - len(values))
-
-    def _group_of_first(self, chunk: RecordChunk) -> GroupKey | None:
-        """The group of the first record that has a value, if that is a row."""
-        for value, key in zip(chunk.values, chunk.keys, strict=True):
-            if value is None:
-                continue
-            try:
-                found = self._open(value, chunk.topic)
-                event = found.event
-                if event is None or event.is_truncate:
-                    return None
-                opened = self._keys.open(key)
-            except RecordError:
-                return None
-            return (event.source, found.shape, opened.shape, opened.names)
-        return None
+        return Decoded([batch], [], [], len(chunk.values) - len(messages.values))
 
     def _decode_apart(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> Decoded:
-        flat: list[int] = []
-        decoded, groups = self._sort(chunk, flat)
-        for group_key, group in groups.items():
+        read = self._decode_tables(chunk, known, declared)
+        found = self._sort(chunk, read)
+        decoded = found.others
+        batches = {one.indices[0]: one.batch for one in read.values()}
+        for group_key, group in found.groups.items():
             source = group_key[0]
             memory = self._memory(group_key)
-            messages = Messages(
-                group.values,
-                None if group_key[2] is None else group.keys,
-                chunk.offsets[group.indices],
-            )
+            keys = None if group_key[2] is None else group.keys
+            messages = Messages(group.values, keys, chunk.offsets[group.indices])
             batch, bad = decode_messages(
                 memory, messages, known.get(source, {}), declared.get(source, {})
             )
             if batch is not None:
-                decoded.batches.append(batch)
+                batches[group.indices[0]] = batch
                 self._usual[chunk.topic] = group_key
             for place, reason in bad.items():
                 decoded.rejected.append(rejected(chunk, group.indices[place], reason))
-        if flat:
-            decoded = _together(decoded, self._flat.decode(_picked(chunk, flat), known, declared))
+        decoded.batches.extend(batches[first] for first in sorted(batches))
+        if found.flat:
+            flat = chunk.take(np.array(found.flat, np.int64))
+            decoded = _together(decoded, self._flat.decode(flat, known, declared))
         decoded.rejected.sort(key=lambda letter: letter.offset)
         return decoded
 
-    def _sort(self, chunk: RecordChunk, flat: list[int]) -> tuple[Decoded, dict[GroupKey, _Group]]:
-        """All records that are no row changes, and the others by group; indices of `flat` ones."""
-        rejects: list[Rejected] = []
-        truncates: list[Truncate] = []
-        groups: dict[GroupKey, _Group] = {}
-        proven: list[SchemaChangeEvent] = []
-        control = 0
-        for index, value in enumerate(chunk.values):
-            if value is None:
-                control += 1
+    def _decode_tables(
+        self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
+    ) -> dict[GroupKey, _Read]:
+        """What the messages of each table give, where these are all as planned for the first."""
+        found: dict[GroupKey, _Read] = {}
+        if self._sorter is None or not self._memories:
+            return found
+        for indices in self._sorter.sort(chunk.values):
+            part = chunk.take(indices)
+            group_key = self._records.first_group(part)
+            # What is named in two ways may still be one table.
+            if group_key is None or group_key in found:
                 continue
-            try:
-                found = self._open(value, chunk.topic)
-                event = found.event
-                if event is None:
-                    control += 1
-                    proven += schema_changes(chunk, index, found.payload)
-                elif event.is_truncate:
-                    truncates.append(_truncate(chunk, index, event))
-                else:
-                    key = self._keys.open(chunk.keys[index])
-                    group_key = (event.source, found.shape, key.shape, key.names)
-                    groups.setdefault(group_key, _Group()).add(index, found.payload, key.payload)
-            except RecordError as error:
-                if error.reason.code == "missing_op" and is_flat(value):
-                    flat.append(index)
-                else:
-                    rejects.append(rejected(chunk, index, error.reason))
-        return Decoded([], rejects, truncates, control, proven), groups
+            # Keys with their fields in another order are of another group.
+            if not in_order(part.keys, group_key[3]):
+                continue
+            source = group_key[0]
+            memory, messages = self._memory(group_key), _messages(part, group_key)
+            if memory.plan is None or messages is None:
+                continue
+            if memory.is_current(known.get(source, {}), declared.get(source, {})):
+                batch = read_natively(memory.plan, messages)
+                if batch is not None:
+                    found[group_key] = _Read(indices.tolist(), batch)
+        return found
 
-    def _open(self, value: bytes, topic: str) -> _Message:
-        """A message with its wrapper taken off. Raises RecordError."""
-        shape, payload = self._value_envelopes.open(value)
-        event = None if payload == b"null" else read_event(payload, topic)
-        return _Message(shape, payload, event)
+    def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedEvents:
+        """All other records; a group is read natively as a whole, or not at all."""
+        left = np.ones(len(chunk.values), np.bool_)
+        for one in read.values():
+            left[one.indices] = False
+        found = self._records.sort(chunk, np.flatnonzero(left).tolist())
+        split = [read.pop(key) for key in found.groups if key in read]
+        for one in split:
+            left[one.indices] = True
+        return self._records.sort(chunk, np.flatnonzero(left).tolist()) if split else found
 
     def _memory(self, group_key: GroupKey) -> TableMemory:
         memory = self._memories.get(group_key)
@@ -228,6 +180,16 @@ class DebeziumJson:
         return memory
 
 
+def _messages(chunk: RecordChunk, group_key: GroupKey) -> Messages | None:
+    """The messages of a chunk that have a value, if all have a key or none has."""
+    _, value_shape, key_shape, _ = group_key
+    indices, values, keys = _without_tombstones(chunk)
+    if not values or not (_all_there(keys) if key_shape else keys.count(None) == len(keys)):
+        return None
+    found = None if key_shape is None else cast("list[bytes]", keys)
+    return Messages(values, found, chunk.offsets[indices], value_shape, key_shape or BARE)
+
+
 def _without_tombstones(
     chunk: RecordChunk,
 ) -> tuple[npt.NDArray[np.int64] | slice, list[bytes], list[bytes | None]]:
@@ -244,19 +206,6 @@ def _all_there(texts: Sequence[bytes | None]) -> bool:
     return all(texts) or None not in texts
 
 
-def _picked(chunk: RecordChunk, indices: list[int]) -> RecordChunk:
-    """Some records of a chunk, as if there were no others."""
-    return replace(
-        chunk,
-        offsets=chunk.offsets[indices],
-        timestamps=chunk.timestamps[indices],
-        keys=[chunk.keys[index] for index in indices],
-        values=[chunk.values[index] for index in indices],
-        headers=None,
-        sizes=None,
-    )
-
-
 def _together(one: Decoded, other: Decoded) -> Decoded:
     return Decoded(
         one.batches + other.batches,
@@ -264,14 +213,4 @@ def _together(one: Decoded, other: Decoded) -> Decoded:
         one.truncates + other.truncates,
         one.control + other.control,
         one.schema_changes + other.schema_changes,
-    )
-
-
-def _truncate(chunk: RecordChunk, index: int, event: Event) -> Truncate:
-    position = position_of(event.position)
-    return Truncate(
-        event.source,
-        chunk.partition,
-        int(chunk.offsets[index]),
-        None if position == UNKNOWN_POSITION else position,
     )

@@ -10,12 +10,13 @@ import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, FormatSettings, SourceTable
 from ingestd.cdc.ddl.proofs import proven_by_columns
-from ingestd.cdc.json_changes import JsonChanges, Message
+from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.alike import Native
-from ingestd.cdc.native.layouts.maxwell import maxwell_layout
+from ingestd.cdc.native.layouts.maxwell import LOOK, maxwell_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.restated_records import Message
 from ingestd.cdc.source_position import LAST_ROW, file_number
 from ingestd.cdc.table_form import (
     NULL,
@@ -36,7 +37,9 @@ _DIGITS = 19
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     dialect = Maxwell(images=settings.images)
-    return JsonChanges("maxwell-json", dialect, settings, native_module(), Native(maxwell_layout))
+    return JsonChanges(
+        "maxwell-json", dialect, settings, native_module(), Native(maxwell_layout, LOOK)
+    )
 
 
 class _Column(msgspec.Struct, gc=False):

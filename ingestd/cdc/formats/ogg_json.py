@@ -12,7 +12,7 @@ from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
 from ingestd.cdc.native.alike import Native
-from ingestd.cdc.native.layouts.golden_gate import golden_gate_layout
+from ingestd.cdc.native.layouts.golden_gate import LOOK, golden_gate_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.table_form import (
@@ -34,7 +34,9 @@ _POSITION = re.compile(r"\d{1,20}")
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     dialect = GoldenGate(images=settings.images)
-    return JsonChanges("ogg-json", dialect, settings, native_module(), Native(golden_gate_layout))
+    return JsonChanges(
+        "ogg-json", dialect, settings, native_module(), Native(golden_gate_layout, LOOK)
+    )
 
 
 class _Head(msgspec.Struct, gc=False):

@@ -23,7 +23,7 @@ _WRAPPED = b'"payload"'
 def new_format(settings: FormatSettings) -> JsonChanges:
     """A decoder that has learnt nothing yet."""
     return JsonChanges(
-        "json", PlainJson(), settings, native_module(), Native(plain_layout, no_objects)
+        "json", PlainJson(), settings, native_module(), Native(plain_layout, keyless=no_objects)
     )
 
 

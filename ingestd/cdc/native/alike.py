@@ -1,4 +1,4 @@
-"""Whole messages of one form through their layout, where all messages of a chunk are alike.
+"""Whole messages of one form through their layout, where all of them are alike.
 
 No byte of them is restated. What does not pass is taken apart message by message, which gives the
 same rows.
@@ -12,7 +12,9 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.cdc.debezium_envelope import BARE
 from ingestd.cdc.message_key import MessageKey
 from ingestd.cdc.messages import Messages
+from ingestd.cdc.native.cells import Indices
 from ingestd.cdc.native.layout import Layout
+from ingestd.cdc.native.look import Look, Sorter
 from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.native.reader import NativeReader, native_reader
 from ingestd.cdc.native.rows import read_with
@@ -47,19 +49,28 @@ _MAY_OPEN = frozenset({b"{", b" ", b"\t", b"\r", b"\n"})
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """What a format tells of its messages, so that they can be read natively."""
+    """What a format tells of its messages, so that they can be read natively.
+
+    `look` is None if messages must be taken in their order: what one says is then part of the next.
+    """
 
     make_layout: MakeLayout
+    look: Look | None = None
     keyless: KeyCheck = any_keys
 
 
 class AlikeReader:
-    """Reads chunks whose messages all have the form of the first; keeps the readers it made."""
+    """Reads messages that all have the form of the first; keeps the readers it made."""
 
     def __init__(self, module: NativeModule, native: Native) -> None:
         self._module = module
         self._native = native
+        self._sorter = None if native.look is None else Sorter(module, native.look)
         self._readers: dict[int, tuple[RowPlan, NativeReader | None]] = {}
+
+    def by_table(self, values: Sequence[bytes | None]) -> list[Indices]:
+        """Indices of messages that may be alike; none of those that surely are not."""
+        return [] if self._sorter is None else self._sorter.sort(values)
 
     def read(self, chunk: RecordChunk, first: Restated, plan: RowPlan) -> ChangeBatch | None:
         """The batch of a chunk; None if any of its messages is not like the first.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.schemas.column_ledger import LEDGER_OPTION, Ledger, followed_types, ledger_text
+from ingestd.ingest.schemas.column_limit import first_columns
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.found_types import together
 from ingestd.ingest.settings.context import BatchContext, TableSettings
@@ -41,6 +42,7 @@ def first_schema(
             f"table {table} cannot be created: its key column '{missing[0]}' is not among the "
             f"columns {sorted(columns)} of {found[0]}; correct primary_keys or partition_keys"
         )
+    columns = first_columns(table, columns, (*keys, *settings.partition_keys), settings, found)
     options = _options(context, table, settings, keyed=bool(keys))
     if ledger:
         options[LEDGER_OPTION] = ledger_text(ledger)

@@ -17,6 +17,7 @@ from ingestd.ingest.schemas.column_ledger import (
     ledger_text,
     read_ledger,
 )
+from ingestd.ingest.schemas.column_limit import new_columns
 from ingestd.ingest.schemas.discovery import Discovery, in_order
 from ingestd.ingest.schemas.found_types import together
 from ingestd.ingest.schemas.new_tables import first_schema
@@ -88,15 +89,17 @@ def _changes(
     dropped = list(policy.drops(schema))
     changes += map(DropColumn, dropped)
     current = {one.name: one.type for one in schema.fields if one.name not in dropped}
-    for name, data_type in _wanted(current, found, policy).items():
+    wanted = _wanted(current, found, policy)
+    taken = new_columns(table, wanted, current, policy, found)
+    for name, data_type in wanted.items():
         target = (settings.column_types.get(name) or data_type).as_nullable()
         if name in current and target == current[name].as_nullable():
             continue
         if _is_refused(schema, table, name, target, policy, found):
             continue
-        if name not in current:
+        if name in taken:
             changes.append(AddColumn(name, target))
-        else:
+        elif name in current:
             changes.append(UpdateColumnType(name, _keeping_nulls(target, current[name])))
     return tuple(changes)
 

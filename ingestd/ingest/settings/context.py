@@ -22,8 +22,9 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
-AppendChanges = Literal["reject", "latest-only", "audit"]
 """Source -> topic -> partition -> first offset that is not in the table yet."""
+AppendChanges = Literal["reject", "latest-only", "audit"]
+"""What a table without a key takes of updates and deletes: nothing, new rows, or each change."""
 
 TEMPORARY_TABLES = r"_.*_(gho|ghc|del|new|old)"
 """Names that gh-ost and pt-online-schema-change give to their working copies."""

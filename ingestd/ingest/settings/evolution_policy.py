@@ -15,6 +15,8 @@ RefusedChange = Literal["fail", "dead-letter", "ignore", "string", "new-column"]
 OnRename = Literal["add", "rename"]
 OnDrop = Literal["keep", "drop"]
 _TEXT = DataType("STRING")
+MAX_COLUMNS = 2000
+"""Columns that a table grows to at most, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class EvolutionPolicy:
     new values, and "new-column" puts the new ones into a column of their own. `aliases` (new name
     to old name) are columns that were renamed, `drop` columns that are gone; both by declaration.
     `on_rename` and `on_drop` say whether the table follows what statements of the source prove.
+    `max_columns` is how many columns a table may get, those that are not the source's among them.
     """
 
     mode: EvolutionMode | None = None
@@ -35,6 +38,7 @@ class EvolutionPolicy:
     drop: tuple[str, ...] = ()
     on_rename: OnRename | None = None
     on_drop: OnDrop | None = None
+    max_columns: int | None = None
 
     def over(self, defaults: "EvolutionPolicy") -> "EvolutionPolicy":
         """This policy, with the defaults where it is silent."""
@@ -44,6 +48,7 @@ class EvolutionPolicy:
             on_refused=self.on_refused or defaults.on_refused,
             on_rename=self.on_rename or defaults.on_rename,
             on_drop=self.on_drop or defaults.on_drop,
+            max_columns=self.max_columns or defaults.max_columns,
         )
 
     def follows(self, old: str, new: str | None) -> bool:
@@ -51,6 +56,11 @@ class EvolutionPolicy:
         if old in self.drop or old in self.aliases.values():
             return False
         return self.on_drop == "drop" if new is None else self.on_rename == "rename"
+
+    @property
+    def column_limit(self) -> int:
+        """Beyond so many columns a table gets no others."""
+        return self.max_columns or MAX_COLUMNS
 
     @property
     def fails(self) -> bool:
@@ -118,8 +128,12 @@ def judge_growth(
     grow: dict[str, DataType] = {}
     refused: dict[str, str] = {}
     moved: dict[str, str] = {}
+    room = policy.column_limit - len(schema.fields)
     for name, data_type in beyond.items():
         why = refusal(schema, name, data_type, policy)
+        if why is None and name not in schema.field_names:
+            room -= 1
+            why = None if room >= 0 else _crowded(policy)
         beside = f"{name}_{data_type.root.lower()}"
         if why is None:
             grow[name] = data_type
@@ -146,6 +160,11 @@ def refusal(schema: TableSchema, name: str, found: DataType, policy: EvolutionPo
     if merged is None:
         return "no type holds both"
     return None if can_cast(current, merged) else "a column cannot change so"
+
+
+def _crowded(policy: EvolutionPolicy) -> str:
+    limit = policy.column_limit
+    return f"it is new, and the table has as many columns as it may (schema.max-columns {limit})"
 
 
 def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool:

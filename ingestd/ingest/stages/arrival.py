@@ -36,23 +36,24 @@ def runs(
     *,
     by_number: bool = False,
     whole: bool = False,
-    in_turn: bool = False,
 ) -> Iterator[Run]:
-    """The rows of blobs in runs of about `max_bytes` at most, though at least one blob.
+    """The rows of blobs in runs of about `max_bytes` at most, though at least one blob or row.
 
     Ranks order rows across runs; no run holds a rank twice. Rows of a table with left-out cells
     are one run, as an older value may be in any earlier row, and so are all rows with `whole`: for
-    merges that may not leave out a row and take it in later. The rows of a run are in order, or
-    with `by_number` as they came where whoever takes them goes by their ranks alone. With `in_turn`
-    no run has a row of lower rank than a run before it, whichever blobs that takes apart.
+    merges that may not leave out a row and take it in later. The rows of a run are in order. With
+    `by_number` they are as they came, where whoever takes them goes by their ranks alone, but no
+    run has a row of lower rank than a run before it, whichever blobs that takes apart: readers of
+    changes take the files of a snapshot one after the other, and the last row of a key for the
+    newest.
     """
     fills = any(
         name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
     )
     together, in_order = whole or fills, fills or not by_number
     ranks = arrival_ranks(blobs)
-    if in_turn and not together:
-        yield from _in_turn(blobs, ranks, max_bytes, in_order=in_order)
+    if by_number and not together and sum(blob.rows.nbytes for blob in blobs) > max_bytes:
+        yield from _in_turn(blobs, ranks, max_bytes)
         return
     held: list[int] = []
     size = 0
@@ -66,15 +67,13 @@ def runs(
         yield _run(blobs, ranks, held, in_order=in_order)
 
 
-def _in_turn(
-    blobs: Sequence[RowBlob], ranks: Sequence[Numbers], max_bytes: int, *, in_order: bool
-) -> Iterator[Run]:
-    rows = sum(len(rank) for rank in ranks)
-    if not rows:
-        return
-    size = sum(blob.rows.nbytes for blob in blobs)
-    count = max(1, min(rows, -(-size // max_bytes)))
-    borders = np.linspace(0, rows, count + 1).astype(np.int64)
+def _in_turn(blobs: Sequence[RowBlob], ranks: Sequence[Numbers], max_bytes: int) -> Iterator[Run]:
+    """Runs of successive ranks; every row is taken to be as large as others of its blob."""
+    sizes = np.zeros(sum(len(rank) for rank in ranks))
+    for blob, rank in zip(blobs, ranks, strict=True):
+        sizes[rank] = blob.rows.nbytes / max(len(rank), 1)
+    numbers = ((np.cumsum(sizes) - sizes) // max_bytes).astype(np.int64)
+    borders = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1))
     for start, end in pairwise(borders.tolist()):
         parts, part_ranks = [], []
         for blob, rank in zip(blobs, ranks, strict=True):
@@ -82,7 +81,7 @@ def _in_turn(
             if len(mine):
                 parts.append(RowBlob(blob.origin, _picked(blob.rows, mine)))
                 part_ranks.append(rank[mine])
-        yield _run(parts, part_ranks, list(range(len(parts))), in_order=in_order)
+        yield _run(parts, part_ranks, list(range(len(parts))), in_order=False)
 
 
 def _picked(rows: pa.Table, places: Numbers) -> pa.Table:

@@ -59,9 +59,11 @@ class Truncates:
             by_table.setdefault(one.table, []).append(one)
         for found in by_table.values():
             with_position = [one for one in found if one.position is not None]
-            newest = max(with_position, key=lambda one: one.position or 0, default=None)
-            if newest is not None:
-                self._take(context, newest, _by_position(context, result, newest, stream))
+            for one in sorted(with_position, key=lambda one: one.position or 0, reverse=True):
+                verdict = _by_position(context, result, one, stream)
+                self._take(context, one, verdict)
+                if isinstance(verdict, Emptying):
+                    break  # nothing that came before an older one is left by then
             for one in found:
                 if one.position is None:
                     self._take(context, one, _by_offset(context, result, one, stream))
@@ -98,6 +100,18 @@ class Truncates:
         return sorted(one for one in wanted.values() if one.rows)
 
 
+def outlives_batch(table: str, result: RoundResult, stream: Stream) -> bool:
+    """Whether rows from before a truncate of the table may be read after it, even batches later.
+
+    They may as soon as a topic of the table has several partitions, or it has several topics: one
+    that has told nothing yet may have the most to tell.
+    """
+    topics = set(result.topics.get(table, frozenset()))
+    topics.update((source, name) for source, names in stream.held(table).items() for name in names)
+    several = len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
+    return several or table in result.lasting_truncates
+
+
 def _by_position(
     context: BatchContext, result: RoundResult, truncate: TableTruncate, stream: Stream
 ) -> Emptying | str:
@@ -108,7 +122,7 @@ def _by_position(
         return shared
     position = truncate.position or 0
     target = context.tables[table]
-    if table not in result.lasting_truncates or position >= target.position_reached:
+    if not outlives_batch(table, result, stream) or position >= target.position_reached:
         return Emptying(position)
     starts = stream.before(table, position)
     if starts is None:

@@ -44,7 +44,6 @@ from ingestd.paimon.table.cross_partition.load import (
     assigners_of_keys,
     primary_key_hashes,
 )
-from ingestd.paimon.table.write.changelog_write import writes_input
 from ingestd.paimon.table.write.commit_message import CommitMessage
 from ingestd.paimon.table.write.postpone import waiting_room
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
@@ -101,9 +100,7 @@ class _TableWriter:
         by_number = bool(self._table.schema.primary_keys) and not waits
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
         whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
-        # A changelog is read file by file, so its files must tell of a key in their order.
-        in_turn = writes_input(self._table)
-        for run in runs(parts, max_run_bytes, by_number=by_number, whole=whole, in_turn=in_turn):
+        for run in runs(parts, max_run_bytes, by_number=by_number, whole=whole):
             rows = self._prepared(run)
             if rows.num_rows:
                 messages.extend(self._write_rows(rows))

@@ -20,7 +20,6 @@ from ingestd.errors import (
     StorageError,
 )
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.io.presence import has_file
 
 _PREFIX = "term-"
 _REMEMBERED = 50
@@ -52,7 +51,8 @@ class Leadership:
 
         Raises FencedError if this process led before and another one leads now: it has been
         replaced, and a restart of its query must not turn that round. FormatError for a file that
-        is no term, StorageError when there are more claimants than patience.
+        is no term, StorageError when there are more claimants than patience, or older terms can
+        neither be deleted nor replaced.
         """
         for _ in range(_TRIES):
             terms = self._terms()
@@ -73,10 +73,16 @@ class Leadership:
         )
 
     def check(self) -> None:
-        """FencedError if another process has claimed a newer term."""
-        if not has_file(self._io, self._path(self.term)):
+        """FencedError if another process has claimed a newer term, or ours was taken away.
+
+        The file is read, which costs no more than to look for it: a claimant that slept through
+        several terms may have put its own in the place of ours, to delete it in a moment.
+        """
+        holders = self._holders(self.term)
+        if holders is None or holders[0] != self._holder:
             newest = max(self._terms(), default=0)
-            raise self._fenced((self._holders(newest) or ["nobody any more"])[0])
+            leader = (self._holders(newest) or [""])[0]
+            raise self._fenced(leader if newest > self.term else "")
 
     def verdict(self, error: IngestdError) -> IngestdError:
         """What an error of a batch means to this process.
@@ -96,8 +102,8 @@ class Leadership:
         )
 
     def _take(self, term: int, holders: list[str]) -> bool:
-        document = {"holder": self._holder, "before": holders[:_REMEMBERED]}
-        if not self._io.try_write_atomic(self._path(term), json.dumps(document).encode()):
+        document = _document(self._holder, holders[:_REMEMBERED])
+        if not self._io.try_write_atomic(self._path(term), document):
             return False
         terms = self._terms()
         if max(terms, default=term) > term:  # the name was free because others had been past it
@@ -108,9 +114,14 @@ class Leadership:
 
     def _lead(self, term: int, terms: list[int]) -> None:
         self.term = term
-        for older in terms:
-            if older < term:
-                self._io.delete_quietly(self._path(older))
+        older = [one for one in terms if one < term]
+        for one in older:
+            self._io.delete_quietly(self._path(one))
+        if not older:
+            return
+        for one in set(older).intersection(self._terms()):
+            # Where nobody may delete, another name in the file tells its holder as well.
+            self._io.overwrite(self._path(one), _document(self._holder, []))
 
     def _terms(self) -> list[int]:
         names = self._io.list_names(self._folder)
@@ -132,7 +143,15 @@ class Leadership:
         return f"{self._folder}/{_PREFIX}{term}"
 
     def _fenced(self, leader: str) -> FencedError:
+        """The error for a process that leads no more; `leader` is empty if nobody else does."""
+        what = f"another daemon has taken over ({leader})"
+        if not leader:
+            what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"
         return FencedError(
-            f"pipeline {self._pipeline}: another daemon has taken over ({leader}); this one "
-            f"({self._holder}) ends, and its batch is not committed; run only one of the two"
+            f"pipeline {self._pipeline}: {what}; this one ({self._holder}) ends, and its batch is "
+            f"not committed; {'run only one of the two' if leader else 'start it again'}"
         )
+
+
+def _document(holder: str, before: list[str]) -> bytes:
+    return json.dumps({"holder": holder, "before": before}).encode()

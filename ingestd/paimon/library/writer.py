@@ -20,6 +20,7 @@ from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.overwrite import overwrite
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.landing import delete_made
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
@@ -98,16 +99,20 @@ class Writer:
         try:
             self._flush()
             self._messages += self._placer.index_files()
-            result = self._land()
-        except CommitUnknownError:
-            self._open = False
-            raise
         except IngestdError:
             self.abort()
             raise
+        # From here on only an error of ours says that nothing has landed: a signal does not.
         self._open = False
+        try:
+            result = self._land()
+        except CommitUnknownError:
+            raise
+        except IngestdError:
+            self._take_back()
+            raise
         if result.status == "replayed":
-            delete_made(self._table, self._messages)
+            self._take_back()
         self.snapshot = None if result.status == "empty" else result.snapshot
         return self.snapshot
 
@@ -115,7 +120,13 @@ class Writer:
         """Take back what was written; a writer that has committed stays as it is."""
         if self._open:
             self._open = False
-            delete_made(self._table, self._messages)
+            self._take_back()
+
+    def _take_back(self) -> None:
+        delete_made(self._table, self._messages)
+        for message in self._messages:
+            for entry in message.new_index_files:
+                self._table.io.delete_quietly(index_path(self._table, entry))
 
     def __enter__(self) -> Self:
         return self

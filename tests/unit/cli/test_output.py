@@ -3,6 +3,7 @@ import json
 import pytest
 
 from ingestd.cli.output import cell_text, print_json, print_table, time_text
+from tests.support.screen import Screen
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,20 @@ def test_cells_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_rows_are_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([], ("a",), none="nothing here")
     assert capsys.readouterr().out.strip() == "nothing here"
+
+
+def test_a_narrow_terminal_cuts_off_neither_texts_nor_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    row = {"table": "shop.orders_of_a_year", "snapshot_id": 1234567, "path": "x" * 90}
+    print_table([row], tuple(row), none="nothing")
+    screen = Screen(200)
+    screen.feed(capsys.readouterr().out.replace("\n", "\r\n"))
+    text = screen.plain()
+    assert "shop.orders_of_a_year" in text
+    assert "1,234,567" in text
+    assert text.count("x") == 90
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 60

@@ -54,6 +54,22 @@ def test_nobody_there_and_no_address_are_told(capsys: Capture) -> None:
     assert run_command(capsys, "watch", "ftp://x").code == 2
 
 
+@pytest.mark.parametrize(
+    ("url", "option", "said"),
+    [
+        ("http://127.0.0.1:1", "--auth-file", "No such file"),
+        ("https://127.0.0.1:1", "--ca", "No such file"),
+        ("http://127.0.0.1:99999", None, "no address"),
+    ],
+)
+def test_what_is_given_wrongly_is_not_taken_for_a_silent_daemon(
+    capsys: Capture, tmp_path: Path, url: str, option: str | None, said: str
+) -> None:
+    options = () if option is None else (option, tmp_path / "absent")
+    done = run_command(capsys, "watch", url, *options)
+    assert (done.code, said in done.err, "Traceback" in done.err) == (2, True, False)
+
+
 def test_a_daemon_that_falls_silent_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[object] = [{"n": 1}, DaemonSilentError("gone"), {"n": 2}]
 

@@ -85,7 +85,7 @@ tables:
     computed-columns: {month: "truncate(day, 7)"}
     metadata-columns: [key]
     select: {include: [id, at], exclude: [x]}
-    schema: {evolution: evolve, aliases: {new: old}, drop: [gone], on-drop: drop}
+    schema: {evolution: evolve, aliases: {new: old}, drop: [gone], on-drop: drop, max-columns: 9}
 """,
     )
     assert [str(one) for one in settings.shape.computed] == [
@@ -94,7 +94,8 @@ tables:
     ]
     assert list(settings.shape.metadata_columns()) == [("k_key", "key")]
     assert (settings.shape.include, settings.shape.exclude) == (("id", "at"), ("x",))
-    policy = EvolutionPolicy("evolve", "dead-letter", {"new": "old"}, ("gone",), "rename", "drop")
+    names = {"new": "old"}
+    policy = EvolutionPolicy("evolve", "dead-letter", names, ("gone",), "rename", "drop", 9)
     assert settings.evolution == policy
 
 

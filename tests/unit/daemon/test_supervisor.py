@@ -87,6 +87,16 @@ def test_silence_of_the_brokers_is_waited_out_beyond_the_budget() -> None:
     assert status.document()["last_error"]["type"] == "SourceSilentError"
 
 
+def test_silence_counts_as_long_as_a_source_has_never_answered() -> None:
+    status = Status("p", "1", ["here", "nowhere"])
+    status.source_answered("here", {})
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
+    silence = [SourceSilentError("nobody there")] * (QUICK.max_attempts + 3)
+    runs = Runs([*silence, None])
+    assert Supervisor(settings(), daemon, status, runs).run() == SourceSilentError.exit_code
+    assert len(runs.made) == QUICK.max_attempts + 1
+
+
 @pytest.mark.parametrize(("error", "code"), [(FencedError("x"), 6), (ConfigError("x"), 2)])
 def test_what_does_not_heal_ends_it_at_once(error: IngestdError, code: int) -> None:
     runs = Runs([error])

@@ -20,9 +20,11 @@ class Scripted:
 
     outcomes: list[KafkaError | None]
     name: str
+    properties: dict[str, Any]
 
     def __init__(self, properties: dict[str, Any], **_: object) -> None:
         type(self).name = properties["group.id"]
+        type(self).properties = properties
         self._on_commit: Callable[..., None] = properties["on_commit"]
         self._waiting: list[tuple[KafkaError | None, list[TopicPartition]]] = []
 
@@ -80,6 +82,18 @@ def test_a_refusal_is_told_at_once(scripted: type[Scripted]) -> None:
         with pytest.raises(SourceError, match="group readers") as told:
             ask([PLACE])
         assert not isinstance(told.value, SourceSilentError)
+
+
+def test_the_end_of_a_client_waits_for_a_lost_answer_for_seconds_alone(
+    scripted: type[Scripted],
+) -> None:
+    # The client waits for a session's time, 45 s by itself: more than a pod gets to end.
+    given = {"session.timeout.ms": "45000", "group.protocol": "consumer", "client.id": "x"}
+    source = KafkaSource("shop", ("t",), properties={**SOURCE.properties, **given})
+    Group(source, "readers", 1.0)
+    assert int(scripted.properties["session.timeout.ms"]) < 5_000
+    assert "group.protocol" not in scripted.properties
+    assert scripted.properties["client.id"] == "x"
 
 
 def test_properties_that_do_not_do_are_the_configurations_fault() -> None:

@@ -33,6 +33,7 @@ def test_a_truncate_that_lags_takes_only_what_was_there_before_it(tmp_path: Path
         (1, 1, 2),
         (2, 0, 2),
     ]
+    assert pipeline.identified == pipeline.fetched, "whose topics have to be the same as before"
 
 
 def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) -> None:
@@ -45,6 +46,20 @@ def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) ->
     table.io.delete_quietly(table.paths.snapshot(1))
     with pytest.raises(PolicyStopError, match="no snapshot left"):
         pipeline.run(2, 2, 2)
+
+
+def test_rows_of_a_partition_that_had_told_nothing_yet_are_older_than_a_truncate(
+    tmp_path: Path,
+) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source)
+    source.put(0)
+    source.put(1)
+    source.truncate(0)
+    source.put(3)
+    pipeline.run(3, 0, 0)
+    pipeline.run(3, 1, 0)
+    assert pipeline.rows() == source.rows
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -5,7 +5,8 @@ import numpy as np
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import numbers
 from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, TwoImages, chosen
-from ingestd.cdc.native.layouts.told import NULL, open_object, told_fields, words_spec
+from ingestd.cdc.native.layouts.told import NULL, open_object, texts_of, told_fields, words_spec
+from ingestd.cdc.native.look import Look
 from ingestd.cdc.native.module import Columns, Spec
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.table_form import TableForm
@@ -15,8 +16,14 @@ _PAYLOAD, _ROW = "payload", "dataColumn"
 _SEQUENCE = (_PAYLOAD, "sequenceId")
 _WORDS = ("INSERT", "UPDATE_AFTER", "UPDATE_BEFORE", "DELETE")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.DELETE)
-_NO_DDL: Spec = ("choice", (NULL, b"false", b'""'))
+_DDL = (NULL, b"false", b'""')
+"""What a message has that is no statement."""
+_NO_DDL: Spec = ("choice", _DDL)
 _DIGITS = 19
+LOOK = Look(
+    tuple(("schema", "source", name) for name in ("dbName", "schemaName", "tableName")),
+    {(_PAYLOAD, "op"): texts_of(_WORDS), (_PAYLOAD, "ddl"): _DDL, ("ddl",): _DDL},
+)
 
 
 def data_works_layout(form: TableForm, plan: RowPlan) -> TwoImages | None:

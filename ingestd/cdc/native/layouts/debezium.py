@@ -3,6 +3,8 @@
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.native.form import INT64_FORM
 from ingestd.cdc.native.layout import NO_KIND, TwoImages, chosen
+from ingestd.cdc.native.layouts.told import NULL, texts_of
+from ingestd.cdc.native.look import Look
 from ingestd.cdc.native.module import Spec
 from ingestd.cdc.native.plan import NULL_SPEC, RUNS_SPEC, RowSpecs
 from ingestd.cdc.native.position import SourceLog
@@ -12,6 +14,16 @@ _BEFORE, _AFTER, _SOURCE = "before", "after", "source"
 _LOG = SourceLog(
     (_SOURCE, "snapshot"), (_SOURCE, "lsn"), (_SOURCE, "file"), (_SOURCE, "pos"), (_SOURCE, "row")
 )
+_OPERATIONS = texts_of(("c", "r", "u", "d"))
+_PAYLOAD = "payload"
+LOOK = Look(
+    (
+        *((_SOURCE, name) for name in ("db", "schema", "table")),
+        *((_PAYLOAD, _SOURCE, name) for name in ("db", "schema", "table")),
+    ),
+    {("op",): (*_OPERATIONS, NULL), (_PAYLOAD, "op"): (*_OPERATIONS, NULL)},
+)
+"""Messages with a wrapper and without one."""
 _KINDS = chosen(
     ("op",), (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 )
@@ -27,7 +39,7 @@ def debezium_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
         *((name, False, RUNS_SPEC) for name in ("file", "snapshot")),
     ]
     fields = (
-        ("op", True, ("choice", (b'"c"', b'"r"', b'"u"', b'"d"'))),
+        ("op", True, ("choice", _OPERATIONS)),
         (_SOURCE, True, ("object", False, False, [*names, *position])),
         (_BEFORE, False, specs.old),
         (_AFTER, False, specs.row),

@@ -5,7 +5,8 @@ import numpy as np
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import codes
 from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, OneRow, chosen
-from ingestd.cdc.native.layouts.told import open_object, told_fields, words_spec
+from ingestd.cdc.native.layouts.told import NULL, open_object, texts_of, told_fields, words_spec
+from ingestd.cdc.native.look import Look
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.table_form import TableForm
@@ -13,10 +14,15 @@ from ingestd.paimon.spec.data_types import RowKind
 
 _METADATA = "metadata"
 _OPERATION = (_METADATA, "operation")
+_WORDS = ("load", "insert", "update", "delete")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _LOAD = 1
 """Code of the operation that says so."""
 _BEFORE = "BI_"
+LOOK = Look(
+    ((_METADATA, "schema-name"), (_METADATA, "table-name")),
+    {_OPERATION: texts_of(_WORDS), (_METADATA, "record-type"): (b'"data"', NULL)},
+)
 
 
 def dms_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
@@ -26,7 +32,7 @@ def dms_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
         return None
     metadata = [
         *told_fields(form.told_by, ("schema-name", "table-name")),
-        ("operation", True, words_spec(("load", "insert", "update", "delete"))),
+        ("operation", True, words_spec(_WORDS)),
         ("record-type", False, words_spec(("data",))),
     ]
     fields = [

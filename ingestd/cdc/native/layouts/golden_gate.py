@@ -5,7 +5,8 @@ import numpy as np
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import numbers
 from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, TwoImages, chosen
-from ingestd.cdc.native.layouts.told import open_object, told_fields, words_spec
+from ingestd.cdc.native.layouts.told import open_object, texts_of, told_fields, words_spec
+from ingestd.cdc.native.look import Look
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.table_form import TableForm
@@ -14,6 +15,8 @@ from ingestd.paimon.spec.data_types import RowKind
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _MISSING = "_isMissing"
 _DIGITS = 20
+_WORDS = ("I", "U", "D")
+LOOK = Look((("table",), ("primary_keys",)), {("op_type",): texts_of(_WORDS)})
 
 
 def golden_gate_layout(form: TableForm, plan: RowPlan) -> TwoImages | None:
@@ -23,7 +26,7 @@ def golden_gate_layout(form: TableForm, plan: RowPlan) -> TwoImages | None:
         return None
     fields = [
         *told_fields(form.told_by, ("table", "primary_keys")),
-        ("op_type", True, words_spec(("I", "U", "D"))),
+        ("op_type", True, words_spec(_WORDS)),
         ("pos", False, ("numbered", "", _DIGITS)),
         ("before", False, specs.old),
         ("after", False, specs.row),

@@ -6,7 +6,8 @@ from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import codes, numbers
 from ingestd.cdc.native.form import INT64_FORM
 from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, OneRow, chosen
-from ingestd.cdc.native.layouts.told import NULL, open_object, told_fields, words_spec
+from ingestd.cdc.native.layouts.told import NULL, open_object, texts_of, told_fields, words_spec
+from ingestd.cdc.native.look import Look
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.native.position import run_lengths
 from ingestd.cdc.row_plan import RowPlan
@@ -19,6 +20,7 @@ _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind
 _SNAPSHOT, _COMMITS = 4, 1
 """Codes of the choices that say so."""
 _DIGITS = 19
+LOOK = Look((("database",), ("table",)), {("type",): texts_of(_WORDS)})
 
 
 def maxwell_layout(form: TableForm, plan: RowPlan) -> OneRow | None:

@@ -28,4 +28,9 @@ def open_object(fields: Sequence[Field], *, nullable: bool = False) -> Spec:
 
 def words_spec(words: Sequence[str]) -> Spec:
     """One of some words."""
-    return ("choice", tuple(b'"%s"' % word.encode() for word in words))
+    return ("choice", texts_of(words))
+
+
+def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
+    """Words as JSON."""
+    return tuple(b'"%s"' % word.encode() for word in words)

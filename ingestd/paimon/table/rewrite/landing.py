@@ -41,8 +41,8 @@ def land(
 
 
 def delete_made(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
-    """Delete the data files that were made for messages nobody will commit."""
+    """Delete the data and changelog files that were made for messages nobody will commit."""
     for message in messages:
         values = deserialize_row(table.partition_types, message.partition)
-        made = (*message.new_files, *message.compact_after)
+        made = (*message.new_files, *message.changelog_files, *message.compact_after)
         delete_files(table, values, message.bucket, made)

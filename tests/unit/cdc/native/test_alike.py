@@ -41,9 +41,9 @@ class Watched:
         self.apart = 0
         sort = self.native._sort
 
-        def spy(chunk: RecordChunk) -> Any:
+        def spy(*arguments: Any) -> Any:
             self.apart += 1
-            return sort(chunk)
+            return sort(*arguments)
 
         self.native._sort = spy  # type: ignore[method-assign]  # counts its calls
 

@@ -90,7 +90,7 @@ def test_runs_in_turn_hold_the_ranks_one_after_another(max_bytes: int) -> None:
         blob([1], positions=[10]),
         blob([7, 8, 8, 9], partition=1, positions=[5, 35, 35, 45]),
     ]
-    found = list(runs(receive(blobs).rows["lake.a"], max_bytes, by_number=True, in_turn=True))
+    found = list(runs(receive(blobs).rows["lake.a"], max_bytes, by_number=True))
     ranks = [sorted(run.rows.column(RANK).to_pylist()) for run in found]
     assert [rank for one in ranks for rank in one] == list(range(10))
     assert (len(found) > 1) == (max_bytes < 1 << 20)
@@ -102,6 +102,20 @@ def test_runs_in_turn_hold_the_ranks_one_after_another(max_bytes: int) -> None:
         )
     )
     assert [position for _, position in by_rank] == [1, 5, 10, 20, 30, 35, 35, 40, 45, 50]
+
+
+def test_large_rows_that_stand_together_do_not_make_a_large_run() -> None:
+    def sized(offset: int, size: int) -> Blob:
+        columns = {"id": pa.array(["x" * size]), KIND: pa.array([0], pa.int8())}
+        columns[OFFSET] = pa.array([offset], pa.int64())
+        return encode_rows(Origin("lake.a", "src", "t", 0, offset), pa.table(columns))
+
+    blobs = [sized(n, 2000 if 10 <= n < 14 else 10) for n in range(40)]
+    found = list(runs(receive(blobs).rows["lake.a"], 2500, by_number=True))
+    assert [rank for run in found for rank in run.rows.column(RANK).to_pylist()] == list(range(40))
+    texts = [run.rows.column("id").to_pylist() for run in found]
+    assert max(sum(map(len, one)) for one in texts) < 2500 + 2000
+    assert len(found) < 8
 
 
 def test_source_position_decides_between_partitions() -> None:

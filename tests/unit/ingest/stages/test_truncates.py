@@ -159,3 +159,15 @@ def test_the_newest_of_several_truncates_counts() -> None:
     rig.before = {"src": {"orders": {0: 0, 1: 0}}}
     rig.run(table_changes=state(1, 2, reached=80))
     assert rig.rows("orders") == [{"id": 4}]
+
+
+def test_any_number_of_refused_truncates_takes_no_more_runs_of_a_batch_than_one() -> None:
+    shards = [f"shard_{n}" for n in range(12)]
+    rig = Rig(defaults=DEAD_LETTER, routing=RoutingConfig(merge_shards=True))
+    rig.produce(*(insert(n, 10 + n, shard) for n, shard in enumerate(shards)))
+    rig.run()
+    rig.produce(*(truncate(40 + n, shard) for n, shard in enumerate(shards)))
+    rig.run()
+    assert len(rig.rows("orders")) == len(shards)
+    letters = rig.rows("ingestd_dead_letters", "reason")
+    assert letters == [{"reason": "refused-truncate"}] * len(shards)

@@ -11,6 +11,7 @@ from ingestd.errors import (
     CommitUnknownError,
     FencedError,
     FormatError,
+    StorageError,
 )
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.paimon.io.file_io import FileIO
@@ -78,6 +79,55 @@ def test_a_name_that_is_free_because_all_went_past_it_is_not_taken() -> None:
     one = Leadership(slow, FOLDER, "shop", "d")
     one.claim()
     assert (one.term, io.list_names(FOLDER)) == (4, ["term-4"])
+
+
+def test_a_claimant_that_died_in_the_place_of_an_older_term_does_not_give_it_back() -> None:
+    """It looked when term 1 was the newest, slept until term 3, and died with term 2 in place."""
+    io = MemoryFileIO()
+    claimed(io, "a")
+    leaders: list[Leadership] = []
+
+    def rivals() -> None:
+        leaders.extend([claimed(io, "b"), claimed(io, "c")])
+
+    dies = FaultyFileIO(
+        io,
+        [
+            Fault("try_write_atomic", "term-2", action=rivals),
+            Fault("list_names", first=2),
+        ],
+    )
+    with pytest.raises(StorageError, match="injected"):
+        Leadership(dies, FOLDER, "shop", "d").claim()
+    assert io.list_names(FOLDER) == ["term-2", "term-3"]
+    replaced, leader = leaders
+    leader.check()
+    with pytest.raises(FencedError, match=r"taken over \(c\)"):
+        replaced.check()
+
+
+def test_a_term_that_was_deleted_by_hand_is_not_told_as_a_daemon() -> None:
+    io = MemoryFileIO()
+    one = claimed(io, "a")
+    io.delete_quietly(f"{FOLDER}/term-1")
+    with pytest.raises(FencedError, match=r"term-1 is gone.*start it again"):
+        one.check()
+
+
+def test_where_nothing_can_be_deleted_the_one_before_is_told_too() -> None:
+    class Undeletable(MemoryFileIO):
+        """A store whose policy forbids it."""
+
+        def delete_quietly(self, path: str) -> None:
+            """Nothing goes."""
+
+    io = Undeletable()
+    leaders = [claimed(io, name) for name in "abc"]
+    leaders[-1].check()
+    for replaced in leaders[:-1]:
+        with pytest.raises(FencedError, match=r"taken over \(c\)"):
+            replaced.check()
+    assert claimed(io, "c").term == 3
 
 
 class _Claims:

@@ -1,14 +1,17 @@
 """Batches of rows written and committed by a program."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import ingestd.paimon as paimon
+import ingestd.paimon.library.writer as writer_module
 from ingestd.errors import CommitConflictError, ConfigError, UnsupportedError
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.library.warehouse import Warehouse
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.verify.table_verify import verify
 
 SCHEMA = pa.schema(
@@ -146,3 +149,34 @@ def test_nothing_to_write_makes_no_snapshot(warehouse: Warehouse) -> None:
     table = made(warehouse)
     assert table.write([]) is None
     assert table.snapshot() is None
+
+
+def test_a_signal_while_a_commit_lands_takes_nothing_of_it_back(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(warehouse, primary_keys=["id"])
+
+    def interrupted(*given: Any, **how: Any) -> CommitResult:
+        commit(*given, **how)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer_module, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt), table.writer() as writer:
+        writer.write([{"id": 1, "v": 1}])
+        writer.commit()
+    assert values(table) == {1: 1.0}
+    assert verify(table.files) == []
+
+
+def test_what_was_written_for_an_earlier_commit_goes_with_index_and_changelog(
+    warehouse: Warehouse,
+) -> None:
+    table = made(warehouse, primary_keys=["id"], options={"changelog-producer": "input"})
+    with table.writer(user="job", identifier=7) as writer:
+        writer.write([{"id": 1, "v": 1}])
+    root = Path(table.files.path)
+    before = sorted(root.rglob("*"))
+    with table.writer(user="job", identifier=7) as again:
+        again.write([{"id": 2, "v": 2}])
+    assert values(table) == {1: 1.0}
+    assert sorted(root.rglob("*")) == before

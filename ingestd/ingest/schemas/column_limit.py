@@ -1,0 +1,72 @@
+"""How many columns a table may get: `schema.max-columns`, for first schemas and for later columns.
+
+Where the policy is to fail, what is beyond stops the pipeline; else the first columns seen are
+taken, and values of the others are judged with the rows.
+"""
+
+from collections.abc import Collection, Mapping
+
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.schemas.discovery import Discovery
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.merge_rules import columns_named
+
+_Types = Mapping[str, DataType]
+
+
+def new_columns(
+    table: str, wanted: _Types, current: _Types, policy: EvolutionPolicy, found: list[Discovery]
+) -> frozenset[str]:
+    """Those of the wanted columns that a table with the `current` ones is to get.
+
+    SchemaConflictError if they are too many and the pipeline is to stop for it.
+    """
+    new = [name for name in wanted if name not in current]
+    room = max(0, policy.column_limit - len(current))
+    if len(new) > room and policy.fails and policy.mode != "none":
+        has = f"table {table} has {len(current)} columns"
+        raise _too_many(has, new, room, policy, found)
+    return frozenset(new[:room] if policy.mode != "none" else ())
+
+
+def first_columns(
+    table: str,
+    columns: _Types,
+    keys: Collection[str],
+    settings: TableSettings,
+    found: list[Discovery],
+) -> dict[str, DataType]:
+    """The columns of a table to be created: its keys, what its settings name, and then the others.
+
+    SchemaConflictError if they are too many and the pipeline is to stop for it, and where what the
+    settings name is too much already.
+    """
+    limit, policy = settings.evolution.column_limit, settings.evolution
+    if len(columns) <= limit:
+        return dict(columns)
+    shape = settings.shape
+    named = {*keys, *columns_named(settings.options), *shape.needed(), *settings.column_types}
+    named |= {one.name for one in shape.computed} | {name for name, _ in shape.metadata_columns()}
+    first = [name for name in columns if name in named]
+    rest = [name for name in columns if name not in named]
+    room = limit - len(first)
+    if policy.fails or room < 0:
+        has = f"table {table} cannot be created: it is to have {len(columns)} columns"
+        raise _too_many(has, [*first, *rest], limit, policy, found)
+    taken = {*first, *rest[:room]}
+    return {name: data_type for name, data_type in columns.items() if name in taken}
+
+
+def _too_many(
+    has: str, new: list[str], room: int, policy: EvolutionPolicy, found: list[Discovery]
+) -> SchemaConflictError:
+    beyond = new[room]
+    source = next((one for one in found if beyond in one.columns), found[0])
+    return SchemaConflictError(
+        f"{has}, and {source} brings {len(new)} new ones, such as '{beyond}': more than "
+        f"schema.max-columns, {policy.column_limit}; raise it if the table is to be so wide, leave "
+        "columns out by select.include or select.exclude, or say what to do with records that "
+        "have more (schema.on-refused-change: dead-letter or ignore)"
+    )
