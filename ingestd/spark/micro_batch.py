@@ -271,8 +271,8 @@ class MicroBatch:
         return TableGrowth(schema, committed.snapshot.id, files)
 
     def _step(self, name: str, batch: _Batch, result: RoundResult, topic_ids: TopicIds) -> Step:
-        lasting = outlives_batch(name, result, batch.stream)
         emptied = batch.truncates.emptied.get(name)
+        lasting = emptied if outlives_batch(name, result, batch.stream) else None
         topics = result.topics.get(name, frozenset())
         return Step(
             job=self._settings.name,
@@ -286,7 +286,7 @@ class MicroBatch:
                 for kind in RowKind
                 if (name, kind) in result.counts.rows
             },
-            truncated=emptied.position if lasting and emptied else None,
+            truncated=lasting.position if lasting else None,
             feeds=result.feeds.get(name, frozenset()),
             position=result.positions.get(name, -1),
         )

@@ -6,15 +6,16 @@ headers of every put.
 
 import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import urlsplit
+
+from tests.support.http_serving import HttpServing
 
 _DATE = "Sat, 21 Nov 2026 10:00:00 GMT"
 
 
-class ConditionalStore:
+class ConditionalStore(HttpServing):
     """`condition` is the header, in lower case, and the value that make a put a creation."""
 
     def __init__(self, condition: tuple[str, str]) -> None:
@@ -57,25 +58,4 @@ class ConditionalStore:
             def log_message(self, *_: Any) -> None:
                 """Nothing: tests are quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-
-    @property
-    def endpoint(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(Handler)

@@ -5,6 +5,7 @@ Records carry a list of changes as JSON; `JsonChanges` is the data format that r
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -158,16 +159,19 @@ class Rig:
         outcomes = [write_slot(context, blobs) for blobs in slots.values()]
         return merge_outcomes(context, outcomes)
 
-    def run(self, **changes: Any) -> RoundResult:
-        """One batch over everything that is new, evolving schemas as often as needed."""
-        ranges = self.ranges()
-        truncates = Truncates()
-        held = changes.get("table_changes", {})
-        stream = Stream(
+    def stream(self, held: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Stream:
+        """The logs beside a batch, over tables that were changed so for it."""
+        return Stream(
             partitions=lambda _, topic: sum(name == topic for name, _ in self.logs),
             held=lambda name: held.get(name, {}).get("covered", {}),
             before=lambda *_: self.before,
         )
+
+    def run(self, **changes: Any) -> RoundResult:
+        """One batch over everything that is new, evolving schemas as often as needed."""
+        ranges = self.ranges()
+        truncates = Truncates()
+        stream = self.stream(changes.get("table_changes", {}))
         for _ in range(5):
             context = self.context(
                 emptied=truncates.emptied, refused_truncates=truncates.refused, **changes

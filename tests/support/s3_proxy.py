@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from random import Random
-from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
+
+from tests.support.http_serving import HttpServing
 
 Trouble = Literal["slow-down", "broken", "lost", "cut", "conflict", "taken"]
 TROUBLES: tuple[Trouble, ...] = ("slow-down", "broken", "lost", "cut", "conflict", "taken")
@@ -66,7 +67,7 @@ class _Answer:
     body: bytes = b""
 
 
-class FaultyProxy:
+class FaultyProxy(HttpServing):
     """A proxy on a free port.
 
     `seen` are the requests in order, `struck` those that met trouble; each waits `delay` seconds,
@@ -96,14 +97,7 @@ class FaultyProxy:
             def log_message(self, *_: Any) -> None:
                 """Nothing: tests are quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-
-    @property
-    def endpoint(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(Handler)
 
     def count(self, kind: str) -> int:
         """How many requests of a kind came by."""
@@ -159,20 +153,6 @@ class FaultyProxy:
         length = answer.getheader("Content-Length") if handler.command == "HEAD" else None
         kept["Content-Length"] = length or str(len(content))
         return _Answer(answer.status, answer.reason, kept, content)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 def _kind(handler: BaseHTTPRequestHandler) -> str:

@@ -6,12 +6,12 @@ Each entry is a status and a document, or a function of the request, or None: ha
 """
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.support.http_serving import HttpServing
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Reply:
 Step = Reply | None | Callable[[Asked], Reply]
 
 
-class ScriptedServer:
+class ScriptedServer(HttpServing):
     """Answers in order; beyond its script with 500."""
 
     def __init__(self, script: Iterable[Step]) -> None:
@@ -53,13 +53,12 @@ class ScriptedServer:
             def log_message(self, *_: Any) -> None:
                 """Nothing: tests are quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        super().__init__(Handler)
 
     @property
     def uri(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self.endpoint
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Take the next step of the script."""
@@ -80,17 +79,3 @@ class ScriptedServer:
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(raw)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()

@@ -1,18 +1,18 @@
 """A server that gives out tokens to clients that know their secret, as OAuth's are; unsigned."""
 
 import json
-import threading
 import time
 from base64 import b64decode, urlsafe_b64encode
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.support.http_serving import HttpServing
 
 CLIENT = "ingestd"
 CLIENT_SECRET = "planted-oauth-55c0"
 
 
-class TokenEndpoint:
+class TokenEndpoint(HttpServing):
     """Tokens of so many seconds for `CLIENT`; while `down` it only says that it cannot."""
 
     def __init__(self, seconds: float = 3600.0) -> None:
@@ -40,26 +40,12 @@ class TokenEndpoint:
             def log_message(self, *_: Any) -> None:
                 """Nothing: tests are quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        super().__init__(Handler)
 
     @property
     def url(self) -> str:
         """Where tokens are asked for."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/token"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        return f"{self.endpoint}/token"
 
 
 def _is_known(authorization: str) -> bool:

@@ -10,7 +10,7 @@ from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate
 from ingestd.ingest.settings.context import BatchContext, Feed
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _T = TypeVar("_T")
@@ -33,9 +33,8 @@ class RoundResult:
     the contexts of tables that are emptied by `TableContext.truncated`, and runs the batch again
     with the chunks in `kept`; tables emptied so are committed with `overwrite`.
     Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
-    by table are for the progress record, with `lasting_truncates`, the truncates that rows of other
-    topic partitions may still have to be measured by; `rejected` samples are for the log; `times`
-    tell when the changes of this run were made, but for those in kept chunks.
+    by table are for the progress record; `rejected` samples are for the log; `times` tell when the
+    changes of this run were made, but for those in kept chunks.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -44,7 +43,6 @@ class RoundResult:
     feeds: Mapping[str, frozenset[Feed]]
     topics: Mapping[str, frozenset[tuple[str, str]]]
     positions: Mapping[str, int]
-    lasting_truncates: frozenset[str]
     counts: Counts
     rejected: tuple[RejectedSample, ...]
     kept: tuple[KeptChunk, ...] = ()
@@ -79,7 +77,6 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         _unite(topics, report.topics)
     for table, known in feeds.items():
         check_sharing(context.routing, table, known | _known_feeds(context, table))
-    wide = _tables_of_many_partitions(context, topics, counts)
     return RoundResult(
         messages={table: tuple(written) for table, written in messages.items()},
         discoveries=in_order(one for report in reports for one in report.discoveries),
@@ -87,7 +84,6 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         feeds=feeds,
         topics=topics,
         positions=_positions(reports),
-        lasting_truncates=wide,
         counts=counts,
         rejected=tuple(one for report in reports for one in report.rejected)[:MAX_SAMPLES],
         kept=tuple(one for report in reports for one in report.kept),
@@ -111,27 +107,3 @@ def _positions(reports: Iterable[Report]) -> dict[str, int]:
         for table, position in report.positions.items():
             reached[table] = max(position, reached.get(table, -1))
     return reached
-
-
-def _tables_of_many_partitions(
-    context: BatchContext, topics: Mapping[str, frozenset[tuple[str, str]]], counts: Counts
-) -> frozenset[str]:
-    """Tables of the batch whose rows come from more than one topic partition, now or earlier.
-
-    Only there can rows be read after a truncate that came before them in the source.
-    """
-    read: dict[tuple[str, str], set[TopicPartition]] = {}
-    for one in counts.records:
-        read.setdefault((one.source, one.topic), set()).add(one)
-    wide: set[str] = set()
-    for table, fed_by in topics.items():
-        known = context.tables.get(table)
-        partitions = {
-            TopicPartition(source, topic, partition)
-            for source, by_topic in (known.covered if known else {}).items()
-            for topic, by_partition in by_topic.items()
-            for partition in by_partition
-        }
-        if len(partitions.union(*(read.get(topic, ()) for topic in fed_by))) > 1:
-            wide.add(table)
-    return frozenset(wide)

@@ -108,8 +108,7 @@ def outlives_batch(table: str, result: RoundResult, stream: Stream) -> bool:
     """
     topics = set(result.topics.get(table, frozenset()))
     topics.update((source, name) for source, names in stream.held(table).items() for name in names)
-    several = len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
-    return several or table in result.lasting_truncates
+    return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
 
 
 def _by_position(

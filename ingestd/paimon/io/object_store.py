@@ -21,7 +21,7 @@ from ingestd.errors import StorageError
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.object_reader import ObjectReader
 from ingestd.paimon.io.object_upload import upload_new
-from ingestd.paimon.io.stores import open_store
+from ingestd.paimon.io.stores import open_store, said
 
 _LOG = logging.getLogger(__name__)
 _DIRECTORY = ".directory"
@@ -111,7 +111,7 @@ class ObjectFileIO:
         except _MISSING:
             return
         except BaseError as error:
-            _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": _said(error)}})
+            _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": said(error)}})
 
     def delete_empty_directory(self, path: str) -> bool:
         """Delete the mark of a directory that holds nothing else; False if it holds any."""
@@ -184,11 +184,6 @@ def _name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _said(error: BaseException) -> str:
-    """The library's own sentence, without its dump of the request."""
-    return str(error).partition("\n\nDebug source")[0].strip()
-
-
 @contextlib.contextmanager
 def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> Iterator[None]:
     try:
@@ -196,6 +191,6 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
     except _MISSING as error:
         if missing_passes:
             raise FileNotFoundError(path) from error
-        raise StorageError(f"cannot {what} {path}: {_said(error)}") from error
+        raise StorageError(f"cannot {what} {path}: {said(error)}") from error
     except (BaseError, OSError) as error:
-        raise StorageError(f"cannot {what} {path}: {_said(error)}") from error
+        raise StorageError(f"cannot {what} {path}: {said(error)}") from error

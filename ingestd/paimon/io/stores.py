@@ -44,8 +44,13 @@ def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) ->
     try:
         return _MAKERS[family.title](bucket, _config(family, options))
     except BaseError as error:
-        said = str(error).partition("\n\nDebug source")[0].strip()
-        raise ConfigError(f"{scheme}://{bucket}: {said}; check the options of the store") from error
+        message = f"{scheme}://{bucket}: {said(error)}; check the options of the store"
+        raise ConfigError(message) from error
+
+
+def said(error: BaseException) -> str:
+    """The library's own sentence, without its dump of the request."""
+    return str(error).partition("\n\nDebug source")[0].strip()
 
 
 def _config(family: Family, options: frozenset[tuple[str, str]]) -> dict[str, str]:
