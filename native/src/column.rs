@@ -6,7 +6,7 @@ use crate::cursor::{Cursor, Fit, Misfit, Piece};
 use crate::number;
 use crate::runs::Runs;
 use crate::skip;
-use crate::text::{self, quoted, unescaped};
+use crate::text::{self, unescaped};
 
 /// Integers are divided, rounding down, and must then be from `low` to `high`.
 #[derive(Clone, Copy)]
@@ -76,6 +76,8 @@ pub struct Column {
     seen: usize,
     left_out: Vec<u32>,
     lacking: Vec<[u32; 2]>,
+    /// Bytes of a cell in the reading before, rounded up.
+    usual: usize,
 }
 
 /// A column that is done.
@@ -101,18 +103,22 @@ impl Column {
             seen: 0,
             left_out: Vec::new(),
             lacking: Vec::new(),
+            usual: 0,
         }
     }
 
     /// Empty again, with room for so many rows.
     pub fn start(&mut self, rows: usize) {
         self.take();
-        reserve(&mut self.cells, rows);
+        reserve(&mut self.cells, rows, self.usual);
     }
 
     /// The column of all rows.
     pub fn finish(&mut self, rows: usize) -> Fit<Finished> {
         self.pad(rows)?;
+        if let Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) = &self.cells {
+            self.usual = pieces.data.len().div_ceil(rows.max(1));
+        }
         Ok(self.take())
     }
 
@@ -150,6 +156,26 @@ impl Column {
         }
         self.left_out.push(row as u32);
         self.absent(row, 1)
+    }
+
+    /// Whether `again` can take the place of reading the same text once more.
+    pub fn is_steady(&self) -> bool {
+        matches!(self.cells, Cells::Runs(_))
+    }
+
+    /// The value of a row, if it is known to be this text.
+    #[inline(always)]
+    pub fn again(&mut self, row: usize, text: &[u8]) -> Fit<()> {
+        if self.length < row {
+            self.pad(row)?;
+        }
+        self.length += 1;
+        self.seen += 1;
+        self.validity.present();
+        if let Cells::Runs(runs) = &mut self.cells {
+            runs.push(row, Some(text));
+        }
+        Ok(())
     }
 
     #[cold]
@@ -208,7 +234,7 @@ impl Column {
             Cells::Boolean(bits) => bits.push(boolean(cursor)?),
             Cells::Text(pieces) => {
                 let start = pieces.data.len();
-                text::append(&quoted(cursor)?, &mut pieces.data)?;
+                text::append(cursor, &mut pieces.data)?;
                 if self.marks.hold(&pieces.data[start..]) {
                     pieces.data.truncate(start);
                     return Ok(false);
@@ -380,7 +406,7 @@ fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     Ok(value)
 }
 
-fn reserve(cells: &mut Cells, rows: usize) {
+fn reserve(cells: &mut Cells, rows: usize, usual: usize) {
     match cells {
         Cells::Int8(_, values) => values.reserve(rows),
         Cells::Int16(_, values) => values.reserve(rows),
@@ -395,6 +421,7 @@ fn reserve(cells: &mut Cells, rows: usize) {
         Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) => {
             pieces.offsets.reserve(rows + 1);
             pieces.offsets.push(0);
+            pieces.data.reserve(rows * usual);
         }
         Cells::Runs(_) => {}
     }

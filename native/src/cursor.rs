@@ -35,6 +35,11 @@ impl<'a> Cursor<'a> {
         self.bytes.get(start..self.at).unwrap_or(&[])
     }
 
+    #[inline(always)]
+    pub fn between(&self, start: usize, end: usize) -> &'a [u8] {
+        self.bytes.get(start..end).unwrap_or(&[])
+    }
+
     /// Calls what is not inlined with a copy, so that the place itself may stay in a register.
     #[inline(always)]
     pub fn lend<T>(&mut self, call: impl FnOnce(&mut Cursor<'a>) -> T) -> T {
@@ -157,12 +162,19 @@ impl Piece {
         if self.count > WORDS || text.len() < 8 * WORDS {
             return text.starts_with(&self.text);
         }
-        let mut unlike = 0;
-        for place in 0..self.count {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&text[8 * place..8 * place + 8]);
-            unlike |= (u64::from_le_bytes(bytes) ^ self.words[place]) & self.masks[place];
+        // Two words are what most names have; masks beyond the end are empty.
+        let mut unlike = self.unlike(text, 0) | self.unlike(text, 1);
+        if self.count > 2 {
+            unlike |= self.unlike(text, 2) | self.unlike(text, 3);
         }
         unlike == 0
+    }
+
+    /// Bits of the word at a place that differ.
+    #[inline(always)]
+    fn unlike(&self, text: &[u8], place: usize) -> u64 {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&text[8 * place..8 * place + 8]);
+        (u64::from_le_bytes(bytes) ^ self.words[place]) & self.masks[place]
     }
 }

@@ -17,9 +17,11 @@ mod object;
 mod python;
 mod rows;
 mod runs;
+mod short;
 mod skip;
 mod spec;
 mod text;
+mod trail;
 
 #[cfg(target_endian = "big")]
 compile_error!("Arrow buffers are little-endian, and so must the machine be");

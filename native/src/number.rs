@@ -1,6 +1,7 @@
 //! JSON numbers: integers, floats, decimals, and numbers that nobody wants.
 
 use crate::cursor::{Cursor, Fit, Misfit};
+use crate::short::{MOST, POWERS, short};
 
 /// Digits of a number that is only looked over, more than which no one sends in good faith.
 const LONGEST: usize = 200;
@@ -49,7 +50,7 @@ pub fn natural_text(text: &[u8]) -> Fit<i64> {
 
 /// The natural number that begins here, and how many digits it has; none if they are too many.
 #[inline(always)]
-fn natural(cursor: &mut Cursor) -> (u64, usize) {
+pub fn natural(cursor: &mut Cursor) -> (u64, usize) {
     let rest = cursor.rest();
     let Some(first) = eight(rest) else {
         return cursor.lend(natural_slowly);
@@ -185,6 +186,18 @@ pub fn skip(cursor: &mut Cursor) -> Fit<()> {
 
 /// The nearest double; a negative zero only where it is written as a fraction.
 pub fn float(cursor: &mut Cursor) -> Fit<f64> {
+    let mut ahead = *cursor;
+    if let Some(short) = short(&mut ahead)
+        && !matches!(ahead.peek(), b'e' | b'E')
+    {
+        *cursor = ahead;
+        return Ok(short.as_float());
+    }
+    long_float(cursor)
+}
+
+#[inline(never)]
+fn long_float(cursor: &mut Cursor) -> Fit<f64> {
     let start = cursor.at;
     let shape = shape(cursor)?;
     let text = std::str::from_utf8(cursor.since(start)).map_err(|_| Misfit)?;
@@ -199,6 +212,22 @@ pub fn float(cursor: &mut Cursor) -> Fit<f64> {
 /// as many digits as the precision, counted as the number is written.
 #[inline(always)]
 pub fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
+    let mut ahead = *cursor;
+    if let Some(found) = short(&mut ahead)
+        && found.digits >= POWERS[found.fraction]
+        && let Some(missing) = (scale as usize).checked_sub(found.fraction)
+        && missing <= MOST
+        && found.whole + found.fraction + missing <= precision as usize
+    {
+        *cursor = ahead;
+        let value = found.digits as i128 * POWERS[missing] as i128;
+        return Ok(if found.negative { -value } else { value });
+    }
+    cursor.lend(|lent| long_decimal(lent, precision, scale))
+}
+
+#[inline(never)]
+fn long_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     let negative = cursor.peek() == b'-';
     cursor.at += negative as usize;
     let mut value: i128 = 0;

@@ -7,6 +7,7 @@ use crate::cursor::{Cursor, Fit, Misfit, Piece};
 use crate::rows::Rows;
 use crate::skip;
 use crate::text::unescaped;
+use crate::trail::{Place, Trail};
 
 /// What a field holds.
 pub enum Node {
@@ -17,6 +18,29 @@ pub enum Node {
     Object(Box<Object>),
     Rows(Box<Rows>),
     Column(Box<Column>),
+}
+
+impl Node {
+    #[inline(always)]
+    fn read(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
+        match self {
+            Node::Column(column) => column.read(cursor, row),
+            Node::Object(object) => cursor.lend(|lent| object.read(lent, row)),
+            Node::Rows(inner) => cursor.lend(|lent| inner.read(lent, row)),
+            Node::Literal(text) if cursor.passes(text) => Ok(()),
+            Node::Literal(_) => Err(Misfit),
+            Node::Null => cursor.word(b"null"),
+        }
+    }
+
+    /// Whether the same value in the next row needs no reading.
+    fn is_steady(&self) -> bool {
+        match self {
+            Node::Literal(_) | Node::Null => true,
+            Node::Column(column) => column.is_steady(),
+            Node::Object(_) | Node::Rows(_) => false,
+        }
+    }
 }
 
 pub struct Field {
@@ -38,12 +62,6 @@ impl Field {
     }
 }
 
-/// A field as it was written at one place of the latest object: `"name":`, and which it was.
-struct Guess {
-    token: Piece,
-    field: Option<usize>,
-}
-
 pub struct Object {
     nullable: bool,
     /// Whether fields that are not known do not fit.
@@ -51,8 +69,7 @@ pub struct Object {
     pub fields: Vec<Field>,
     by_name: HashMap<Vec<u8>, usize>,
     required: usize,
-    /// Texts of one origin have their fields in one order.
-    order: Vec<Guess>,
+    trail: Trail,
     presence: Vec<u8>,
     seen: usize,
 }
@@ -76,14 +93,14 @@ impl Object {
             .map(|(i, f)| (f.name.clone(), i))
             .collect();
         let required = fields.iter().filter(|field| field.required).count();
-        let (order, presence) = (Vec::new(), Vec::new());
+        let (trail, presence) = (Trail::default(), Vec::new());
         Object {
             nullable,
             closed,
             fields,
             by_name,
             required,
-            order,
+            trail,
             presence,
             seen: 0,
         }
@@ -93,6 +110,7 @@ impl Object {
     pub fn start(&mut self, rows: usize) {
         self.presence = Vec::with_capacity(rows);
         self.seen = 0;
+        self.trail.forget();
         for field in &mut self.fields {
             field.seen = 0;
             match &mut field.node {
@@ -137,34 +155,61 @@ impl Object {
         if self.nullable && cursor.null()? {
             return Ok(());
         }
-        cursor.expect(b'{')?;
         if self.presence.len() < row {
             self.presence.resize(row, 0);
         }
         self.presence.push(1);
         self.seen += 1;
-        cursor.blanks();
-        let mut required = 0;
-        if cursor.peek() == b'}' {
-            cursor.at += 1;
-        } else {
-            required = cursor.lend(|lent| self.read_fields(lent, row))?;
-        }
-        if required == self.required {
-            Ok(())
-        } else {
-            Err(Misfit)
-        }
+        cursor.lend(|lent| self.read_fields(lent, row))
     }
 
-    /// How many required fields there were.
+    /// Reads an object that looks like the latest one, up to where it does not.
     #[inline(never)]
-    fn read_fields(&mut self, start: &mut Cursor, row: usize) -> Fit<usize> {
+    fn read_fields(&mut self, start: &mut Cursor, row: usize) -> Fit<()> {
         let mut cursor = *start;
+        for (number, step) in self.trail.steps.iter().enumerate() {
+            if !cursor.passes(&step.text) {
+                *start = cursor;
+                return self.read_unlike(start, row, number);
+            }
+            for (field, value) in &step.repeated {
+                if let Node::Column(column) = &mut self.fields[*field].node {
+                    column.again(row, value)?;
+                }
+            }
+            if step.is_end {
+                *start = cursor;
+                return Ok(());
+            }
+            cursor.blanks();
+            match step.field {
+                Some(index) => self.fields[index].node.read(&mut cursor, row)?,
+                None => skip::value(&mut cursor)?,
+            }
+        }
+        *start = cursor;
+        self.read_unlike(start, row, 0)
+    }
+
+    /// Reads an object field by field, from the step on that it does not follow.
+    #[inline(never)]
+    fn read_unlike(&mut self, start: &mut Cursor, row: usize, number: usize) -> Fit<()> {
         let mut required = 0;
-        let mut place = 0;
-        loop {
-            match self.name(&mut cursor, place)? {
+        for step in &self.trail.steps[..number] {
+            for &index in &step.named {
+                self.fields[index].seen = row + 1;
+                required += self.fields[index].required as usize;
+            }
+        }
+        let mut place = self.trail.steps.get(number).map_or(0, |step| step.first);
+        let mut cursor = *start;
+        let mut lead = cursor.at;
+        let learns = self.trail.learns();
+        while self.goes_on(&mut cursor, place)? {
+            let found = self.name(&mut cursor, place)?;
+            let value = cursor.at;
+            let mut steady = true;
+            match found {
                 None => skip::value(&mut cursor)?,
                 Some(index) => {
                     let field = &mut self.fields[index];
@@ -173,42 +218,57 @@ impl Object {
                     }
                     field.seen = row + 1;
                     required += field.required as usize;
-                    match &mut field.node {
-                        Node::Column(column) => column.read(&mut cursor, row)?,
-                        Node::Object(object) => cursor.lend(|lent| object.read(lent, row))?,
-                        Node::Rows(inner) => cursor.lend(|lent| inner.read(lent, row))?,
-                        Node::Literal(text) => {
-                            if !cursor.passes(text) {
-                                return Err(Misfit);
-                            }
-                        }
-                        Node::Null => cursor.word(b"null")?,
-                    }
+                    field.node.read(&mut cursor, row)?;
+                    steady = field.node.is_steady();
                 }
             }
-            place += 1;
-            if !cursor.more(b'}')? {
-                *start = cursor;
-                return Ok(required);
+            if learns {
+                let (lead, value) = (cursor.between(lead, value), cursor.since(value));
+                self.trail.note(place, lead, value, steady);
             }
+            lead = cursor.at;
+            place += 1;
         }
+        if required != self.required {
+            return Err(Misfit);
+        }
+        if learns {
+            let fields = &self.fields;
+            let is_cell = |index: usize| matches!(fields[index].node, Node::Column(_));
+            self.trail.learn(place, cursor.since(lead), is_cell);
+        }
+        *start = cursor;
+        Ok(())
+    }
+
+    /// Moves to the name at a place; false behind the end of the object.
+    #[inline(always)]
+    fn goes_on(&self, cursor: &mut Cursor, place: usize) -> Fit<bool> {
+        if place > 0 {
+            return cursor.more(b'}');
+        }
+        cursor.expect(b'{')?;
+        cursor.blanks();
+        let is_empty = cursor.peek() == b'}';
+        cursor.at += is_empty as usize;
+        Ok(!is_empty)
     }
 
     /// Moves behind a name and its colon; none if it is not known.
     #[inline(always)]
     fn name(&mut self, cursor: &mut Cursor, place: usize) -> Fit<Option<usize>> {
-        if let Some(guess) = self.order.get(place)
-            && cursor.passes(&guess.token)
+        cursor.blanks();
+        if let Some(known) = self.trail.places.get(place)
+            && cursor.passes(&known.token)
         {
             cursor.blanks();
-            return Ok(guess.field);
+            return Ok(known.field);
         }
         cursor.lend(|lent| self.unexpected_name(lent, place))
     }
 
     #[cold]
     fn unexpected_name(&mut self, cursor: &mut Cursor, place: usize) -> Fit<Option<usize>> {
-        cursor.blanks();
         let start = cursor.at;
         let name = unescaped(cursor)?;
         let mut token = cursor.since(start).to_vec();
@@ -220,13 +280,10 @@ impl Object {
             return Err(Misfit);
         }
         token.push(b':');
-        let guess = Guess {
-            token: Piece::new(token),
-            field,
-        };
-        match self.order.get_mut(place) {
-            Some(old) => *old = guess,
-            None => self.order.push(guess),
+        let found = Place::new(token, field);
+        match self.trail.places.get_mut(place) {
+            Some(old) => *old = found,
+            None => self.trail.places.push(found),
         }
         Ok(field)
     }

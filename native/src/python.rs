@@ -127,16 +127,27 @@ impl Plan {
         prefix: &[u8],
         suffix: &[u8],
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        // A tuple of its own: nobody can take a text away while it is read.
-        let kept = texts.to_tuple();
-        let slices = slices_of(&kept)?;
         let root = &mut self.root;
-        match py.detach(|| read_all(root, &slices, prefix, suffix)) {
+        let rows = texts.len();
+        root.start(rows);
+        for start in (0..rows).step_by(BLOCK) {
+            // A tuple of its own: nobody can take a text away while it is read.
+            let kept = texts.get_slice(start, start + BLOCK).to_tuple();
+            let slices = slices_of(&kept)?;
+            let read = py.detach(|| read_some(root, start, &slices, prefix, suffix));
+            if read.is_err() || slices.len() != BLOCK.min(rows - start) {
+                return Ok(None);
+            }
+        }
+        match py.detach(|| finished(root, rows)) {
             Ok(outputs) => into_python(py, outputs).map(Some),
             Err(Misfit) => Ok(None),
         }
     }
 }
+
+/// Texts that are read at a time: few enough for all that is touched to stay in the cache.
+const BLOCK: usize = 512;
 
 /// The contents of a tuple of bytes objects.
 fn slices_of<'a>(texts: &'a Bound<'_, PyTuple>) -> PyResult<Vec<&'a [u8]>> {
@@ -156,9 +167,15 @@ fn slices_of<'a>(texts: &'a Bound<'_, PyTuple>) -> PyResult<Vec<&'a [u8]>> {
     Ok(slices)
 }
 
-fn read_all(root: &mut Object, texts: &[&[u8]], prefix: &[u8], suffix: &[u8]) -> Fit<Outputs> {
-    root.start(texts.len());
-    for (row, text) in texts.iter().enumerate() {
+/// Reads the texts of the rows from `start` on.
+fn read_some(
+    root: &mut Object,
+    start: usize,
+    texts: &[&[u8]],
+    prefix: &[u8],
+    suffix: &[u8],
+) -> Fit<()> {
+    for (row, text) in (start..).zip(texts) {
         let inner = text
             .strip_prefix(prefix)
             .and_then(|text| text.strip_suffix(suffix));
@@ -170,8 +187,12 @@ fn read_all(root: &mut Object, texts: &[&[u8]], prefix: &[u8], suffix: &[u8]) ->
         root.read(&mut cursor, row)?;
         cursor.end()?;
     }
+    Ok(())
+}
+
+fn finished(root: &mut Object, rows: usize) -> Fit<Outputs> {
     let mut outputs = Outputs::new();
-    root.finish(texts.len(), &[], &mut outputs)?;
+    root.finish(rows, &[], &mut outputs)?;
     Ok(outputs)
 }
 

@@ -137,21 +137,46 @@ fn four_digits(cursor: &mut Cursor) -> Fit<u32> {
     Ok(code)
 }
 
-/// Appends what a string says.
-pub fn append(found: &Quoted, data: &mut Vec<u8>) -> Fit<()> {
-    if !found.escaped {
-        data.extend_from_slice(found.raw);
-        return Ok(());
+/// Moves behind the string that begins here and appends what it says.
+#[inline(always)]
+pub fn append(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
+    cursor.expect(b'"')?;
+    while let Some(lane) = cursor.rest().first_chunk::<LANE>() {
+        // A whole lane is quicker copied than the part of it that is wanted.
+        data.extend_from_slice(lane);
+        let found = special(lane);
+        if found < LANE {
+            data.truncate(data.len() - (LANE - found));
+            cursor.at += found;
+            if cursor.peek() != b'"' {
+                break;
+            }
+            cursor.at += 1;
+            return Ok(());
+        }
+        cursor.at += LANE;
     }
-    let mut cursor = Cursor::new(found.raw);
-    while cursor.at < found.raw.len() {
-        let plain = plain_length(cursor.rest());
-        data.extend_from_slice(&cursor.rest()[..plain]);
+    cursor.lend(|lent| append_slowly(lent, data))
+}
+
+/// The same for what is left of a string.
+#[inline(never)]
+fn append_slowly(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
+    loop {
+        let rest = cursor.rest();
+        let plain = plain_length(rest);
+        data.extend_from_slice(&rest[..plain]);
         cursor.at += plain;
-        if cursor.at < found.raw.len() {
-            let mut utf8 = [0; 4];
-            data.extend_from_slice(escape(&mut cursor)?.encode_utf8(&mut utf8).as_bytes());
+        match cursor.peek() {
+            b'"' => {
+                cursor.at += 1;
+                return Ok(());
+            }
+            b'\\' => {
+                let mut utf8 = [0; 4];
+                data.extend_from_slice(escape(cursor)?.encode_utf8(&mut utf8).as_bytes());
+            }
+            _ => return Err(Misfit),
         }
     }
-    Ok(())
 }
