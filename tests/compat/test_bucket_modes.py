@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ingestd.ingest.settings.context import TableSettings
-from ingestd.ingest.stages import decode_stage
+from ingestd.ingest.stages import decode_stage, held_rows
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -124,6 +124,23 @@ def test_java_and_ingestd_move_each_others_waiting_rows_into_buckets(
     rows[2] = {"id": 2, "day": None, "n": 2}
     rows.pop(3, None)
     assert moved() == _sorted(rows.values())
+    oracle.compact(tmp_path, "lake", "orders")
+    assert _sorted(oracle.read(tmp_path, "lake", "orders")) == _sorted(rows.values())
+
+
+def test_java_reads_and_compacts_a_table_whose_older_rows_never_left_the_decode_tasks(
+    tmp_path: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_rows, "_LEAST_ROWS", 1)
+    options = {"dynamic-bucket.target-row-num": "6"}
+    settings = TableSettings(primary_keys=("id",), options=options)
+    rig = Rig(settings={"orders": settings}, slots=2)
+    rows = _batches({"keys": 15, "days": 3}, 5, rig)
+    assert rig.states[TARGET].max_sequence_number < 4 * 40 - 1
+    _on_disk(rig, tmp_path)
+    assert _sorted(oracle.read(tmp_path, "lake", "orders")) == _sorted(rows.values())
+    assert _errors(oracle, tmp_path) == []
+    assert verify(open_table(tmp_path)) == []
     oracle.compact(tmp_path, "lake", "orders")
     assert _sorted(oracle.read(tmp_path, "lake", "orders")) == _sorted(rows.values())
 

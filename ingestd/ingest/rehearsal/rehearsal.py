@@ -144,6 +144,9 @@ class _Run:
                 kinds, counts = np.unique(blob.rows.column(KIND).to_numpy(), return_counts=True)
                 for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
                     self._found.rows[table, RowKind(kind)] += count
+        for report in received.reports:
+            for (table, kind), count in report.counts.rows.items():  # rows that were left out
+                self._found.rows[table, RowKind(kind)] += count
         yield from received.reports
 
     def _recorded(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
@@ -172,6 +175,7 @@ class _Run:
             partitions=lambda *topic: sum(place[:2] == topic for place in places),
             held=lambda _: {},
             before=lambda *_: {},
+            begins=lambda _: {},
         )
 
     def _evolve(self, context: BatchContext, table: str, discoveries: Sequence[Discovery]) -> bool:

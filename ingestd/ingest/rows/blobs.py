@@ -152,17 +152,27 @@ def _decode_rows(blob: Blob) -> RowBlob:
     )
 
 
-def split_by_slot(rows: pa.Table, slots: npt.NDArray[np.int64]) -> list[tuple[int, pa.Table]]:
-    """Rows grouped by slot, each group in the order of the rows."""
-    if len(slots) == 0:
+def split_by_slot(
+    rows: pa.Table,
+    slots: npt.NDArray[np.int64],
+    picked: npt.NDArray[np.int64] | None = None,
+) -> list[tuple[int, pa.Table]]:
+    """Rows grouped by slot, each group in the order of the rows; only the `picked` places if given.
+
+    `slots` has the slot of every row.
+    """
+    if picked is not None and len(picked) == len(slots):
+        picked = None
+    mine = slots if picked is None else slots[picked]
+    if len(mine) == 0:
         return []
-    first = int(slots[0])
-    if bool((slots == first).all()):
-        return [(first, rows)]
-    order = np.argsort(slots, kind="stable")
-    ordered = slots[order]
+    first = int(mine[0])
+    if bool((mine == first).all()):
+        return [(first, rows if picked is None else rows.take(picked))]
+    order = np.argsort(mine, kind="stable")
+    ordered = mine[order]
     borders = np.flatnonzero(np.diff(ordered)) + 1
     starts = [0, *borders.tolist()]
     ends = [*borders.tolist(), len(ordered)]
-    taken = rows.take(order)
+    taken = rows.take(order if picked is None else picked[order])
     return [(int(ordered[s]), taken.slice(s, e - s)) for s, e in zip(starts, ends, strict=True)]

@@ -24,19 +24,10 @@ from ingestd.ingest.rows.batch_rows import (
     select_rows,
 )
 from ingestd.ingest.rows.before_images import wants_images
-from ingestd.ingest.rows.blobs import (
-    OFFSET,
-    Blob,
-    Origin,
-    encode_report,
-    encode_rows,
-    encode_void,
-    split_by_slot,
-)
+from ingestd.ingest.rows.blobs import Blob, encode_report, encode_void
 from ingestd.ingest.rows.conform import Failure, conform
 from ingestd.ingest.rows.kept_chunks import Shelf, keep, leading, place_of, take
 from ingestd.ingest.rows.known_columns import DeclaredColumns, TableColumns
-from ingestd.ingest.rows.placement import place
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.rows.row_shape import Shapes
 from ingestd.ingest.rows.unfit_columns import without_unfit
@@ -46,6 +37,7 @@ from ingestd.ingest.schemas.rows_of_today import as_of_today
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.stages.event_clock import EventClock
 from ingestd.ingest.stages.findings import Findings
+from ingestd.ingest.stages.held_rows import HeldRows
 from ingestd.ingest.stages.table_events import TableEvents
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.fetch import fetch_all as fetch_records
@@ -100,6 +92,7 @@ class _DecodeTask:
         self._shapes = Shapes(context, self._router)
         self._findings = Findings()
         self._clock = EventClock(context.sources, self._findings.times)
+        self._held = HeldRows(context, task_index, self._findings.counts)
         self._images = wants_images(context)
         self._renames = context.follows_renames()
         self.lost: list[OffsetRange] = []
@@ -142,6 +135,8 @@ class _DecodeTask:
             place = (chunk.topic, chunk.partition)
             yield from self._decode_chunk(source, data_format, chunk, starts[place])
             starts[place] = int(chunk.offsets[-1]) + 1
+            if self._held.is_full:
+                yield from self._release()
 
     def _decode_chunk(
         self, source: str, data_format: DataFormat, chunk: RecordChunk, start: int
@@ -166,6 +161,7 @@ class _DecodeTask:
         """Letters about gaps, the task's report, and voids if the batch must run again."""
         for one in (*(self._context.lost if self._index == 0 else ()), *self.lost):
             yield from self._bury_gap(one)
+        yield from self._release()
         if self._findings.runs_again:
             yield from ((slot, encode_void()) for slot in range(self._context.slots))
         self._findings.counts.registry.update(take_figures())
@@ -260,13 +256,14 @@ class _DecodeTask:
     def _hand_on(
         self, source: str, chunk: RecordChunk, target: TableContext, rows: pa.Table
     ) -> Pairs:
-        if self._findings.runs_again:
-            return
-        placed, slots = place(target, rows, self._context.slots, self._index)
-        for slot, part in split_by_slot(placed, slots):
-            first = int(part.column(OFFSET)[0].as_py())
-            origin = Origin(target.identifier, source, chunk.topic, chunk.partition, first)
-            yield slot, encode_rows(origin, part)
+        if not self._findings.runs_again:
+            where = TopicPartition(source, chunk.topic, chunk.partition)
+            yield from self._held.add(target, where, rows)
+
+    def _release(self) -> Pairs:
+        """Rows that were held back, but in a run in vain."""
+        if not self._findings.runs_again:
+            yield from self._held.release()
 
     def _discover(
         self, table: str, feed: Feed, chunk: RecordChunk, batch: ChangeBatch, columns: _Types

@@ -164,12 +164,13 @@ class PartitionIndex:
         left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():
             among = is_among(distinct, known)
+            if among.all():
+                found[left] = bucket
+                break
             if among.any():
                 # A hash is in one bucket, so the others need not be asked for it.
                 found[left[among]] = bucket
                 left, distinct = left[~among], distinct[~among]
-            if not len(left):
-                break
         return found
 
 

@@ -11,6 +11,7 @@ CHUNKS = 10
 
 SCRIPT = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from bench.one_process import OneProcess
@@ -40,7 +41,7 @@ pipeline = OneProcess(Path(folder), {"bucket": "1"}, [])
 pipeline.open()
 pipeline.produce("t", [{"k": 1, "v": "a"}], ["k"])
 pipeline.run()
-context = pipeline.context()
+context = replace(pipeline.context(), max_chunk_bytes=chunk_bytes)
 count = max(1, chunk_bytes // (width + 250))
 fetched = (lambda n: lambda *_: (chunk(10 + i * count, count) for i in range(n)))
 ranges = [OffsetRange("bench", "t", 0, 10, 10 + count * chunks)]
