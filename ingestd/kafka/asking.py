@@ -60,7 +60,7 @@ class Asking:
         self.seconds = seconds
         properties: dict[str, Any] = {**admin_properties(source), "error_cb": self._heard.note}
         try:
-            self._client = AdminClient(properties, logger=LOG)
+            self._open: AdminClient | None = AdminClient(properties, logger=LOG)
         except KafkaException as error:
             raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
         except (ValueError, TypeError) as error:
@@ -69,11 +69,15 @@ class Asking:
     @property
     def client(self) -> AdminClient:
         """The client, for the next question: what was said before an answer counts no more."""
-        self._client.poll(0)
+        client = self._polled()
         if self._answered:
             self._heard.forget()
             self._answered = False
-        return self._client
+        return client
+
+    def close(self) -> None:
+        """Let go of the brokers; nothing is asked any more."""
+        self._open = None  # nobody else holds the client, which ends with its last reference
 
     def metadata(self) -> ClusterMetadata:
         """All topics and brokers."""
@@ -123,8 +127,14 @@ class Asking:
         self._answered = True
         return answer
 
+    def _polled(self) -> AdminClient:
+        if self._open is None:
+            raise ValueError("a client that was closed is asked no more")
+        self._open.poll(0)
+        return self._open
+
     def _check_let_in(self, what: str, error: Exception) -> None:
-        self._client.poll(0)
+        self._polled()
         refusal = self._heard.refusal
         if refusal is not None:
             reason = explain(self._source, refusal)

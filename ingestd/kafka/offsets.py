@@ -127,6 +127,12 @@ class OffsetClient:
                 self._groups[group] = Group(self.source, group, self._asking.seconds)
             self._groups[group].commit(places)
 
+    def close(self) -> None:
+        """Let go of the brokers; nothing is asked any more."""
+        while self._groups:
+            self._groups.popitem()[1].close()
+        self._asking.close()
+
     def _offsets(self, partitions: TopicPartitions, spec: OffsetSpec) -> TopicOffsets:
         places = {
             TopicPartition(topic, one): spec for topic in partitions for one in partitions[topic]

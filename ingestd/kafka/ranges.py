@@ -41,11 +41,13 @@ class BatchOffsets:
     """What one micro-batch covers: from `start` (inclusive) to `until` (exclusive).
 
     `lost` are ranges between the batch before and this one that the log no longer had.
+    `following` is the next batch where that is settled already, which is only a hint.
     """
 
     start: Offsets
     until: Offsets
     lost: tuple[OffsetRange, ...] = ()
+    following: "BatchOffsets | None" = None
 
     def ranges(self) -> list[OffsetRange]:
         """The non-empty ranges, ordered by source, topic and partition."""
@@ -145,6 +147,8 @@ def encode(offsets: BatchOffsets) -> dict[str, Any]:
     }
     if offsets.lost:
         document["lost"] = [list(astuple(one)) for one in offsets.lost]
+    if offsets.following is not None:
+        document["following"] = encode(offsets.following)
     return document
 
 
@@ -157,6 +161,7 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
             decode_offsets(document["start"]),
             decode_offsets(document["until"]),
             tuple(OffsetRange(*one) for one in document.get("lost", ())),
+            decode(document["following"]) if "following" in document else None,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a document of offsets: {error!r}") from error

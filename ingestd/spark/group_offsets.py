@@ -28,6 +28,11 @@ class GroupOffsets:
             except SourceError as error:
                 _LOG.warning("group_offsets_not_written", extra={"ctx": {"error": str(error)}})
 
+    def close(self) -> None:
+        """Let go of the brokers; what is published later opens clients anew."""
+        while self._clients:
+            self._clients.popitem()[1].close()
+
     def _client(self, name: str) -> OffsetClient:
         if name not in self._clients:
             kafka = self._sources[name].kafka

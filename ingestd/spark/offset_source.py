@@ -7,7 +7,7 @@ failed batch is run again with the very same ranges.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -18,6 +18,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ingestd.errors import IngestdError
+from ingestd.ingest.upkeep.backlog import is_cut
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import (
@@ -83,11 +85,13 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         sources = [KafkaSource.from_document(one) for one in document["sources"]]
+        self._limits = {name: int(limit) for name, limit in document["max_offsets"].items()}
         self._planner = Planner(
             {source.name: source for source in sources},
-            {name: int(limit) for name, limit in document["max_offsets"].items()},
+            self._limits,
             decode_offsets(document["start"]),
         )
+        self._settled: tuple[Offsets, BatchOffsets] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
         """Nothing known yet: the first batch says where each topic partition starts.
@@ -105,8 +109,31 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """The batch after `start`; `start` itself when there is nothing new."""
         bounded = not isinstance(limit, ReadAllAvailable)
-        batch = self._planner.next_batch(decode(start).until, bounded=bounded)
-        return start if batch is None else encode(batch)
+        reached = decode(start).until
+        settled, self._settled = self._settled, None
+        if bounded and settled is not None and settled[0] == reached:
+            batch: BatchOffsets | None = settled[1]
+        else:
+            batch = self._planner.next_batch(reached, bounded=bounded)
+        if batch is None:
+            return start
+        following = self._following(batch) if bounded else None
+        self._settled = None if following is None else (batch.until, following)
+        return encode(replace(batch, following=following))
+
+    def _following(self, batch: BatchOffsets) -> BatchOffsets | None:
+        """The batch after a batch, if both are as large as the limits let them be.
+
+        It is settled now, so that the driver may begin it early. Whatever is wrong with it is told
+        when its turn has come.
+        """
+        if not is_cut(batch, self._limits):
+            return None
+        try:
+            following = self._planner.next_batch(batch.until, bounded=True)
+        except IngestdError:
+            return None
+        return following if following is not None and is_cut(following, self._limits) else None
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  (Spark's name)
         """The ends of the topics as last seen, for the query's progress."""

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 
 from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
@@ -52,6 +53,7 @@ class Pipeline:
         self._arrived = threading.Event()
         self._stopping = threading.Event()
         self._in_flight = threading.Lock()
+        self._clients = ExitStack()  # Spark keeps what a query calls for as long as it lives
 
     def start(self, *, until_latest: bool) -> None:
         """Recover the position from the tables and start the query.
@@ -77,6 +79,7 @@ class Pipeline:
         lake.open()
         self._listener.tables_opened({name: one.table.schema for name, one in lake.tables.items()})
         topics = TopicIdentity(settings.sources)
+        self._clients.callback(topics.close)
         topics.check(lake)
         checkpoint = file_io_for(settings.checkpoint)
         generation = choose_generation(checkpoint, settings.checkpoint, lake.start_offsets())
@@ -94,6 +97,7 @@ class Pipeline:
             BeforeCommit(leadership, topics),
             self._listener,
         )
+        self._clients.callback(batch.close)
         self._verdict = leadership.verdict
         self._ahead = {} if until_latest else bounds_ahead(settings)
         now = until_latest or (settings.is_bounded and not self._ahead)
@@ -113,12 +117,22 @@ class Pipeline:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:
             ending = self._stopping.is_set() or self._arrived.is_set()
+            self._let_go()
             if ending and self._failure is None:
                 return True
             raise self._failure or _translated(error) from error
-        if ended and self._failure is not None:
-            raise self._failure
+        if ended:
+            self._let_go()
+            if self._failure is not None:
+                raise self._failure
         return bool(ended)
+
+    def rests(self) -> bool:
+        """Whether the query waits for its next trigger, having found nothing to do."""
+        try:
+            return self._query is not None and not self._query.status["isTriggerActive"]
+        except Py4JError:
+            return False
 
     def stop(self) -> None:
         """Let the batch in flight end, start no other, and end the query."""
@@ -131,6 +145,12 @@ class Pipeline:
                 query.stop()
             except (Py4JError, StreamingQueryException) as error:
                 _LOG.warning("query_stop_failed", extra={"ctx": {"error": str(error)}})
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """End what was begun early, and the connections to the brokers, between two batches."""
+        with self._in_flight:
+            self._clients.close()
 
     def _start_query(
         self,
@@ -157,6 +177,7 @@ class Pipeline:
 
     def _batch_function(self, batch: MicroBatch) -> Callable[[DataFrame, int], None]:
         groups = GroupOffsets(self._settings.sources)
+        self._clients.callback(groups.close)
 
         def run_batch(_: DataFrame, batch_id: int) -> None:
             with self._in_flight:

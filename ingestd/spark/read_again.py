@@ -1,16 +1,23 @@
 """Records that a batch reads once more because a truncate was read after rows behind it."""
 
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 
-from ingestd.ingest.settings.context import BatchContext, Coverage
-from ingestd.ingest.stages.truncates import Stream
+from ingestd.ingest.settings.context import BatchContext, Coverage, SourceSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.stages.truncates import Place, Stream
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.older_snapshots import covered_before
-from ingestd.kafka.ranges import Offsets
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.ranges import OffsetRange, Offsets
+
+_Sources = Mapping[str, SourceSettings]
 
 
-def stream_of(lake: Lake, user: str, until: Offsets) -> Stream:
-    """The stream of a batch that ends at `until`, and what the tables hold of it by `user`."""
+def stream_of(lake: Lake, settings: PipelineSettings, until: Offsets) -> Stream:
+    """The stream of a batch that ends at `until`, and what the pipeline's tables hold of it."""
+    user = settings.commit_user
 
     def before(name: str, position: int) -> Coverage | None:
         one = lake.tables[name]
@@ -20,13 +27,54 @@ def stream_of(lake: Lake, user: str, until: Offsets) -> Stream:
         partitions=lambda source, topic: len(until.get(source, {}).get(topic, {})),
         held=lambda name: lake.tables[name].coverage,
         before=before,
+        begins=lambda places: _begins(settings.sources, places),
     )
 
 
-def missing_nothing(context: BatchContext) -> BatchContext:
-    """The context for a batch that reads again: records that a table had must still be there."""
+def _begins(sources: _Sources, places: Collection[Place]) -> Mapping[Place, int]:
+    """Where the logs of topic partitions begin, of those that exist in a source that there is.
+
+    Asked of the brokers anew: a truncate that is read late is rare. SourceError if they are silent.
+    """
+    found: dict[Place, int] = {}
+    for name in {source for source, _, _ in places} & sources.keys():
+        wanted: dict[str, list[int]] = {}
+        for source, topic, partition in places:
+            if source == name:
+                wanted.setdefault(topic, []).append(partition)
+        with closing(OffsetClient(sources[name].kafka)) as cluster:
+            there = cluster.topic_ids(wanted)
+            asked = {topic: tuple(ones) for topic, ones in wanted.items() if topic in there}
+            for topic, begins in cluster.beginning_offsets(asked).items():
+                found.update({(name, topic, one): begin for one, begin in begins.items()})
+    return found
+
+
+def reading_again(
+    context: BatchContext, reading: Iterable[OffsetRange], batch: Iterable[OffsetRange]
+) -> BatchContext:
+    """The context for a batch that reads more than its own ranges.
+
+    Records that a table had must still be there. Letters are only of the batch's own offsets, and
+    of those that it found lost just before them: the others were told of by the batch that had them
+    first, into a topic too, which no table keeps the offsets of.
+    """
+    own: dict[Place, int] = {}
+    for one in (*batch, *context.lost):
+        place = one.source, one.topic, one.partition
+        own[place] = min(one.start, own.get(place, one.start))
+    letters = context.tables[context.dead_letters]
+    covered = {
+        source: {topic: dict(partitions) for topic, partitions in topics.items()}
+        for source, topics in letters.covered.items()
+    }
+    for one in reading:
+        first = own.get((one.source, one.topic, one.partition), one.until)
+        known = covered.setdefault(one.source, {}).setdefault(one.topic, {})
+        known[one.partition] = max(first, known.get(one.partition, 0))
     return replace(
         context,
+        tables={**context.tables, context.dead_letters: replace(letters, covered=covered)},
         sources={
             name: replace(one, kafka=replace(one.kafka, on_offset_out_of_range="fail"))
             for name, one in context.sources.items()

@@ -5,6 +5,7 @@ one has replaced commits no more. Also what the brokers say of offsets that are 
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from ingestd.errors import OffsetLostError
@@ -59,6 +60,11 @@ class TopicIdentity:
                     if known and one.topic_id and known != one.topic_id:
                         raise _created_anew(f"table {name}", source, topic, one.topic_id, known)
 
+    def close(self) -> None:
+        """Let go of the brokers; what is asked later opens clients anew."""
+        while self._clients:
+            self._clients.popitem()[1].close()
+
     def _ask(self, source: str, topics: set[str]) -> Mapping[str, str]:
         if not topics:
             return {}
@@ -108,7 +114,7 @@ def bounds_ahead(settings: PipelineSettings) -> Offsets:
     ends: dict[str, TopicOffsets] = {}
     wanted: dict[str, TopicOffsets] = {}
     for name, source in kafka.items():
-        cluster = OffsetClient(source)
-        ends[name] = cluster.end_offsets(cluster.list_topic_partitions())
-        wanted[name] = last_positions(source, cluster, ends[name]) or {}
+        with closing(OffsetClient(source)) as cluster:
+            ends[name] = cluster.end_offsets(cluster.list_topic_partitions())
+            wanted[name] = last_positions(source, cluster, ends[name]) or {}
     return {} if covers(ends, wanted) else wanted

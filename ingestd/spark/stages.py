@@ -21,6 +21,7 @@ from ingestd.errors import FatalError, RetryableError
 from ingestd.ingest.schemas.discovery import KeptChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_stage import decode_ranges
+from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
@@ -30,6 +31,8 @@ from ingestd.spark.shared_folder import shared_folder
 from ingestd.spark.spool import Spool
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
+
+Pairs = RDD[tuple[int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +92,40 @@ def hand_over_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> It
         yield folder
 
 
+@dataclass(slots=True)
+class HandOver:
+    """How the stages of one batch hand over: the folder, and what has been decoded already.
+
+    `early` is of the first run of a batch; later ones know more. `behind` is called when a run is
+    about to be submitted.
+    """
+
+    folder: str | None
+    early: "Pairs | None" = None
+    behind: Callable[[], None] | None = None
+
+
 def run_stages(
     spark: SparkContext,
     context: BatchContext,
     groups: list[list[OffsetRange]],
-    folder: str | None,
+    hand_over: HandOver,
     kept: Sequence[KeptChunk] = (),
 ) -> list[WriteOutcome]:
     """Run both stages over `groups` (one stage 1 task each) and return what was written.
 
-    `folder` is that of `hand_over_folder`, `kept` what earlier runs of the batch left in it. One
-    group skips the shuffle: both stages share a task. Raises the first `FatalError` of any task;
-    what other tasks wrote by then stays behind as orphan files. Any other failure that outlived
-    Spark's tries is the error that the task raised, or a `RetryableError`.
+    `kept` is what earlier runs of the batch left in the folder. One group skips the shuffle: both
+    stages share a task. Raises the first `FatalError` of any task; what other tasks wrote by then
+    stays behind as orphan files. Any other failure that outlived Spark's tries is the error that
+    the task raised, or a `RetryableError`.
     """
-    ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
+    pairs, hand_over.early = hand_over.early, None
     try:
-        pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(context, folder, kept)))
-        if len(groups) > 1:
-            pairs = pairs.partitionBy(context.slots, _slot)
-        results = pairs.mapPartitions(WriteTask(context)).collect()
+        if pairs is None:
+            view = decode_view(context, (one for group in groups for one in group))
+            pairs = decoded(spark, view, groups, hand_over.folder, kept)
+        written = pairs.mapPartitions(WriteTask(context))
+        results = _collected(written, hand_over.behind)
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
         raise raised_error(text) or RetryableError(f"a task failed: {last_cause(text)}") from error
@@ -118,6 +135,29 @@ def run_stages(
             raise result
         outcomes.append(result)
     return outcomes
+
+
+def decoded(
+    spark: SparkContext,
+    view: BatchContext,
+    groups: list[list[OffsetRange]],
+    folder: str | None,
+    kept: Sequence[KeptChunk] = (),
+) -> Pairs:
+    """Stage 1 over `groups`, shuffled if there are several; it runs when its pairs are wanted."""
+    ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
+    pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(view, folder, kept)))
+    return pairs.partitionBy(view.slots, _slot) if len(groups) > 1 else pairs
+
+
+def _collected(
+    written: "RDD[WriteOutcome | FatalError]", behind: Callable[[], None] | None
+) -> list[WriteOutcome | FatalError]:
+    """All outcomes; `behind` is called when nothing but the submission is left to do."""
+    if behind is not None:
+        _ = written._jrdd  # what PySpark makes of the task, which takes longer than to submit it
+        behind()
+    return written.collect()
 
 
 @cache

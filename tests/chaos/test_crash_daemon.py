@@ -70,6 +70,38 @@ def test_a_daemon_that_dies_at_a_step_goes_on_from_there(
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 
 
+@pytest.mark.timeout(1200)
+def test_a_driver_that_dies_while_a_batch_runs_ahead_goes_on_from_its_tables(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    ledger = Ledger(f"a{uuid.uuid4().hex[:8]}", 2 * PIECE)
+    ledger.produce(broker)
+    config = pipeline(
+        tmp_path,
+        broker.bootstrap,
+        ledger.pattern,
+        options=OPTIONS,
+        batch_rows=PIECE // 4,
+        processing={"small-batch-records": 10},
+        logging={"format": "json", "level": "DEBUG"},
+    )
+    # Two tables of data: the driver dies between them in the third batch, then after the sixth.
+    for death in (f"{Point.SNAPSHOT_PUBLISHED}:6", f"{Point.MIRROR_WRITTEN}:4"):
+        mark = tmp_path / f"killed-{death.partition(':')[0]}"
+        taken = _taken_ahead(tmp_path)
+        with run_daemon(config, tmp_path, environment={VARIABLE: f"{death}:{mark}"}) as daemon:
+            await_death(daemon, mark)
+        assert _taken_ahead(tmp_path) > taken, daemon.tail(60)
+    catch_up(config, tmp_path)
+    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+
+
+def _taken_ahead(folder: Path) -> int:
+    """How many batches of all runs so far found their first stage done."""
+    log = folder / "ingestd.log"
+    return log.read_text(errors="replace").count('"ahead_taken"') if log.exists() else 0
+
+
 def await_death(daemon: Daemon, mark: Path) -> None:
     """Return once some process of the daemon has died at the step, and leave no other behind."""
     end = time.monotonic() + 240

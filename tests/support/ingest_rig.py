@@ -27,6 +27,7 @@ from ingestd.ingest.settings.context import (
     TableSettings,
 )
 from ingestd.ingest.stages.decode_stage import decode_ranges
+from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.stages.write_stage import write_slot
@@ -75,6 +76,7 @@ class Rig:
     kept: list[KeptChunk] = field(default_factory=list)
     fetched: list[int] = field(default_factory=list)
     before: Coverage | None = None
+    begins: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.create(DEAD_LETTERS, dead_letter_schema(0))
@@ -145,9 +147,10 @@ class Rig:
     def round(self, context: BatchContext, ranges: Sequence[OffsetRange]) -> RoundResult:
         """Both stages over the ranges, a decode task for each, a write task for each slot."""
         slots: dict[int, list[bytes]] = {}
+        view = decode_view(context, ranges)
         for index, one in enumerate(ranges):
             pairs = decode_ranges(
-                context,
+                view,
                 [one],
                 task_index=index,
                 fetch=self.fetch,
@@ -165,6 +168,11 @@ class Rig:
             partitions=lambda _, topic: sum(name == topic for name, _ in self.logs),
             held=lambda name: held.get(name, {}).get("covered", {}),
             before=lambda *_: self.before,
+            begins=lambda places: {
+                (source, topic, one): self.begins.get((topic, one), 0)
+                for source, topic, one in places
+                if (topic, one) in self.logs
+            },
         )
 
     def run(self, **changes: Any) -> RoundResult:

@@ -5,13 +5,14 @@ Batches are real but for Spark and Kafka: `MicroBatch`, both stages, and tables 
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.rows.blobs import as_bytes
@@ -48,6 +49,7 @@ class TruncatedSource:
         default_factory=lambda: [[] for _ in range(PARTITIONS)]
     )
     rows: dict[int, int] = field(default_factory=dict)
+    begins: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
     lsn: int = 100
 
     def _event(self, operation: str, after: dict[str, int] | None) -> bytes:
@@ -84,6 +86,29 @@ class TruncatedSource:
             self.put(chance.randrange(_KEYS))
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """The brokers, as far as the logs of the source are asked for."""
+
+    source: TruncatedSource
+
+    def topic_ids(self, topics: Mapping[str, object]) -> dict[str, str]:
+        """All of them exist."""
+        return dict.fromkeys(topics, "t")
+
+    def beginning_offsets(
+        self, partitions: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, dict[int, int]]:
+        """What retention has left of the logs."""
+        return {
+            topic: {one: self.source.begins[one] for one in ones}
+            for topic, ones in partitions.items()
+        }
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
 @dataclass
 class Pipeline:
     """Batches over the logs of a source, into one table in a folder."""
@@ -95,11 +120,14 @@ class Pipeline:
     fetched: list[OffsetRange] = field(default_factory=list)
     identified: list[OffsetRange] = field(default_factory=list)
     batch_id: int = 0
+    letters_to: str | None = None
+    letters: list[tuple[int, int]] = field(default_factory=list)
+    """Partition and offset of what was sent to the topic of dead letters."""
 
     def __post_init__(self) -> None:
         io = LocalFileIO(sync=False)
         warehouse = str(self.root / "warehouse")
-        self.lake = Lake(self._settings(), FilesystemCatalog(warehouse, io), io, lambda: 1)
+        self.lake = Lake(self.settings(), FilesystemCatalog(warehouse, io), io, lambda: 1)
         self.lake.open()
 
     def run(self, *until: int) -> None:
@@ -107,13 +135,17 @@ class Pipeline:
         offsets = BatchOffsets(_offsets(self.reached), _offsets(until))
         batch = MicroBatch(
             _Local(),  # type: ignore[arg-type]
-            self._settings(),
+            self.settings(),
             self.lake,
             lambda _: offsets,
             self._topic_ids,
             _Silent(),
         )
-        with mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages):
+        with (
+            mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages),
+            mock.patch("ingestd.spark.read_again.OffsetClient", lambda _: Cluster(self.source)),
+            mock.patch("ingestd.ingest.stages.write_stage.send_letters", self._send),
+        ):
             batch.run(self.batch_id)
         self.batch_id, self.reached = self.batch_id + 1, list(until)
 
@@ -126,7 +158,8 @@ class Pipeline:
         found = read_table(self.lake.tables[TABLE].table).to_pylist()
         return {row["id"]: row["v"] for row in found}
 
-    def _settings(self) -> PipelineSettings:
+    def settings(self) -> PipelineSettings:
+        """What the pipeline is told."""
         return PipelineSettings(
             name="life",
             warehouse=str(self.root / "warehouse"),
@@ -139,7 +172,14 @@ class Pipeline:
             tables={},
             max_offsets_per_trigger={},
             limits=BatchLimits(slots=1),
+            dead_letter_topic=self.letters_to,
         )
+
+    def _send(self, _: BatchContext, parts: Sequence[pa.Table]) -> int:
+        rows = pa.concat_tables(parts)
+        columns = (rows.column(name).to_pylist() for name in ("partition", "offset"))
+        self.letters += sorted(zip(*columns, strict=True))
+        return rows.num_rows
 
     def _run_stages(
         self, spark: object, context: BatchContext, groups: list[list[OffsetRange]], *_: Any

@@ -8,7 +8,7 @@ In a topic of one partition the offset does, without any position. All else is f
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ingestd.errors import PolicyStopError
@@ -19,13 +19,22 @@ from ingestd.kafka.ranges import OffsetRange
 
 _LOG = logging.getLogger(__name__)
 MAX_READ_AGAIN = 10_000_000
-"""Offsets that a batch reads again at most, to empty a table."""
+"""Offsets that a batch reads again at most, to empty a table.
+
+All of them are in this one batch, which one OVERWRITE ends: it cannot be cut as others are. What
+grows with it is the batch's time, so how long nothing else goes on and how soon its daemon counts
+as hung, and the blobs between its stages; memory too for engines that see all rows of a key at
+once. Decoding and the write of other tables work on chunks of bounded bytes. A count it is, as for
+`max-offsets-per-trigger`: Kafka tells offsets and no bytes of what has yet to be read.
+"""
 _WAY_OUT = (
     "let on-refused-truncate be dead-letter or ignore, which keeps the rows, and empty the table "
     "yourself"
 )
 
-_Place = tuple[str, str, int, int]
+Place = tuple[str, str, int]
+"""Source, topic, partition."""
+_Record = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +43,14 @@ class Stream:
 
     `partitions` counts those of a (source, topic); `held` gives what of the stream a table holds.
     `before` gives for a table and a source position the offsets from which on to read so that
-    nothing behind the position is missed, None where no snapshot is left that tells.
+    nothing behind the position is missed, None where no snapshot is left that tells. `begins` gives
+    the first offsets that the logs have, without those of what cannot be read any more.
     """
 
     partitions: Callable[[str, str], int]
     held: Callable[[str], Coverage]
     before: Callable[[str, int], Coverage | None]
+    begins: Callable[[Collection[Place]], Mapping[Place, int]]
 
 
 @dataclass(slots=True)
@@ -47,7 +58,7 @@ class Truncates:
     """What was settled for a batch: tables that it empties, and truncates that are refused."""
 
     emptied: dict[str, Emptying] = field(default_factory=dict)
-    refused: dict[_Place, str] = field(default_factory=dict)
+    refused: dict[_Record, str] = field(default_factory=dict)
 
     def settle(self, context: BatchContext, result: RoundResult, stream: Stream) -> None:
         """Take in what a run of the batch found.
@@ -130,16 +141,34 @@ def _by_position(
             "other topic partitions, and has no snapshot left from before them to start from"
         )
     held = dict(_flat(stream.held(table)))
-    rows = sum(max(0, held.get(place, start) - start) for place, start in _flat(starts))
-    if rows > MAX_READ_AGAIN:
-        return (
-            f"it holds rows from behind source position {position} already, and to find them "
-            f"{rows} records would be read again, above the limit of {MAX_READ_AGAIN}"
-        )
+    wanted = {place: start for place, start in _flat(starts) if start < held.get(place, start)}
+    rows = sum(held[place] - start for place, start in wanted.items())
+    obstacle = _unreadable(wanted, rows, stream)
+    if obstacle is not None:
+        return f"it holds rows from behind source position {position} already, and {obstacle}"
     _LOG.info(
         "truncate_reads_again", extra={"ctx": {"table": table, "position": position, "rows": rows}}
     )
     return Emptying(position, starts)
+
+
+def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str | None:
+    """Why so many records from these offsets on cannot be read once more, None if they can."""
+    if rows > MAX_READ_AGAIN:
+        return (
+            f"to find them {rows} records would be read again, above the limit of {MAX_READ_AGAIN}"
+        )
+    begins = stream.begins(wanted.keys()) if wanted else {}
+    for place, start in sorted(wanted.items()):
+        source, topic, partition = place
+        begin = begins.get(place)
+        if begin is None or start < begin:
+            log = "exists no more" if begin is None else f"has a log that begins at {begin}"
+            return (
+                "the records that tell them apart cannot be read again: from offset "
+                f"{start} on they were in {topic}/{partition} of source {source}, which {log}"
+            )
+    return None
 
 
 def _by_offset(
@@ -189,14 +218,14 @@ def _both(one: Emptying | None, other: Emptying) -> Emptying:
     return Emptying(position, _nested(later))
 
 
-def _flat(coverage: Coverage) -> Iterable[tuple[tuple[str, str, int], int]]:
+def _flat(coverage: Coverage) -> Iterable[tuple[Place, int]]:
     for source, topics in coverage.items():
         for topic, partitions in topics.items():
             for partition, offset in partitions.items():
                 yield (source, topic, partition), offset
 
 
-def _nested(flat: Mapping[tuple[str, str, int], int]) -> Coverage:
+def _nested(flat: Mapping[Place, int]) -> Coverage:
     nested: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), offset in flat.items():
         nested.setdefault(source, {}).setdefault(topic, {})[partition] = offset

@@ -19,8 +19,8 @@ class TableCommit:
     """How a batch ended for one table, "database.table".
 
     `snapshot_id` is that of the snapshot which holds the batch, None if there is none; `attempts`
-    counts tries at publishing it; `seconds` the whole commit. `growth` is what upkeep wants to
-    know of it, None if nothing was committed.
+    counts tries at publishing it; `seconds` the whole commit, which began at `begun` (seconds
+    since 1970). `growth` is what upkeep wants to know of it, None if nothing was committed.
     """
 
     table: str
@@ -29,6 +29,7 @@ class TableCommit:
     attempts: int
     seconds: float
     growth: TableGrowth | None = None
+    begun: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

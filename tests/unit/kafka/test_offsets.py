@@ -1,6 +1,8 @@
 """Questions to a cluster whose brokers do not know everything at once."""
 
+import gc
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,3 +89,24 @@ def test_other_errors_and_leaders_that_never_come_are_told(
     patient._asking.seconds = -1.0
     with pytest.raises(SourceError, match="offsets of a/0"):
         patient.end_offsets({"a": (0,)})
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does")
+def test_a_client_that_is_closed_leaves_no_thread_before_garbage_is_collected() -> None:
+    def threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    gone = KafkaSource("shop", ("a",), properties={"bootstrap.servers": "127.0.0.1:1"})
+    gc.disable()
+    try:
+        before = threads()
+        made = OffsetClient(gone, request_seconds=0.1)
+        with pytest.raises(SourceSilentError):
+            made.commit_group_offsets("g", {"a": {0: 1}})
+        assert threads() > before
+        made.close()
+        assert threads() <= before
+    finally:
+        gc.enable()
+    with pytest.raises(ValueError, match="closed"):
+        made.list_topic_partitions()

@@ -173,6 +173,13 @@ def test_lost_ranges_travel_with_the_batch() -> None:
     assert "lost" not in encode(BatchOffsets({}, {}))
 
 
+def test_the_batch_that_follows_travels_with_the_batch() -> None:
+    following = BatchOffsets({"s": {"t": {0: 9}}}, {"s": {"t": {0: 12}}})
+    batch = BatchOffsets({"s": {"t": {0: 3}}}, {"s": {"t": {0: 9}}}, following=following)
+    assert decode(json.loads(json.dumps(encode(batch)))) == batch
+    assert "following" not in encode(following)
+
+
 def test_offsets_are_covered_when_all_of_them_are_reached() -> None:
     wanted = {"s": {"t": {0: 5, 1: 0}}}
     assert covers({"s": {"t": {0: 5}}}, wanted)

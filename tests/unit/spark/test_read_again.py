@@ -1,12 +1,23 @@
 """Truncates among several topic partitions, by real batches: the table ends as its source."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ingestd.errors import PolicyStopError
-from tests.support.truncated_source import PARTITIONS, TABLE, Pipeline, TruncatedSource
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.truncate_policy import TruncatePolicy
+from ingestd.spark.read_again import stream_of
+from tests.support.truncated_source import (
+    PARTITIONS,
+    TABLE,
+    TOPIC,
+    Cluster,
+    Pipeline,
+    TruncatedSource,
+)
 
 
 def behind(source: TruncatedSource) -> None:
@@ -46,6 +57,71 @@ def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) ->
     table.io.delete_quietly(table.paths.snapshot(1))
     with pytest.raises(PolicyStopError, match="no snapshot left"):
         pipeline.run(2, 2, 2)
+
+
+POLICIES = {
+    "fail": TableSettings(),
+    "ignore": TableSettings(truncates=TruncatePolicy(on_refused="ignore")),
+}
+
+
+def expired(tmp_path: Path, policy: str) -> Pipeline:
+    """A truncate is about to be read, and the log has not all that came after its snapshot."""
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source, POLICIES[policy])
+    behind(source)
+    pipeline.run(1, 1, 0)
+    pipeline.run(1, 2, 2)
+    source.begins[2] = 1
+    return pipeline
+
+
+def test_a_truncate_is_refused_where_records_have_left_the_log(tmp_path: Path) -> None:
+    pipeline = expired(tmp_path, "fail")
+    with pytest.raises(
+        PolicyStopError, match=rf"offset 0 .* {TOPIC}/2 of .* begins at 1; .*on-refused"
+    ):
+        pipeline.run(2, 2, 2)
+    pipeline.source.begins[2] = 0
+    pipeline.run(2, 2, 2)
+    assert pipeline.rows() == pipeline.source.rows
+
+
+def test_a_truncate_whose_records_have_left_the_log_goes_by_the_policy(tmp_path: Path) -> None:
+    pipeline = expired(tmp_path, "ignore")
+    pipeline.run(2, 2, 2)
+    assert sorted(pipeline.rows()) == [1, 2, 3, 4, 5]
+
+
+def test_a_truncate_whose_records_are_nowhere_any_more_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = expired(tmp_path, "fail")
+    monkeypatch.setattr(Cluster, "topic_ids", lambda *_: {})
+    with pytest.raises(PolicyStopError, match="exists no more"):
+        pipeline.run(2, 2, 2)
+
+
+def test_a_source_that_was_taken_out_has_no_logs(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, TruncatedSource())
+    settings = replace(pipeline.settings(), sources={})
+    assert stream_of(pipeline.lake, settings, {}).begins([("src", TOPIC, 2)]) == {}
+
+
+def test_what_is_read_again_sends_no_letter_twice(tmp_path: Path) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source, letters_to="letters")
+    behind(source)
+    for log in source.logs[1:]:
+        log.append((None, b"nothing of the kind"))
+    pipeline.run(1, 1, 0)
+    pipeline.run(1, 3, 3)
+    source.logs[1].append((None, b"and one that is new"))
+    assert pipeline.letters == [(1, 2), (2, 2)]
+    pipeline.run(2, 4, 3)
+    assert [one.start for one in pipeline.fetched] == [1, 1, 0]
+    assert pipeline.letters == [(1, 2), (2, 2), (1, 3)]
+    assert pipeline.rows() == source.rows
 
 
 def test_rows_of_a_partition_that_had_told_nothing_yet_are_older_than_a_truncate(

@@ -1,7 +1,7 @@
 """Bounds that lie ahead of the logs, without a broker."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -9,12 +9,15 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark import recovery
-from ingestd.spark.recovery import bounds_ahead
+from ingestd.spark.recovery import TopicIdentity, bounds_ahead
 
 
 class Ends:
     """Two logs, which end at 10."""
+
+    closed: ClassVar[list[str]] = []
 
     def __init__(self, source: KafkaSource) -> None:
         self.source = source
@@ -25,10 +28,17 @@ class Ends:
     def end_offsets(self, partitions: Mapping[str, tuple[int, ...]]) -> dict[str, dict[int, int]]:
         return {topic: dict.fromkeys(ones, 10) for topic, ones in partitions.items()}
 
+    def topic_ids(self, topics: list[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, "id")
+
+    def close(self) -> None:
+        self.closed.append(self.source.name)
+
 
 @pytest.fixture(autouse=True)
 def logs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "OffsetClient", Ends)
+    monkeypatch.setattr(Ends, "closed", [])
 
 
 def pipeline(**sources: Mapping[str, Any]) -> PipelineSettings:
@@ -77,3 +87,14 @@ def test_a_source_without_end_keeps_the_pipeline_running() -> None:
     assert bounds_ahead(pipeline(a=at(p0=99), b={})) == {}
     assert not pipeline(a=at(p0=99), b={}).is_bounded
     assert not pipeline().is_bounded
+
+
+def test_clients_are_closed_when_all_is_answered() -> None:
+    settings = pipeline(a=at(p0=11), b=at(p0=10))
+    bounds_ahead(settings)
+    assert Ends.closed == ["a", "b"]
+    topics = TopicIdentity(settings.sources)
+    known = topics([OffsetRange("a", "t", 0, 0, 1)])
+    topics.close()
+    assert Ends.closed == ["a", "b", "a"]
+    assert topics([OffsetRange("a", "t", 0, 1, 2)]) == known, "asked anew, of the same topic"

@@ -89,6 +89,22 @@ def test_a_late_truncate_does_not_read_without_end(monkeypatch: pytest.MonkeyPat
         rig.run(table_changes=held)
 
 
+@pytest.mark.parametrize(("begins", "kept"), [({0: 2, 1: 1}, True), ({0: 1, 1: 0}, False)])
+def test_a_late_truncate_is_refused_where_the_log_has_not_what_it_needs(
+    begins: dict[int, int], kept: bool
+) -> None:
+    rig = Rig(settings={"orders": DEAD_LETTER}, slots=2)
+    held = late(rig)
+    rig.begins = {("orders", one): offset for one, offset in begins.items()}
+    rig.run(table_changes=held)
+    assert [row["id"] for row in rig.rows("orders")] == ([1, 2, 3, 4, 5] if kept else [3, 4, 5])
+    letters = rig.rows("ingestd_dead_letters", "reason", "message")
+    assert [one["reason"] for one in letters] == ["refused-truncate"] * kept
+    for one in letters:
+        assert "from offset 1 on they were in orders/0 of source src" in one["message"]
+        assert "begins at 2" in one["message"]
+
+
 def test_a_refused_truncate_is_a_dead_letter_where_the_table_says_so() -> None:
     rig = Rig(settings={"orders": DEAD_LETTER})
     held = late(rig)

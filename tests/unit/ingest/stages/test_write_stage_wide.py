@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from ingestd.cdc.base import RecordChunk
+from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.table.verify.table_verify import verify
@@ -20,6 +23,7 @@ from tests.support.ingest_rig import Rig
 LONG = "INGESTD_LONG" in os.environ
 COLUMNS = 5_000 if LONG else 1_000
 PARTITIONS = 10_000 if LONG else 300
+SCATTERED = 5_000 if LONG else 1_500
 
 
 @dataclass
@@ -65,3 +69,30 @@ def test_a_batch_that_touches_thousands_of_partitions_is_one_snapshot() -> None:
     assert state.snapshot is not None
     assert (state.snapshot.id, state.snapshot.total_record_count) == (1, 2 * PARTITIONS)
     assert len(rig.rows("orders", "id")) == 2 * PARTITIONS
+
+
+def _scattered(rig: Rig, count: int) -> None:
+    rig.produce(*(json.dumps({"id": n, f"x{n}": n}).encode() for n in range(count)))
+
+
+def test_records_that_bring_a_column_each_stop_the_pipeline_by_the_name_of_the_limit() -> None:
+    policy = EvolutionPolicy(on_refused="fail", max_columns=300)
+    rig = _Chunked(data_format="json", settings={"orders": TableSettings(evolution=policy)})
+    rig.produce(b'{"id": -1}')
+    rig.run()
+    _scattered(rig, SCATTERED)
+    with pytest.raises(SchemaConflictError, match=r"brings .*schema\.max-columns, 300"):
+        rig.run()
+    assert list(rig.tables["lake.orders"].schema.field_names) == ["id"]
+
+
+def test_records_that_bring_a_column_each_fill_the_table_and_keep_their_rows() -> None:
+    policy = EvolutionPolicy(on_refused="ignore", max_columns=300)
+    rig = _Chunked(data_format="json", settings={"orders": TableSettings(evolution=policy)})
+    _scattered(rig, SCATTERED)
+    rig.run()
+    table = rig.tables["lake.orders"]
+    assert len(table.schema.fields) == 300
+    rows = {row["id"]: row["x7"] for row in rig.rows("orders", "id", "x7")}
+    assert rows == {n: 7 if n == 7 else None for n in range(SCATTERED)}
+    assert verify(table) == []

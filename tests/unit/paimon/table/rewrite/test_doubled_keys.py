@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from ingestd.errors import CommitConflictError, UnsupportedError
@@ -11,6 +12,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -170,3 +172,39 @@ def test_the_keeper_decides_and_not_the_owner_of_the_hash() -> None:
     other = replace(found, keepers=(0,))
     assert drop_older(table, entries, [(partition, other)], now_ms=NOW_MS).rows == 1
     assert rows(table) == [(n, "old") for n in range(10)]
+
+
+ONE, OTHER = "k165251", "k191679"
+"""Two keys with the same 32 bits of hash."""
+
+
+def test_different_keys_with_one_hash_are_not_doubled() -> None:
+    table = native_table(
+        "/w", [("id", "STRING"), ("v", "STRING")], keys=["id"], options=OPTIONS, io=MemoryFileIO()
+    )
+    one, other = key_hashes(table, pa.table({"id": [ONE, OTHER]})).tolist()
+    assert one == other
+
+    def put_into(bucket: int, first: int, *keys: str) -> None:
+        given = [{"id": key, "v": f"{first}"} for key in keys]
+        made = rows_table(table.schema, given, first)
+        message = write_bucket(table, EMPTY_ROW, (), bucket, made, new_name=data_file_names(table))
+        committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
+        commit(table, "u", committable, state=load_state(table), now_ms=NOW_MS)
+
+    put_into(0, 0, ONE)
+    put_into(1, 10, OTHER)
+    ((_, found),) = shared(table)
+    assert (found.hash, found.keys, found.buckets) == (one, (), (0, 1))
+    done = repair(table)
+    assert done.dropped is not None
+    assert done.dropped.rows == 0
+    stored = [{"id": ONE, "v": "0"}, {"id": OTHER, "v": "10"}]
+    assert sorted(read_table(table).to_pylist(), key=lambda row: str(row["id"])) == stored
+    # Of the same hash one key is in two buckets and the other is not: only that one is dropped.
+    put_into(1, 20, ONE)
+    done = repair(table)
+    assert done.dropped is not None
+    assert done.dropped.rows == 1
+    stored[0]["v"] = "20"
+    assert sorted(read_table(table).to_pylist(), key=lambda row: str(row["id"])) == stored

@@ -1,0 +1,109 @@
+"""What two batches must have in common for one's stage 1 to be the other's."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
+from ingestd.ingest.stages.decode_view import decode_view
+from ingestd.kafka.ranges import OffsetRange
+from tests.support.ingest_rig import DEAD_LETTERS, Change, Rig, record
+
+ORDERS = "lake.orders"
+RANGES = [OffsetRange("src", "orders", 0, 10, 20), OffsetRange("src", "orders", 1, 5, 9)]
+
+pytestmark = pytest.mark.usefixtures("json_changes")
+
+
+@pytest.fixture
+def context() -> BatchContext:
+    """That of a table with a snapshot."""
+    rig = Rig()
+    rig.produce(record(Change({"id": 1})))
+    rig.run()
+    return rig.context()
+
+
+def with_orders(context: BatchContext, **changes: Any) -> BatchContext:
+    """The same with another state of the table."""
+    orders = replace(context.tables[ORDERS], **changes)
+    return replace(context, tables={**context.tables, ORDERS: orders})
+
+
+def held(offset: int, partition: int = 0, topic: str = "orders") -> dict[str, Any]:
+    """Offsets that a table has."""
+    return {"covered": {"src": {topic: {partition: offset}}}}
+
+
+def alike(one: BatchContext, other: BatchContext) -> bool:
+    """Whether stage 1 would do the same."""
+    return decode_view(one, RANGES) == decode_view(other, RANGES)
+
+
+def test_what_a_commit_moves_makes_no_difference(context: BatchContext) -> None:
+    landed = with_orders(
+        context,
+        index_entries=Rig().context().tables[DEAD_LETTERS].index_entries,
+        sequence_base=context.tables[ORDERS].sequence_base + 100,
+        snapshot_id=7,
+        position_reached=99,
+        **held(10),
+    )
+    assert landed != context
+    assert alike(context, landed)
+
+
+@pytest.mark.parametrize(("what", "same"), [(held(10), True), (held(11), False)])
+def test_offsets_that_a_table_holds_count_within_the_ranges(
+    context: BatchContext, what: dict[str, Any], same: bool
+) -> None:
+    assert alike(context, with_orders(context, **what)) is same
+
+
+@pytest.mark.parametrize("where", [{"partition": 2}, {"topic": "customers"}])
+def test_offsets_of_what_is_not_read_do_not_count(
+    context: BatchContext, where: dict[str, Any]
+) -> None:
+    assert alike(context, with_orders(context, **held(1000, **where)))
+
+
+def test_letters_of_what_was_lost_before_the_ranges_count(context: BatchContext) -> None:
+    lost = replace(context, lost=(OffsetRange("src", "orders", 0, 4, 10),))
+    assert not alike(context, lost)
+    assert not alike(lost, with_orders(lost, **held(8)))
+    assert alike(lost, with_orders(lost, **held(4)))
+
+
+OF_THE_WRITE_STAGE = {"max_run_bytes", "index_cache_bytes"}
+OF_THE_STATE = {"index_entries", "sequence_base", "position_reached", "snapshot_id"}
+
+
+class _Other:
+    """A value that equals no other."""
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(BatchContext)])
+def test_every_other_part_of_a_context_counts(context: BatchContext, name: str) -> None:
+    if name in ("tables", "lost"):
+        return  # told apart above and below
+    other = replace(context, **{name: _Other()})
+    assert alike(context, other) is (name in OF_THE_WRITE_STAGE)
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(TableContext)])
+def test_every_other_part_of_a_table_counts(context: BatchContext, name: str) -> None:
+    if name == "covered":
+        return
+    assert alike(context, with_orders(context, **{name: _Other()})) is (name in OF_THE_STATE)
+
+
+def test_a_table_more_and_another_schema_count(context: BatchContext) -> None:
+    tables = {**context.tables, "lake.more": context.tables[ORDERS]}
+    assert not alike(context, replace(context, tables=tables))
+    table = context.tables[ORDERS].table
+    wider = table.with_schema(replace(table.schema, id=table.schema.id + 1))
+    assert not alike(context, with_orders(context, table=wider))
+    again = table.with_schema(replace(table.schema))
+    assert alike(context, with_orders(context, table=again))
+    assert not alike(context, with_orders(context, feeds=frozenset({Feed("s", None, None, "t")})))
