@@ -78,6 +78,11 @@ BATCH_ID = Gauge("ingestd_batch_id", "Id of the newest finished micro-batch.")
 LAST_BATCH = Gauge(
     "ingestd_last_batch_timestamp_seconds", "When a micro-batch last finished; 0 if none has."
 )
+LAST_ROUND = Gauge(
+    "ingestd_last_round_timestamp_seconds",
+    "When the query last began or finished a batch, or found nothing new to read; 0 if it never "
+    "did.",
+)
 
 COMMITS = Counter(
     "ingestd_commits",
@@ -227,6 +232,11 @@ def record_batch(batch_id: int, seconds: float, time_seconds: float) -> None:
     BATCH_ID.set(batch_id)
     BATCH_SECONDS.observe(seconds)
     LAST_BATCH.set(time_seconds)
+
+
+def record_round(time_seconds: float) -> None:
+    """The query has asked its sources for something new, at this time (seconds since 1970)."""
+    LAST_ROUND.set(time_seconds)
 
 
 def record_commit(table: str, result: str, attempts: int, seconds: float) -> None:

@@ -14,6 +14,7 @@ from ingestd.config.errors_section import ErrorsSection
 from ingestd.config.section import Section
 from ingestd.config.source_section import SourceSection
 from ingestd.config.table_sections import DefaultsSection, RoutingSection, TableSection
+from ingestd.config.telemetry_section import TelemetrySection
 from ingestd.config.upkeep_sections import CompactionSection, ExpirySection
 from ingestd.config.values import Address, Duration, Name, Size, TableName, Texts
 
@@ -171,7 +172,7 @@ class HttpSection(Section):
         default=None,
         min_length=1,
         description="PEM file with the certificate of the pages, which are served with TLS then; "
-        "needs `tls-key`.",
+        "needs `tls-key`. One that is replaced is shown from the next connection on.",
     )
     tls_key: str | None = Field(
         default=None, min_length=1, description="PEM file with the key of `tls-certificate`."
@@ -242,6 +243,9 @@ class Config(BaseSettings):
     )
     http: HttpSection = Field(default_factory=HttpSection, description="The pages of the daemon.")
     logging: LoggingSection = Field(default_factory=LoggingSection, description="Log lines.")
+    telemetry: TelemetrySection = Field(
+        default_factory=TelemetrySection, description="Traces of batches."
+    )
     spark: Texts = Field(
         default={}, description="Settings of the Spark session, verbatim; local by default."
     )

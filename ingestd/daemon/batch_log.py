@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from ingestd import metrics, registry_metrics
+from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.status import Status
 from ingestd.daemon.upkeep import Upkeep
+from ingestd.errors import IngestdError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
@@ -30,9 +32,11 @@ class BatchLog:
         ticks: Callable[[], float] = time.monotonic,
         *,
         upkeep: Upkeep | None = None,
+        trace: BatchTrace | None = None,
     ) -> None:
         self._status = status
         self._upkeep = upkeep
+        self._trace = trace
         self._succeeded = succeeded
         self._clock = clock
         self._ticks = ticks
@@ -51,11 +55,15 @@ class BatchLog:
         self._status.batch_started(batch_id, ranges)
         if self._upkeep is not None:
             self._upkeep.batch_started()
+        if self._trace is not None:
+            self._trace.started(batch_id, ranges)
         _LOG.debug("batch_started", extra={"ctx": {"offsets": sum(one.rows for one in ranges)}})
 
     def phase(self, name: str, seconds: float) -> None:
         """Shown while the batch runs; told again in the summary, where it is counted."""
         self._status.phase(name, seconds)
+        if self._trace is not None:
+            self._trace.phase(name, seconds)
         _LOG.debug("phase", extra={"ctx": {"phase": name, "seconds": round(seconds, 3)}})
 
     def batch_finished(self, summary: BatchSummary) -> None:
@@ -72,20 +80,26 @@ class BatchLog:
         self._status.batch_finished(summary)
         if self._upkeep is not None:
             self._upkeep.committed(summary.commits, cut=summary.cut)
+        if self._trace is not None:
+            self._trace.finished(summary)
         self._succeeded()
         _log_rejected(summary)
         _log_batch(summary, seconds)
         bind_thread(batch_id=None)
 
-    def run_died(self) -> None:
+    def run_died(self, error: IngestdError) -> None:
         """A run has ended with an error, and with it the batch under way."""
+        if self._trace is not None:
+            self._trace.failed(error)
         if self._upkeep is not None:
             self._upkeep.run_died()
 
     def between_batches(self, stopping: threading.Event) -> None:
         """Wait where upkeep wants ingest to."""
         if self._upkeep is not None:
+            self._status.held_back(held=True)
             self._upkeep.between_batches(stopping)
+            self._status.held_back(held=False)
 
 
 def _count(counts: Counts) -> None:

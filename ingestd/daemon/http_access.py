@@ -2,14 +2,17 @@
 
 import hmac
 import io
+import logging
 import socket
 import ssl
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.errors import ConfigError
 
+_LOG = logging.getLogger(__name__)
 _BEARER = "Bearer "
 _MOST_TOKEN_BYTES = 64 << 10
 
@@ -18,8 +21,8 @@ _MOST_TOKEN_BYTES = 64 << 10
 class HttpAccess:
     """Files that guard the pages; without them they are plain and open.
 
-    `certificate` and `key` are PEM files, given together. `auth_file` holds the bearer token that
-    all pages but the probes ask for; it is read for each request, so that it can be replaced.
+    `certificate` and `key` are PEM files, given together, `auth_file` holds the bearer token that
+    all pages but the probes ask for. All of them can be replaced while pages are served.
     """
 
     certificate: str | None = None
@@ -34,19 +37,11 @@ class HttpAccess:
                 "the token that clients send"
             )
 
-    def tls(self) -> ssl.SSLContext | None:
+    def tls(self) -> "Tls | None":
         """What connections are wrapped in; ConfigError if the files are no certificate and key."""
-        if self.certificate is None:
+        if self.certificate is None or self.key is None:
             return None
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"http.tls-certificate: {self.certificate} and {self.key} are not a certificate "
-                f"and its key in PEM: {error.strerror or error}"
-            ) from error
-        return context
+        return Tls(Path(self.certificate), Path(self.key))
 
     def allows(self, authorization: str | None) -> bool:
         """Whether a client that sends this header may see more than the probes."""
@@ -57,6 +52,50 @@ class HttpAccess:
             return False
         sent = given.removeprefix(_BEARER).strip().encode("utf-8", "surrogateescape")
         return hmac.compare_digest(sent, wanted)
+
+
+class Tls:
+    """The certificate as it is in its files now, for each connection.
+
+    Files that were replaced count from the next connection on. As long as they do not fit together,
+    as between the replacement of one and of the other, what there was before is shown.
+    """
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._files = certificate, key
+        self._lock = threading.Lock()
+        self._seen = self._state()
+        self._context = self._load()
+
+    def context(self) -> ssl.SSLContext:
+        """The context for a connection that begins now."""
+        with self._lock:
+            state = self._state()
+            if state != self._seen:
+                self._seen = state
+                try:
+                    self._context = self._load()
+                except ConfigError as error:
+                    _LOG.warning("http_certificate_kept", extra={"ctx": {"error": error.message}})
+                else:
+                    _LOG.info("http_certificate_read", extra={"ctx": {"file": str(self._files[0])}})
+            return self._context
+
+    def _state(self) -> tuple[tuple[int, ...], ...]:
+        """What differs when a file was replaced or written."""
+        return tuple(_stamp(file) for file in self._files)
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        certificate, key = self._files
+        try:
+            context.load_cert_chain(certificate, key)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"http.tls-certificate: {certificate} and {key} are not a certificate "
+                f"and its key in PEM: {error.strerror or error}"
+            ) from error
+        return context
 
 
 class BoundedRequest(io.RawIOBase):
@@ -83,6 +122,14 @@ class BoundedRequest(io.RawIOBase):
         count = self._connection.recv_into(buffer, min(len(buffer), self._left))
         self._left -= count
         return count
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _token(path: str) -> bytes:

@@ -8,7 +8,6 @@ import io
 import json
 import logging
 import socket
-import ssl
 import threading
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -18,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from ingestd import lag_metrics
-from ingestd.daemon.http_access import BoundedRequest, HttpAccess
+from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
@@ -114,7 +113,7 @@ class HttpServer:
 
 
 class _Server(ThreadingHTTPServer):
-    tls: ClassVar[ssl.SSLContext | None] = None
+    tls: ClassVar[Tls | None] = None
     daemon_threads = True
     request_queue_size = 64
 
@@ -140,7 +139,7 @@ class _Server(ThreadingHTTPServer):
             super().finish_request(request, client_address)
             return
         request.settimeout(_REQUEST_SECONDS)
-        with self.tls.wrap_socket(request, server_side=True) as secured:
+        with self.tls.context().wrap_socket(request, server_side=True) as secured:
             super().finish_request(secured, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)

@@ -21,7 +21,7 @@ _FIXED = (
     "spark",
 )
 """Settings that say what the process is; the others say what it does next."""
-_FIXED_SECTIONS = ("http", "restart", "compaction", "expiry")
+_FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry")
 
 
 def reread(path: Path, running: LoadedConfig) -> LoadedConfig | None:

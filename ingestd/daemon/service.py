@@ -3,6 +3,8 @@
 import importlib.metadata
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ingestd.config.effective import plain_secrets
@@ -18,6 +20,8 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.spark.class_archive import make_in_background
 from ingestd.spark.early_start import archive_wanted, end_unused
+from ingestd.telemetry.opening import open_sink
+from ingestd.telemetry.spans import SpanSink
 
 _LOG = logging.getLogger(__name__)
 _TRAINING = "ingestd.spark.training"
@@ -66,6 +70,20 @@ def upkeep_settings(config: Config) -> UpkeepSettings:
     )
 
 
+@contextmanager
+def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
+    """Who takes the traces of batches in the block, None where nobody asked for them."""
+    section = loaded.config.telemetry
+    if section.traces == "none":
+        yield None
+        return
+    sink = open_sink(loaded.config.pipeline.name, version, section.endpoint)
+    try:
+        yield sink
+    finally:
+        sink.close()
+
+
 def serve(config: Path, *, until_latest: bool) -> int:
     """Run the pipeline of a file to its end; the exit code.
 
@@ -78,24 +96,34 @@ def serve(config: Path, *, until_latest: bool) -> int:
         configure_logging(lines.level, lines.format, stream=sys.stdout, pipeline=settings.name)
         for secret in plain_secrets(loaded):
             _LOG.warning("secret_in_plain_text", extra={"ctx": {"key": secret.key}})
-        restart = loaded.config.restart
-        daemon = DaemonSettings(
-            listen=loaded.config.http.listen,
-            linger=loaded.config.http.linger,
-            access=page_access(loaded),
-            version=importlib.metadata.version("ingestd"),
-            restarts=RestartPolicy(
-                restart.max_attempts, restart.window, restart.initial_backoff, restart.max_backoff
-            ),
-            until_latest=until_latest,
-            batch_timeout=restart.batch_timeout,
-            upkeep=upkeep_settings(loaded.config),
-            log_level=lines.level,
-            log_format=lines.format,
-        )
-        code = supervise(settings, daemon, reload=_Reload(config, loaded, settings))
+        version = importlib.metadata.version("ingestd")
+        with _spans(loaded, version) as spans:
+            daemon = daemon_settings(loaded, version, spans, until_latest=until_latest)
+            code = supervise(settings, daemon, reload=_Reload(config, loaded, settings))
     finally:
         end_unused()
     if make_in_background(archive_wanted(), _TRAINING):
         _LOG.info("class_archive_begun")
     return code
+
+
+def daemon_settings(
+    loaded: LoadedConfig, version: str, spans: SpanSink | None, *, until_latest: bool
+) -> DaemonSettings:
+    """What the file says of the process around the pipeline."""
+    restart, lines = loaded.config.restart, loaded.config.logging
+    return DaemonSettings(
+        listen=loaded.config.http.listen,
+        linger=loaded.config.http.linger,
+        access=page_access(loaded),
+        version=version,
+        restarts=RestartPolicy(
+            restart.max_attempts, restart.window, restart.initial_backoff, restart.max_backoff
+        ),
+        until_latest=until_latest,
+        batch_timeout=restart.batch_timeout,
+        upkeep=upkeep_settings(loaded.config),
+        spans=spans,
+        log_level=lines.level,
+        log_format=lines.format,
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 from ingestd import metrics
 from ingestd.daemon.recent import Failure, Recent, total_lag
+from ingestd.daemon.rounds import STUCK_SECONDS, Rounds
 from ingestd.daemon.schema_log import SchemaLog
 from ingestd.daemon.standing import Standing
 from ingestd.errors import IngestdError, RetryableError, SourceError
@@ -18,8 +19,6 @@ from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
 from ingestd.paimon.spec.schema import TableSchema
 
-STUCK_SECONDS = 300.0
-"""The loop ticks every second; the start of Spark is the longest that it may be silent."""
 BATCH_SECONDS = 1800.0
 """A batch may take this long unless it is told otherwise."""
 _HEALING: tuple[type[RetryableError], ...] = (
@@ -71,6 +70,7 @@ class Status:
         self._state = "starting"
         self._since = clock()
         self._beat = ticks()
+        self._rounds = Rounds(clock, ticks, batch_timeout)
         self._restarts = 0
         self._recent = Recent()
         self._running: RunningBatch | None = None
@@ -95,6 +95,7 @@ class Status:
             self._state, self._since, self._beat = state, self._clock(), self._ticks()
             if state == "starting":
                 self._batch_done, self._running = False, None
+                self._rounds.started()
                 self._standing.given_up()
         metrics.record_state(state)
 
@@ -112,6 +113,17 @@ class Status:
         """The loop is alive."""
         with self._lock:
             self._beat = self._ticks()
+
+    def rests(self) -> None:
+        """The query waits for its next trigger: sources were asked for what is new."""
+        with self._lock:
+            if self._running is None:
+                self._rounds.done()
+
+    def held_back(self, *, held: bool) -> None:
+        """The next batch is put off on purpose, or no more."""
+        with self._lock:
+            self._rounds.hold(held=held)
 
     def failed(self, error: IngestdError) -> None:
         """The query failed."""
@@ -135,6 +147,7 @@ class Status:
     def batch_started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
         """A batch begins: what it starts from is in the tables."""
         with self._lock:
+            self._rounds.done()
             self._running = RunningBatch(batch_id, self._ticks())
             self._standing.started(ranges)
 
@@ -151,6 +164,7 @@ class Status:
         with self._lock:
             self._running, self._finished_batch = None, summary.batch_id
             self._batch_done = True
+            self._rounds.done()
             self._recent.finished(summary, now)
             self._count_tables(summary, now)
             self._standing.landed(summary, now)
@@ -204,19 +218,24 @@ class Status:
 
     @property
     def is_live(self) -> bool:
-        """False only if the loop has been silent, or one batch has run, for too long."""
+        """False only if the loop is silent, or a batch runs or is to be planned, for too long."""
         with self._lock:
             now = self._ticks()
             running = self._running
             hung = running is not None and now - running.begun > self._batch_timeout
-            return now - self._beat < STUCK_SECONDS and not hung
+            return now - self._beat < STUCK_SECONDS and not hung and not self._plans_too_long()
+
+    def _plans_too_long(self) -> bool:
+        """Whether the query should have begun a batch, or have found nothing to do, long ago."""
+        return self._state == "running" and self._running is None and self._rounds.is_overdue
 
     @property
     def is_ready(self) -> bool:
-        """Whether the query runs and has finished a batch, or knows that its sources are there."""
+        """Whether the query runs, and has finished a batch or found its sources and its offsets."""
         with self._lock:
-            reachable = all(self._reachable.values())
-            return self._state == "running" and (self._batch_done or reachable)
+            found = self._rounds.any and all(self._reachable.values())
+            goes = self._state == "running" and not self._plans_too_long()
+            return goes and (self._batch_done or found)
 
     def document(self) -> dict[str, Any]:
         """Everything, for /status."""
@@ -240,6 +259,7 @@ class Status:
                     "seconds": running and round(self._ticks() - running.begun, 3),
                     "phases": running and dict(running.phases),
                     "finished": self._finished_batch,
+                    "seconds_since_round": round(self._rounds.seconds, 3),
                 },
                 "tables": {
                     name: {

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ingestd.daemon.batch_log import BatchLog
+from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.lag import LagMonitor
@@ -28,6 +29,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.log import LogFormat
 from ingestd.spark.pipeline import Pipeline
+from ingestd.telemetry.spans import SpanSink
 
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
@@ -42,6 +44,9 @@ class Run(Protocol):
 
     def await_termination(self, timeout: float) -> bool:
         """Wait; True when the query has ended. Raises the error that ended it."""
+
+    def rests(self) -> bool:
+        """Whether the query waits for its next trigger, having found nothing to do."""
 
     def stop(self) -> None:
         """End the batch in flight and then the query."""
@@ -61,7 +66,8 @@ class DaemonSettings:
     """What the daemon needs beside the pipeline: its address, its patience, its version, its log.
 
     A batch that takes more than `batch_timeout` seconds makes the daemon no longer live. After an
-    error that ends it the pages are there for `linger` seconds more.
+    error that ends it the pages are there for `linger` seconds more. `spans` takes traces of
+    batches.
     """
 
     listen: str
@@ -72,6 +78,7 @@ class DaemonSettings:
     linger: float = 0.0
     access: HttpAccess = field(default_factory=HttpAccess)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    spans: SpanSink | None = None
     log_level: str = "INFO"
     log_format: LogFormat = "auto"
 
@@ -104,7 +111,8 @@ class Supervisor:
         self._status = status
         self._make_run = make_run
         self._budget = RestartBudget(daemon.restarts)
-        self._listener = BatchLog(status, self._budget.succeeded, upkeep=upkeep)
+        trace = None if daemon.spans is None else BatchTrace(daemon.spans)
+        self._listener = BatchLog(status, self._budget.succeeded, upkeep=upkeep, trace=trace)
         self._stopping = threading.Event()
         self._next: PipelineSettings | None = None
         self._run: Run | None = None
@@ -153,9 +161,11 @@ class Supervisor:
                 _LOG.info("query_running")
             while not run.await_termination(_TICK_SECONDS):
                 self._status.beat()
+                if run.rests():
+                    self._status.rests()
         except IngestdError as error:
             run.stop()
-            self._listener.run_died()
+            self._listener.run_died(error)
             return error
         ends = self._until_latest or self._settings.is_bounded
         if ends or self._stopping.is_set() or self._next is not None:

@@ -107,7 +107,7 @@ def installed(
             rules=hastened(release.rules(), haste),
         ) as prometheus,
     ):
-        release.start()
+        release.place()
         yield release, trickle, prometheus
         trickle.finish()
         # Lag is told by ends that were asked for seconds ago: positions are what is in the tables.
@@ -128,7 +128,7 @@ def test_every_event_is_there_once_and_every_alert_fires_for_its_cause_and_clear
         with provoked(prometheus, "IngestdDown"):
             release.daemon.kill()
             prometheus.wait_for_alerts("IngestdDown")
-            release.start()
+            release.place()
         release.wait_for_rows()
         behind = ("IngestdNoBatch", "IngestdLagGrowing", "IngestdFreshness")
         jvm = one_of(release.daemon.process.pid, "java:")

@@ -6,10 +6,13 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partialmethod
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from ingestd.daemon import http_server
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.status import Status
@@ -17,6 +20,13 @@ from ingestd.errors import ConfigError
 from tests.support.certificates import HAS_OPENSSL, Authority
 
 OPEN, GUARDED = ("/livez", "/readyz"), ("/", "/status", "/metrics", "/page.js", "/nothing")
+
+
+@pytest.fixture(autouse=True)
+def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server looks at once whether it is to end, and not twice a second."""
+    serve = partialmethod(ThreadingHTTPServer.serve_forever, 0.02)
+    monkeypatch.setattr(http_server._Server, "serve_forever", serve)
 
 
 @contextmanager
@@ -82,6 +92,33 @@ def test_the_pages_are_served_over_tls_and_not_without(tmp_path: Path) -> None:
         host, port = server.address.split(":")
         with socket.create_connection((host, int(port)), 10):
             assert status_of(secured, "/livez", None) == 200
+
+
+def subject(server: HttpServer, authority: Authority) -> str:
+    """The name in the certificate that a client is shown, and whether it can be trusted."""
+    trusting = ssl.create_default_context(cafile=str(authority.path))
+    host, port = server.address.split(":")
+    with (
+        socket.create_connection((host, int(port)), 10) as plain,
+        trusting.wrap_socket(plain, server_hostname=host) as secured,
+    ):
+        found = secured.getpeercert()
+    assert found is not None
+    return str(dict(pair for (pair,) in found["subject"])["commonName"])
+
+
+@pytest.mark.skipif(not HAS_OPENSSL, reason="needs openssl")
+def test_a_certificate_that_is_replaced_is_shown_to_the_next_client(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    old, new = authority.sign("old"), authority.sign("new")
+    with serving(HttpAccess(str(old.certificate), str(old.key))) as server:
+        assert subject(server, authority) == "old"
+        new.certificate.replace(old.certificate)
+        assert subject(server, authority) == "old", "whose key is not there yet"
+        new.key.replace(old.key)
+        assert subject(server, authority) == "new"
+        old.key.unlink()
+        assert subject(server, authority) == "new"
 
 
 def test_files_that_are_no_certificate_are_a_fault_of_the_configuration(tmp_path: Path) -> None:

@@ -4,11 +4,15 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from functools import partialmethod
+from http.server import ThreadingHTTPServer
 
 import pytest
 
+from ingestd.daemon import http_server
 from ingestd.daemon.http_server import HttpServer, page
-from ingestd.daemon.status import STUCK_SECONDS, Status
+from ingestd.daemon.rounds import STUCK_SECONDS
+from ingestd.daemon.status import Status
 from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
@@ -21,6 +25,13 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.fixture(autouse=True)
+def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server looks at once whether it is to end, and not twice a second."""
+    serve = partialmethod(ThreadingHTTPServer.serve_forever, 0.02)
+    monkeypatch.setattr(http_server._Server, "serve_forever", serve)
 
 
 @pytest.fixture
@@ -68,6 +79,8 @@ def test_readyz_follows_the_query(server: HttpServer, status: Status) -> None:
     assert ask(server, "/readyz").status == 503
     status.source_answered("s", {})
     status.enter("running")
+    assert ask(server, "/readyz").status == 503
+    status.rests()
     assert ask(server, "/readyz").status == 200
 
 
@@ -131,7 +144,10 @@ def test_the_page_brings_its_own_files(server: HttpServer, path: str, kind: str)
     assert answer.read()
 
 
-def test_many_idle_clients_neither_pile_up_nor_shut_others_out(server: HttpServer) -> None:
+def test_many_idle_clients_neither_pile_up_nor_shut_others_out(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "_REQUEST_SECONDS", 0.5)
     host, _, port = server.address.rpartition(":")
     idle = [socket.create_connection((host, int(port)), 10) for _ in range(60)]
     try:

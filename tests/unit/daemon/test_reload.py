@@ -46,11 +46,12 @@ def test_what_needs_a_restart_is_named_and_stays(
     file.write_text(
         TEXT.replace("name: shop", "name: other").replace("path: lake", "path: sea")
         + 'http: {listen: "127.0.0.1:9"}\ncompaction: {mode: inline}\n'
+        + "telemetry: {traces: otlp}\n"
     )
     loaded = reread(file, running)
     assert loaded is not None
     named = events(caplog)["reload_needs_restart"]["settings"]
-    assert named == ["name", "warehouse", "checkpoint", "http", "compaction"]
+    assert named == ["name", "warehouse", "checkpoint", "http", "compaction", "telemetry"]
     before = pipeline_settings(running)
     assert taken_over(pipeline_settings(loaded), before) == before
 

@@ -1,7 +1,8 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.status import STUCK_SECONDS, Status
+from ingestd.daemon.rounds import STUCK_SECONDS
+from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
@@ -52,6 +53,45 @@ def test_a_batch_that_never_ends_makes_it_dead(clock: Clock) -> None:
     assert status.is_live
 
 
+def test_a_query_that_never_goes_round_makes_it_dead_though_its_loop_ticks(clock: Clock) -> None:
+    status = Status("shop", "1.0", ["a"], clock, clock, batch_timeout=60)
+    status.source_answered("a", {})
+    status.enter("running")
+    for _ in range(2):
+        assert status.is_live
+        assert not status.is_ready
+        clock.now += 31
+        status.beat()
+    assert not status.is_live
+    assert status.document()["batch"]["seconds_since_round"] == 62
+    status.rests()
+    assert status.is_live
+    assert status.is_ready
+
+
+def test_a_batch_under_way_or_put_off_is_no_missing_round(clock: Clock) -> None:
+    status = Status("shop", "1.0", [], clock, clock, batch_timeout=600)
+    status.enter("running")
+    status.batch_started(1, [])
+    clock.now += STUCK_SECONDS + 100
+    status.beat()
+    assert status.is_live
+    status.batch_finished(finished(1))
+    status.held_back(held=True)
+    clock.now += STUCK_SECONDS + 100
+    status.beat()
+    assert status.is_live
+
+
+def test_a_query_that_rests_while_a_batch_runs_is_told_by_an_older_look(clock: Clock) -> None:
+    status = Status("shop", "1.0", [], clock, clock)
+    status.enter("running")
+    status.batch_started(1, [])
+    clock.now += 5
+    status.rests()
+    assert status.document()["batch"]["seconds_since_round"] == 5
+
+
 def test_a_failed_query_does_not_make_it_dead(status: Status) -> None:
     status.failed(SourceError("no broker"))
     status.enter("backoff")
@@ -64,11 +104,14 @@ def test_it_is_ready_when_it_runs_and_all_sources_have_answered(status: Status) 
     status.source_answered("b", {})
     assert not status.is_ready
     status.enter("running")
+    assert not status.is_ready
+    status.rests()
     assert status.is_ready
 
 
 def test_it_is_not_ready_before_every_source_has_answered(status: Status) -> None:
     status.enter("running")
+    status.rests()
     status.source_answered("a", {})
     assert not status.is_ready
     status.source_silent("b", "nobody there")
@@ -127,7 +170,8 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     status.batch_started(7, [])
     document = status.document()
     assert document["state"] == "running"
-    assert document["batch"] == {"running": 7, "seconds": 0, "phases": {}, "finished": None}
+    under_way = {"running": 7, "seconds": 0, "phases": {}, "finished": None}
+    assert document["batch"] == {**under_way, "seconds_since_round": 0}
     assert document["last_error"] is None
     status.batch_finished(finished(7))
     status.failed(SourceError("no broker"))
@@ -136,7 +180,7 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     assert document["tables"]["db.t"]["snapshot_id"] == 4
     assert document["tables"]["db.t"]["committed_at"] == "2023-11-14T22:13:20Z"
     nothing = {"running": None, "seconds": None, "phases": None}
-    assert document["batch"] == {**nothing, "finished": 7}
+    assert document["batch"] == {**nothing, "finished": 7, "seconds_since_round": 0}
     assert document["last_error"]["type"] == "SourceError"
     assert document["restarts"] == 1
 

@@ -123,7 +123,7 @@ def test_upkeep_hears_that_a_run_has_died(monkeypatch: pytest.MonkeyPatch) -> No
     runs = Runs([SourceError("a"), None])
     one, _ = supervisor(runs, until_latest=True)
     died: list[int] = []
-    monkeypatch.setattr(one._listener, "run_died", lambda: died.append(len(runs.made)))
+    monkeypatch.setattr(one._listener, "run_died", lambda _: died.append(len(runs.made)))
     assert one.run() == 0
     assert died == [1]
 

@@ -1,0 +1,35 @@
+"""The section on traces."""
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from ingestd.config.section import Section
+
+
+class TelemetrySection(Section):
+    """Traces of batches, for a collector of OpenTelemetry."""
+
+    traces: Literal["none", "otlp"] = Field(
+        default="none",
+        description="`otlp` sends a trace of each batch to a collector by OTLP over HTTP; needs "
+        "the extra `ingestd[otel]`. `OTEL_...` variables alone turn nothing on.",
+    )
+    endpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The collector, as `http://collector:4318`; without it what "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT` says, else `http://localhost:4318`. Headers, certificates, "
+        "sampling and the name of the service are those of the standard `OTEL_...` variables.",
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("give the collector's base URL, as http://collector:4318")
+        return value

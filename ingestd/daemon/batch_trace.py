@@ -1,0 +1,103 @@
+"""One trace for each batch, from what the listener hears: phases, commits by table, the error."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ingestd.errors import IngestdError
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.log import redact
+from ingestd.telemetry.spans import Attribute, Span, SpanError, SpanSink
+
+_COMMIT = "commit"
+_MOST_RANGES = 100
+"""Ranges that a span names; a batch may have thousands."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """The batch under way."""
+
+    begun: int
+    attributes: dict[str, Attribute]
+    phases: list[Span] = field(default_factory=list)
+
+
+class BatchTrace:
+    """Tells a sink of each batch with records; `clock` gives nanoseconds since 1970.
+
+    To be called by the thread that runs batches, and by the one that waits for it, in turn.
+    """
+
+    def __init__(self, sink: SpanSink, clock: Callable[[], int] = time.time_ns) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._running: _Running | None = None
+
+    def started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
+        """A batch begins."""
+        read = [one for one in ranges if one.rows]
+        attributes: dict[str, Attribute] = {
+            "ingestd.batch.id": batch_id,
+            "ingestd.batch.offsets": sum(one.rows for one in read),
+            "ingestd.batch.ranges": tuple(_text(one) for one in read[:_MOST_RANGES]),
+        }
+        self._running = _Running(self._clock(), attributes)
+
+    def phase(self, name: str, seconds: float) -> None:
+        """A phase of the batch is over."""
+        if self._running is not None:
+            now = self._clock()
+            self._running.phases.append(Span(name, now - int(seconds * 1e9), now))
+
+    def finished(self, summary: BatchSummary) -> None:
+        """The batch has landed; one that brought nothing is not told of."""
+        running, self._running = self._running, None
+        records = sum(summary.counts.records.values())
+        if running is None or not (records or summary.commits):
+            return
+        rejected = sum(summary.counts.rejected.values())
+        counts = {"ingestd.batch.records": records, "ingestd.batch.rejected": rejected}
+        attributes = {**running.attributes, **counts}
+        phases = tuple(_with_commits(running.phases, summary))
+        self._sink.take(Span("batch", running.begun, self._clock(), attributes, phases))
+
+    def failed(self, error: IngestdError) -> None:
+        """The run has ended with an error, and with it the batch, if one was under way."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        what = SpanError(type(error).__name__, redact(error.message))
+        phases = tuple(running.phases)
+        span = Span("batch", running.begun, self._clock(), running.attributes, phases, what)
+        self._sink.take(span)
+
+
+def _with_commits(phases: Iterable[Span], summary: BatchSummary) -> Iterator[Span]:
+    """The phases; that of the commits with a span for each table."""
+    for one in phases:
+        if one.name != _COMMIT:
+            yield one
+            continue
+        tables = tuple(_commit(commit, summary, one) for commit in summary.commits)
+        yield Span(one.name, one.begun, one.ended, children=tables)
+
+
+def _commit(commit: TableCommit, summary: BatchSummary, phase: Span) -> Span:
+    rows = sum(n for (table, _), n in summary.counts.rows.items() if table == commit.table)
+    attributes: dict[str, Attribute] = {
+        "ingestd.table": commit.table,
+        "ingestd.commit.result": commit.status,
+        "ingestd.commit.attempts": commit.attempts,
+        "ingestd.commit.rows": rows,
+    }
+    if commit.snapshot_id is not None:
+        attributes["ingestd.snapshot.id"] = commit.snapshot_id
+    begun = min(max(int(commit.begun * 1e9), phase.begun), phase.ended)
+    ended = min(begun + int(commit.seconds * 1e9), phase.ended)
+    return Span("commit table", begun, ended, attributes)
+
+
+def _text(one: OffsetRange) -> str:
+    return f"{one.source}/{one.topic}/{one.partition}:{one.start}-{one.until}"

@@ -1,0 +1,1 @@
+"""Traces: what a batch did and how long each part took, as spans for a collector."""

@@ -1,0 +1,73 @@
+"""The door to OpenTelemetry: sends spans to a collector by OTLP over HTTP, in the background.
+
+Loaded only where the configuration asks for traces, because the packages are an extra. What the
+configuration does not say comes from the standard variables of the environment
+(`OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
+`OTEL_BSP_*`, `OTEL_SDK_DISABLED`).
+
+Specification: OpenTelemetry, Tracing SDK; OpenTelemetry Protocol (OTLP/HTTP).
+"""
+
+import threading
+
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Status, StatusCode, set_span_in_context
+
+from ingestd.telemetry.spans import Span
+
+_SERVICE = "ingestd"
+_UNNAMED = "unknown_service"
+_PATH = "/v1/traces"
+_PATIENCE_SECONDS = 5.0
+
+
+class OtlpSink:
+    """Spans of one pipeline for one collector.
+
+    `endpoint` is the collector's base, as `http://collector:4318`; None leaves it to the
+    environment. Spans that nobody takes are dropped after a while; a batch never waits for them.
+    """
+
+    def __init__(self, pipeline: str, version: str, endpoint: str | None) -> None:
+        url = None if endpoint is None else endpoint.rstrip("/") + _PATH
+        self._provider = TracerProvider(
+            resource=_resource(pipeline, version), shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
+        self._tracer = self._provider.get_tracer(_SERVICE, version)
+
+    def take(self, span: Span) -> None:
+        """Queue a span and its children."""
+        self._queue(span, Context())
+
+    def close(self) -> None:
+        """Send what is queued; a collector that does not answer is given up after seconds."""
+        last = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
+        last.start()
+        last.join(_PATIENCE_SECONDS)
+
+    def _queue(self, span: Span, parent: Context) -> None:
+        made = self._tracer.start_span(
+            span.name, context=parent, start_time=span.begun, attributes=span.attributes
+        )
+        inside = set_span_in_context(made, parent)
+        for child in span.children:
+            self._queue(child, inside)
+        if span.error is not None:
+            what = {"exception.type": span.error.kind, "exception.message": span.error.message}
+            made.add_event("exception", what, timestamp=span.ended)
+            made.set_status(Status(StatusCode.ERROR, f"{span.error.kind}: {span.error.message}"))
+        made.end(end_time=span.ended)
+
+
+def _resource(pipeline: str, version: str) -> Resource:
+    """Who tells; the environment may name the service otherwise."""
+    given = Resource.create()
+    own = {"service.version": version, "ingestd.pipeline": pipeline}
+    if str(given.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):
+        own[SERVICE_NAME] = _SERVICE
+    return given.merge(Resource(own))

@@ -1,0 +1,21 @@
+"""What the chart's page shows is what helm takes."""
+
+from pathlib import Path
+
+from tests.support.chart import objects, only
+from tests.support.code_blocks import shown
+
+PAGE = "helm/ingestd/README.md"
+
+
+def test_the_values_that_the_page_shows_are_installed(tmp_path: Path) -> None:
+    """Rendered, not installed: there is no cluster here."""
+    command = shown(PAGE, "helm install").text.split()
+    assert command[:4] == ["helm", "install", "shop", "helm/ingestd"]
+    assert command[-2:] == ["--values", "shop.yaml"]
+    file = tmp_path / "shop.yaml"
+    file.write_text(shown(PAGE, "config:").text)
+    found = objects("--values", file)
+    settings = only(found, "ConfigMap")["data"]["ingestd.yaml"]
+    assert "kafka:9092" in settings
+    assert "${file:/run/secrets/ingestd/kafka-password}" in settings

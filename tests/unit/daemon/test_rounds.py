@@ -1,0 +1,59 @@
+"""A query that neither begins a batch nor finds that there is nothing to do is overdue."""
+
+import pytest
+from prometheus_client import REGISTRY
+
+from ingestd.daemon.rounds import STUCK_SECONDS, Rounds
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_it_is_overdue_when_no_round_came_for_too_long(clock: Clock) -> None:
+    rounds = Rounds(clock, clock, 3600)
+    clock.now += STUCK_SECONDS
+    assert not rounds.is_overdue
+    clock.now += 1
+    assert rounds.is_overdue
+    assert not rounds.any
+    rounds.done()
+    assert rounds.any
+    assert not rounds.is_overdue
+    assert REGISTRY.get_sample_value("ingestd_last_round_timestamp_seconds") == clock.now
+
+
+def test_patience_may_be_less(clock: Clock) -> None:
+    rounds = Rounds(clock, clock, 5)
+    clock.now += 6
+    assert rounds.is_overdue
+    assert rounds.seconds == 6
+
+
+def test_a_round_that_is_put_off_on_purpose_is_not_overdue(clock: Clock) -> None:
+    rounds = Rounds(clock, clock, 5)
+    rounds.hold(held=True)
+    clock.now += 1000
+    assert not rounds.is_overdue
+    rounds.hold(held=False)
+    clock.now += 6
+    assert rounds.is_overdue
+
+
+def test_a_query_that_is_started_again_has_its_time(clock: Clock) -> None:
+    rounds = Rounds(clock, clock, 5)
+    rounds.hold(held=True)
+    clock.now += 100
+    rounds.started()
+    assert (rounds.any, rounds.seconds) == (False, 0)
+    clock.now += 6
+    assert rounds.is_overdue
