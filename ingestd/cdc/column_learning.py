@@ -5,7 +5,7 @@ schema in the messages, from declared and known types, or from the kinds alone.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -18,6 +18,7 @@ from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
 from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan, RowWants, check_name, make_plan
+from ingestd.cdc.scattered_columns import check_width, too_many_cells
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]
@@ -43,7 +44,7 @@ class TableMemory:
     `value_columns` and `key_columns` are those of the schema in the messages, None without one.
     `module` is what native plans are made with. `type_mapping` are names of `type_mapping`.
     `partial` says that updates leave out columns that they did not touch, `images` that the rows
-    before changes are wanted.
+    before changes are wanted. `width` is how many columns of the plan the table lacks.
     """
 
     source: SourceTable
@@ -52,6 +53,7 @@ class TableMemory:
     key_columns: tuple[WireColumn, ...] | None
     kinds: KindCounts = field(default_factory=dict)
     plan: RowPlan | None = None
+    width: int = 0
     known: Types = field(default_factory=dict)
     declared: Types = field(default_factory=dict)
     module: NativeModule | None = None
@@ -64,13 +66,33 @@ class TableMemory:
         declared = self.declared.get(name)
         return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
+    def lacking(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that the table has no column for; none where messages say them all."""
+        if self.value_columns is not None:
+            return []
+        return [name for name in names if name not in self.known]
+
+    def remember(self, plan: RowPlan, counts: KindCounts) -> None:
+        """Use the plan for the next messages that it does not make too many cells of."""
+        self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
+
+    def takes(self, values: Sequence[bytes | None]) -> bool:
+        """Whether messages may go through the plan, if there is one: it may be far too wide."""
+        return self.plan is None or not too_many_cells(self.width, values)
+
+    def forget(self) -> None:
+        """Know of no column any more that the table lacks."""
+        lacking = frozenset(self.lacking(self.kinds))
+        self.plan, self.width = None, 0
+        self.kinds = {n: counter for n, counter in self.kinds.items() if n not in lacking}
+
     def is_current(self, known: Types, declared: Types) -> bool:
         """Whether the plan was made for these types."""
         return self.plan is not None and known == self.known and declared == self.declared
 
     def renew(self, known: Types, declared: Types) -> None:
         """Take new types; with a schema in the messages that is enough for a plan."""
-        self.plan, self.known, self.declared = None, dict(known), dict(declared)
+        self.plan, self.width, self.known, self.declared = None, 0, dict(known), dict(declared)
         if self.value_columns is not None:
             self.plan = plan_of(self, self.kinds)
 
@@ -94,6 +116,7 @@ def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellK
             _add_kinds(cells, key)
     except PARSE_ERRORS as error:
         raise RecordError(explain(error, part)) from error
+    check_width(cells)
     for name in cells:
         check_name(name)
     return {name: tuple(kinds) for name, kinds in cells.items()}

@@ -38,6 +38,7 @@ from ingestd.cdc.table_messages import Reasons, decode_messages
 
 _MAX_MEMORIES = 2000
 _NO_TYPES: Types = {}
+_EMPTY_ROW = Reason("decode", "empty_row", "a row has no columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +82,17 @@ class JsonChanges:
         if whole is not None:
             return Decoded([whole.batch], [], [], 0)
         read, found = self._sort(chunk, self._decode_tables(chunk, known, declared))
-        batches = {one.indices[0]: one.batch for one in read}
+        batches = {one.indices[0]: [one.batch] for one in read}
         for group in found.groups.values():
             source = group.form.source
             types, fixed = known.get(source, _NO_TYPES), declared.get(source, _NO_TYPES)
-            batch, refused = self._decode_group(chunk, group, types, fixed)
+            made, refused = self._decode_group(chunk, group, types, fixed)
             for place, reason in refused.items():
                 found.bad.setdefault(group.indices[place], reason)
-            if batch is not None:
-                batches[group.indices[0]] = batch
+            batches[group.indices[0]] = made
+        in_order = [batch for first in sorted(batches) for batch in batches[first]]
         return Decoded(
-            _without_records([batches[first] for first in sorted(batches)], chunk, found.bad),
+            _without_records(in_order, chunk, found.bad),
             _rejected(chunk, found.bad),
             found.truncates,
             found.control,
@@ -152,24 +153,25 @@ class JsonChanges:
         memory = self._memories.get((form, shape, names or _key_of(types)))
         if memory is None or memory.plan is None or not memory.is_current(types, fixed):
             return None
+        if not memory.takes(chunk.values):
+            return None
         batch = self._alike.read(chunk, first, memory.plan)
         seen = None if batch is None else as_seen(batch, form)
         return _Read(group, list(indices), seen) if seen is not None and seen.types else None
 
     def _decode_group(
         self, chunk: RecordChunk, group: Group, known: Types, declared: Types
-    ) -> tuple[ChangeBatch | None, Reasons]:
+    ) -> tuple[list[ChangeBatch], Reasons]:
         memory = self._memory((group.form, group.shape, group.names or _key_of(known)))
         keys = None if group.shape is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
-        batch, refused = decode_messages(memory, messages, known, declared)
-        if batch is None:
-            return None, refused
-        seen = as_seen(batch, group.form)
-        if seen.types:
-            return seen, refused
-        empty = Reason("decode", "empty_row", "a row has no columns")
-        return None, dict.fromkeys(range(len(group.values)), empty)
+        batches, refused = decode_messages(memory, messages, known, declared)
+        seen = [as_seen(batch, group.form) for batch in batches]
+        for one in seen:
+            if not one.types:
+                rows = np.flatnonzero(np.isin(messages.offsets, one.offset)).tolist()
+                refused |= dict.fromkeys(rows, _EMPTY_ROW)
+        return [one for one in seen if one.types], refused
 
     def _memory(self, group: GroupKey) -> TableMemory:
         memory = self._memories.get(group)

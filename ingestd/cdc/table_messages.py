@@ -1,10 +1,13 @@
-"""Messages of one source table to a change batch, good ones apart from bad ones.
+"""Messages of one source table to change batches, good ones apart from bad ones.
 
 Messages go through the plan of the last ones. If any does not pass, a sample of them and then all
-that still do not pass are looked into, and a new plan is made; what fails then is refused.
+that still do not pass are looked into, and a new plan is made; what fails then is refused. All
+become one batch, unless they scatter their columns.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_rows import Events, assemble, join
@@ -20,6 +23,7 @@ from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.rows import read_natively
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.scattered_columns import TooManyCellsError, check_cells, parts
 from ingestd.cdc.unfit_events import reason_of, sift
 
 Reasons = dict[int, Reason]
@@ -64,22 +68,53 @@ def decode_if_alike(
     try:
         if not memory.is_current(known, declared):
             memory.renew(known, declared)
+        if not memory.takes(messages.values):
+            memory.forget()
         if memory.plan is None:
             return _Learning(memory, messages.payloads()).decode_by_sample()
         return decode_with(memory.plan, messages)
-    except (*PARSE_ERRORS, *BUILD_ERRORS):
+    except (*PARSE_ERRORS, *BUILD_ERRORS, TooManyCellsError):
         return None
 
 
 def decode_messages(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
-) -> tuple[ChangeBatch | None, Reasons]:
-    """The batch of all good messages, and why the others are refused.
+) -> tuple[list[ChangeBatch], Reasons]:
+    """The batches of all good messages, and why the others are refused.
 
     Raises UnsupportedError for a column type without an Arrow form.
     """
     batch = decode_if_alike(memory, messages, known, declared)
-    return (batch, {}) if batch is not None else _Learning(memory, messages.payloads()).decode()
+    if batch is not None:
+        return [batch], {}
+    payloads = messages.payloads()
+    try:
+        batch, refused = _Learning(memory, payloads).decode()
+    except TooManyCellsError:
+        return _decode_in_parts(memory, payloads)
+    return [] if batch is None else [batch], refused
+
+
+def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[ChangeBatch], Reasons]:
+    """As `decode_messages`, in several batches, none of which has to learn from another one."""
+    memory.forget()
+    batches: list[ChangeBatch] = []
+    refused: Reasons = {}
+    for start, stop in parts(payloads.values, partial(_lacking_in, memory, payloads)):
+        learning = _Learning(replace(memory), payloads.part(start, stop))
+        batch, bad = learning.decode()
+        batches += [] if batch is None else [batch]
+        refused |= {start + place: reason for place, reason in bad.items()}
+    return batches, refused
+
+
+def _lacking_in(memory: TableMemory, payloads: Messages, place: int) -> list[str]:
+    """Columns of a message that the table lacks; none of one that cannot be read."""
+    key = None if payloads.keys is None else payloads.keys[place]
+    try:
+        return memory.lacking(look_into(payloads.values[place], key, images=memory.images))
+    except RecordError:
+        return []
 
 
 class _Learning:
@@ -154,16 +189,16 @@ class _Learning:
         return seen
 
     def _plan(self) -> RowPlan:
-        """The plan for all that was looked into and is not bad."""
+        """The plan for all that was looked into and is not bad. Raises TooManyCellsError."""
         sampled = (kinds for place, kinds in self._sampled.items() if place not in self._bad)
         odd = (kinds for place, kinds in self._odd.items() if place not in self._bad)
         self._counts = counted(counted(self._memory.kinds, sampled, self._weight), odd)
+        check_cells(len(self._memory.lacking(self._counts)), self._messages.values)
         return plan_of(self._memory, self._counts)
 
     def _remember(self) -> None:
         """Bad messages must not make the readers of good ones slower."""
-        self._memory.plan = self._plan()
-        self._memory.kinds = self._counts
+        self._memory.remember(self._plan(), self._counts)
 
     def _sieve(self, plan: RowPlan, refused: Reasons) -> tuple[list[int], Events]:
         """The events that pass, with their places; why others do not is added to `refused`."""

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import yaml
 
-from tests.support.processes import session_of
+from tests.support.processes import cpu_seconds, session_of
 
 COMMAND = (sys.executable, "-c", "from ingestd.cli.main import main; main()")
 
@@ -41,11 +41,18 @@ class Daemon:
         self.kill()
 
     def wait(self, timeout: float = 240) -> int:
-        """The exit code; the end of the log is in the error when it does not end in time."""
-        try:
-            return self.process.wait(timeout)
-        except subprocess.TimeoutExpired as error:
-            raise AssertionError(f"still running after {timeout} s:\n{self.tail()}") from error
+        """The exit code; ``timeout`` is as in `wait_until`.
+
+        Raises:
+            AssertionError: it did not end in time; the end of its log is in the error.
+        """
+        patience = Patience(self, timeout)
+        while not patience.is_over():
+            try:
+                return self.process.wait(1)
+            except subprocess.TimeoutExpired:
+                continue
+        raise AssertionError(f"still running after {timeout} s:\n{self.tail()}")
 
     def terminate(self) -> None:
         """SIGTERM to the driver: the batch in flight ends, then the daemon."""
@@ -55,7 +62,7 @@ class Daemon:
         """SIGKILL to the driver, the JVM and every worker."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(300)
 
     def kill_one(self, command_part: str) -> int | None:
         """SIGKILL to one descendant whose name or command line holds the text; its pid, or None."""
@@ -95,12 +102,16 @@ class Daemon:
         self.wait_until(lambda: self.get("/readyz")[0] == 200, timeout)
 
     def wait_until(self, condition: Callable[[], bool], timeout: float = 180) -> None:
-        """Return when the condition holds; the daemon must run until then."""
-        end = time.monotonic() + timeout
+        """Return when the condition holds; the daemon must run until then.
+
+        ``timeout`` is for a daemon that stands still: one that logs, or uses a processor, has
+        five times as long, for the machine may be busy with others.
+        """
+        patience = Patience(self, timeout)
         while not condition():
             if self.process.poll() is not None:
                 raise AssertionError(f"ended with {self.process.returncode}:\n{self.tail(60)}")
-            if time.monotonic() >= end:
+            if patience.is_over():
                 status = self.get("/status")[1]
                 raise AssertionError(f"not so after {timeout} s:\n{status}\n{self.tail(60)}")
             time.sleep(0.05)
@@ -108,6 +119,34 @@ class Daemon:
     def tail(self, lines: int = 40) -> str:
         """The end of what it printed."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+class Patience:
+    """How long to wait for a daemon: less when it stands still than when it is at work."""
+
+    _ASKED_EVERY = 5.0
+
+    def __init__(self, daemon: Daemon, standstill: float) -> None:
+        self._daemon = daemon
+        self._standstill = standstill
+        now = time.monotonic()
+        self._end = now + 5 * standstill
+        self._moved = self._asked = now
+        self._seen = self._signs()
+
+    def is_over(self) -> bool:
+        """Whether nothing moved for the time of a standstill, or five of them have gone by."""
+        now = time.monotonic()
+        if now - self._asked >= self._ASKED_EVERY:
+            self._asked = now
+            signs = self._signs()
+            if signs[0] != self._seen[0] or signs[1] - self._seen[1] > 1:
+                self._seen, self._moved = signs, now
+        return now - self._moved >= self._standstill or now >= self._end
+
+    def _signs(self) -> tuple[int, float]:
+        """Bytes that were logged, and seconds of processors that its processes have used."""
+        return self._daemon.log.stat().st_size, cpu_seconds(self._daemon.family())
 
 
 def run_daemon(

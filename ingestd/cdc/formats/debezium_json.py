@@ -102,21 +102,21 @@ class DebeziumJson:
         read = self._decode_tables(chunk, known, declared)
         found = self._sort(chunk, read)
         decoded = found.others
-        batches = {one.indices[0]: one.batch for one in read.values()}
+        batches = {one.indices[0]: [one.batch] for one in read.values()}
         for group_key, group in found.groups.items():
             source = group_key[0]
             memory = self._memory(group_key)
             keys = None if group_key[2] is None else group.keys
             messages = Messages(group.values, keys, chunk.offsets[group.indices])
-            batch, bad = decode_messages(
+            made, bad = decode_messages(
                 memory, messages, known.get(source, {}), declared.get(source, {})
             )
-            if batch is not None:
-                batches[group.indices[0]] = batch
+            if made:
+                batches[group.indices[0]] = made
                 self._usual[chunk.topic] = group_key
             for place, reason in bad.items():
                 decoded.rejected.append(rejected(chunk, group.indices[place], reason))
-        decoded.batches.extend(batches[first] for first in sorted(batches))
+        decoded.batches.extend(batch for first in sorted(batches) for batch in batches[first])
         if found.flat:
             flat = chunk.take(np.array(found.flat, np.int64))
             decoded = _together(decoded, self._flat.decode(flat, known, declared))
@@ -141,7 +141,7 @@ class DebeziumJson:
                 continue
             source = group_key[0]
             memory, messages = self._memory(group_key), _messages(part, group_key)
-            if memory.plan is None or messages is None:
+            if memory.plan is None or messages is None or not memory.takes(messages.values):
                 continue
             if memory.is_current(known.get(source, {}), declared.get(source, {})):
                 batch = read_natively(memory.plan, messages)

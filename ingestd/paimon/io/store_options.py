@@ -64,8 +64,8 @@ _OWN_HEADER = (
     "not send, so two writers could replace each other's commits"
 )
 _NO_CREATE = (
-    "its clients for Python replace a file that has the name (pyarrow deletes it and renames), so "
-    "two writers could replace each other's commits"
+    "pyarrow, its client here, replaces a file that has the name (deletes it and renames again), "
+    "so two writers could replace each other's commits"
 )
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("hdfs", "viewfs", "webhdfs"), _NO_CREATE),

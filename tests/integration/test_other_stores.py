@@ -1,0 +1,121 @@
+"""Google's and Azure's stores, as real server processes: creation, folders, races of processes.
+
+With INGESTD_LONG=1 each of four processes commits 100 times.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from subprocess import SubprocessError
+
+import pytest
+
+from ingestd.errors import StorageError
+from ingestd.paimon.io.exclusive import prove_exclusive
+from ingestd.paimon.io.file_io import FileIO, file_io_for
+from ingestd.paimon.io.stores import open_store
+from ingestd.paimon.table.read.table_read import read_table
+from tests.support import azure_server, gcs_server
+from tests.support.azure_server import AzureServer, installed, running_azure
+from tests.support.gcs_server import GcsServer, built, running_gcs
+from tests.support.native_tables import native_table, put
+from tests.support.racing import Runner, Track, wrong_race
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
+COMMITS = 100 if "INGESTD_LONG" in os.environ else 10
+RACERS = 4
+Server = AzureServer | GcsServer
+
+
+@pytest.fixture(scope="module", params=["azure", "gcs"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp(request.param)
+    is_azure = request.param == "azure"
+    if not (azure_server.can_be_had() if is_azure else gcs_server.can_be_had()):
+        pytest.skip(
+            "Azurite needs npm and node" if is_azure else "fake-gcs-server is built with go"
+        )
+    try:
+        program = installed() if is_azure else built()
+    except SubprocessError as error:
+        pytest.skip(f"the server cannot be had here: {error}")
+    running = running_azure(program, folder) if is_azure else running_gcs(program, folder)
+    with running as one, pytest.MonkeyPatch.context() as patch:
+        for name, value in one.environment.items():
+            patch.setenv(name, value)
+        open_store.cache_clear()
+        yield one
+    open_store.cache_clear()
+
+
+def opened(server: Server) -> tuple[FileIO, str]:
+    return file_io_for(server.root, server.options), f"{server.root}/{uuid.uuid4().hex}"
+
+
+def test_the_store_proves_that_it_creates_a_name_once(server: Server) -> None:
+    io, root = opened(server)
+    prove_exclusive(io, root)
+    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine")
+    assert not io.try_write_atomic(f"{root}/snapshot-1", b"theirs")
+    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine"), "as after a lost answer"
+    assert io.read_bytes(f"{root}/snapshot-1") == b"mine"
+    io.overwrite(f"{root}/snapshot-1", b"hint")
+    assert io.read_bytes(f"{root}/snapshot-1") == b"hint"
+    with pytest.raises(FileNotFoundError):
+        io.read_bytes(f"{root}/snapshot-2")
+
+
+def test_directories_are_seen_listed_renamed_and_deleted(server: Server) -> None:
+    io, root = opened(server)
+    io.make_directory(f"{root}/db.db")
+    assert io.exists(f"{root}/db.db")
+    assert io.list_names(f"{root}/db.db") == []
+    io.write_new(f"{root}/db.db/t/schema/schema-0", b"{}")
+    assert io.list_names(root) == ["db.db"]
+    (entry,) = io.list_entries(f"{root}/db.db/t/schema")
+    assert (entry.name, entry.is_directory, entry.size) == ("schema-0", False, 2)
+    assert abs(entry.modified_ms / 1000 - time.time()) < 300
+    io.rename_directory(f"{root}/db.db/t", f"{root}/db.db/u")
+    assert io.list_names(f"{root}/db.db") == ["u"]
+    io.delete_tree(f"{root}/db.db")
+    assert not io.exists(f"{root}/db.db")
+
+
+def test_a_large_file_goes_in_parts_and_is_never_replaced(server: Server) -> None:
+    if isinstance(server, GcsServer):
+        pytest.skip("fake-gcs-server has no multipart uploads of the XML interface")
+    io, root = opened(server)
+    content = os.urandom(20 << 20)
+    with io.open_output(f"{root}/data") as stream:
+        stream.write(content)
+    with io.open_input(f"{root}/data") as stream:
+        stream.seek(9 << 20)
+        assert stream.read(1000) == content[9 << 20 :][:1000]
+        assert stream.size() == len(content)
+    with pytest.raises(StorageError, match="already exists"), io.open_output(f"{root}/data") as out:
+        out.write(b"other")
+    assert io.read_bytes(f"{root}/data") == content
+
+
+def test_of_racing_processes_each_commits_each_change_once(server: Server) -> None:
+    _, root = opened(server)
+    track = Track(f"{root}/db.db/t", server.options)
+    table = track.lay()
+    runners = [Runner(track, f"user{n}", COMMITS).start() for n in range(RACERS)]
+    for process in runners:
+        process.join()
+        assert process.exitcode == 0
+    assert wrong_race(table, users=RACERS, commits=COMMITS) == []
+
+
+def test_rows_come_back_as_they_were_written(server: Server) -> None:
+    io, root = opened(server)
+    columns = [("id", "INT"), ("v", "STRING")]
+    table = native_table(root, columns, keys=["id"], options={"bucket": "2"}, io=io)
+    for number in range(3):
+        put(table, [{"id": number, "v": f"row {number}"}, {"id": 9, "v": str(number)}])
+    found = {row["id"]: row["v"] for row in read_table(table).to_pylist()}
+    assert found == {0: "row 0", 1: "row 1", 2: "row 2", 9: "2"}
