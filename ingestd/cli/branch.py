@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
-from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.cli.output import AsJson, counted, print_json, print_table
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -65,7 +65,12 @@ def create(
 
 @branch.command("list")
 def list_branches(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
-    """List the branches of a table beside the main one."""
+    """List the branches of a table beside the main one.
+
+    **Examples**
+
+    ingestd branch list /lake shop.orders --json
+    """
     found = open_table(warehouse, table)
     rows = []
     for name in branch_names(found.io, found.paths):
@@ -87,7 +92,12 @@ def delete(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a branch; files that only it referred to are left as orphans."""
+    """Delete a branch; files that only it referred to are left as orphans.
+
+    **Examples**
+
+    ingestd branch delete /lake shop.orders trial --dry-run
+    """
     found = open_table(warehouse, table)
     on_branch(found, name)
     if not dry_run:
@@ -108,10 +118,14 @@ def forward(
 
     What the table has from the first snapshot of the branch on is given up. Stop its writers
     first.
+
+    **Examples**
+
+    ingestd branch fast_forward /lake shop.orders trial --dry-run
     """
     found = open_table(warehouse, table)
     on_branch(found, name)
     gone = [] if dry_run else fast_forward(found, name)
-    text = f"{table}: forwarded to branch '{name}'; {len(gone)} snapshots were given up."
+    text = f"{table}: forwarded to branch '{name}'; {counted(len(gone), 'snapshot')} given up."
     document = {"table": table, "branch": name, "snapshots_given_up": gone}
     tell(text, document, as_json=as_json, dry_run=dry_run)

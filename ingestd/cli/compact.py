@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, TypeAlias
 
 import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
-from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.output import AsJson, Row, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.sort_compact import chosen_order, sort_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -77,7 +78,7 @@ def compact(
         plans = plan_compaction(found, now_ms=now_ms(), full=full, partition_filter=wanted)
         _tell_plans(found, plans, waiting, as_json=as_json)
     else:
-        with working("compacting", found) as watched:
+        with working("compacting", found, files=partial(_inputs, wanted, full)) as watched:
             waiting = _put_into_buckets(watched, wanted)
             result = compact_table(watched, now_ms=now_ms(), full=full, partition_filter=wanted)
         _tell_result(found, result, waiting, as_json=as_json)
@@ -88,6 +89,12 @@ def _waiting(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return 0
     return waiting_rows(table, load_state(table), wanted)
+
+
+def _inputs(wanted: PartitionFilter | None, full: bool, table: FileStoreTable) -> int:
+    """How many files there are to compact."""
+    plans = plan_compaction(table, now_ms=now_ms(), full=full, partition_filter=wanted)
+    return sum(len(plan.inputs) for plan in plans)
 
 
 def _put_into_buckets(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
@@ -115,7 +122,8 @@ def _tell_plans(
     ]
     files = sum(len(plan.inputs) for plan in plans)
     tell(
-        f"{table.name}: {_moved(waiting)}{files} files of {len(plans)} buckets compacted.",
+        f"{table.name}: {_moved(waiting)}{counted(files, 'file')} of "
+        f"{counted(len(plans), 'bucket')} compacted.",
         {"table": table.name, "waiting_rows": waiting, "buckets": rows},
         as_json=as_json,
         dry_run=True,
@@ -126,7 +134,7 @@ def _tell_plans(
 
 
 def _moved(waiting: int) -> str:
-    return f"{waiting} waiting rows put into buckets; " if waiting else ""
+    return f"{counted(waiting, 'waiting row')} put into buckets; " if waiting else ""
 
 
 def _tell_result(
@@ -135,10 +143,11 @@ def _tell_result(
     rows = [_row(table, report) for report in result.buckets]
     landed = [report for report in result.buckets if not report.lost]
     made = result.snapshot.id if result.status == "compacted" and result.snapshot else None
+    before = counted(sum(one.files_before for one in landed), "file")
     texts = {
         "nothing": f"{table.name}: nothing to compact.",
         "lost": f"{table.name}: another compaction was first; nothing was changed.",
-        "compacted": f"{table.name}: {sum(one.files_before for one in landed)} files became "
+        "compacted": f"{table.name}: {before} became "
         f"{sum(one.files_after for one in landed)} by snapshot {made}, "
         f"{sum(one.bytes_written for one in landed) / _MB:.1f} MB written in "
         f"{result.seconds:.1f} s.",

@@ -22,7 +22,12 @@ consumer = group(
 
 @consumer.command("list")
 def list_consumers(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
-    """List the consumers of a table with the snapshots that they read next."""
+    """List the consumers of a table with the snapshots that they read next.
+
+    **Examples**
+
+    ingestd consumer list /lake shop.orders --json
+    """
     found = consumers(open_table(warehouse, table))
     rows = [{"consumer": name, "next_snapshot": number} for name, number in found.items()]
     if as_json:
@@ -65,7 +70,12 @@ def delete(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a consumer: snapshots are no longer kept for it."""
+    """Forget a consumer: snapshots are no longer kept for it.
+
+    **Examples**
+
+    ingestd consumer delete /lake shop.orders billing --dry-run
+    """
     found = open_table(warehouse, table)
     if name not in consumers(found):
         raise ConfigError(f"table {table} has no consumer '{name}'")

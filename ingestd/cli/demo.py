@@ -21,7 +21,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ingestd.cli.demo_report import ROOMY, Timings, print_report
+from ingestd.cli.demo_report import ROOMY, Timings, print_report, report_document
+from ingestd.cli.interrupts import interruptible
+from ingestd.cli.output import AsJson, print_json
 from ingestd.dev.broker import DevBroker
 from ingestd.dev.child import Child
 from ingestd.dev.produce import produce
@@ -29,11 +31,13 @@ from ingestd.dev.workload import TABLES, Workload
 from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.tables.progress import decode_properties
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 
 DATABASE = "shop"
 MARK = ".ingestd-demo"
 POLL_SECONDS = 0.2
+_LEFT = "Its broker and its daemon have ended; the folder is emptied by the next demo there."
 
 
 def demo(
@@ -41,14 +45,34 @@ def demo(
         Path, typer.Option(help="Where warehouse, configuration and logs are put.")
     ] = Path("demo"),
     events: Annotated[int, typer.Option(min=100, help="Change events to produce.")] = 20_000,
+    as_json: AsJson = False,
 ) -> None:
     """Show it all: a Kafka broker, a workload, the daemon and the tables, on this machine.
 
     The folder stays for a look around; the broker ends with the command.
+
+    **Examples**
+
+    ingestd demo
+
+    ingestd demo --folder /tmp/demo --events 200000 --json
     """
     console = Console() if sys.stdout.isatty() else Console(width=ROOMY)
     workload = Workload(events=events)
     root = prepared(folder)
+    with interruptible("the demo in", str(root), _LEFT):
+        timings = worked(root, workload, Console(stderr=True) if as_json else console)
+    catalog = load_catalog("filesystem", str(root / "warehouse"))
+    if not as_json:
+        print_report(console, root, catalog, workload, timings)
+        return
+    document = report_document(root, catalog, workload, timings)
+    print_json(document)
+    raise typer.Exit(0 if document["right"] else 1)
+
+
+def worked(root: Path, workload: Workload, console: Console) -> Timings:
+    """Everything that takes its time: the broker, the changes, the daemon until it has them all."""
     timings = Timings()
     with live(console) as progress:
         waiting = progress.add_task("Kafka broker", total=None)
@@ -61,9 +85,7 @@ def demo(
             begun = time.monotonic()
             ingest(progress, config, root, timings.records)
             timings.ingested_seconds = time.monotonic() - begun
-    print_report(
-        console, root, load_catalog("filesystem", str(root / "warehouse")), workload, timings
-    )
+    return timings
 
 
 def prepared(folder: Path) -> Path:
@@ -150,12 +172,18 @@ def records_in_tables(catalog: Catalog) -> int:
         identifier = Identifier(DATABASE, name)
         if not catalog.table_exists(identifier):
             continue
-        table = catalog.get_table(identifier)
-        snapshot = latest_snapshot(table.io, table.paths)
-        progress = snapshot and decode_properties(snapshot.properties, str(identifier))
-        if progress:
-            _widen(covered, progress.covered)
+        _widen(covered, _covered(catalog.get_table(identifier)))
     return sum(covered.values())
+
+
+def _covered(table: FileStoreTable) -> Mapping[str, Mapping[str, Mapping[int, int]]]:
+    """The offsets that a table has; a compaction brings none, so older snapshots are asked, too."""
+    for number in reversed(snapshot_ids(table.io, table.paths)):
+        properties = read_snapshot(table.io, table.paths, number).properties
+        progress = decode_properties(properties, table.paths.snapshot(number))
+        if progress:
+            return progress.covered
+    return {}
 
 
 def _widen(

@@ -70,6 +70,25 @@ def print_report(
         raise SystemExit(1)
 
 
+def report_document(
+    root: Path, catalog: Catalog, workload: Workload, timings: Timings
+) -> dict[str, object]:
+    """The same for programs; `right` says whether every row is what the workload ends in."""
+    expected = workload.expected()
+    found = {name: catalog.get_table(Identifier(DATABASE, name)) for name in TABLES}
+    return {
+        "folder": str(root),
+        "records": timings.records,
+        "produced_seconds": round(timings.produced_seconds, 3),
+        "ingested_seconds": round(timings.ingested_seconds, 3),
+        "tables": {
+            f"{DATABASE}.{name}": {"rows": len(expected[name]), "snapshots": len(snapshots(table))}
+            for name, table in found.items()
+        },
+        "right": all(rows_by_key(found[name], KEYS[name]) == expected[name] for name in TABLES),
+    }
+
+
 def rows_by_key(table: FileStoreTable, key: str) -> list[dict[str, Any]]:
     """All rows as readers print them, ordered by key."""
     rows = [json.loads(line) for line in json_lines(read_table(table), table.schema.fields)]

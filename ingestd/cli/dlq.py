@@ -1,5 +1,6 @@
 """`ingestd dlq`: looking at dead letters, sending them on their way again, deleting them."""
 
+from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -21,14 +22,19 @@ from ingestd.cli.letters import (
     older_than,
     open_letters,
 )
-from ingestd.cli.output import AsJson, print_json, print_table, time_text
+from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
+from ingestd.cli.progress import live_count, working
 from ingestd.cli.replaying import Bootstrap, ConfigFile, Replayed, Target, cluster_of, replay_all
 from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
 from ingestd.ingest.letters.dead_letter import COLUMNS
 from ingestd.ingest.letters.letter_topic import record_headers
-from ingestd.paimon.table.rewrite.delete_rows import delete_rows
+from ingestd.paimon.table.rewrite.delete_rows import Deletion, delete_rows
 
+_SENT = (
+    "What was sent and noted is left out when the same command is run again; records of the file "
+    "that was at work may arrive twice."
+)
 _GROUP = ("topic", "stage", "reason")
 _Form: TypeAlias = Annotated[
     str, typer.Option("--format", help="Bytes as text, hex or auto: text if it is UTF-8.")
@@ -149,8 +155,12 @@ def replay(
     found = open_letters(warehouse, letters)
     cluster = cluster_of(config, bootstrap)
     wanted = LetterFilter(source, topic, stage, reason)
-    done = replay_all(found, wanted, cluster, to_topic, Replayed(again=again, dry_run=dry_run))
-    text = f"{found.table.name}: {done.sent} records sent to {to_topic or 'their topics'}"
+    how = Replayed(again=again, dry_run=dry_run)
+    with working("replaying letters of", found.table, left=_SENT, files=live_count()) as watched:
+        done = replay_all(replace(found, table=watched), wanted, cluster, to_topic, how)
+    text = (
+        f"{found.table.name}: {counted(done.sent, 'record')} sent to {to_topic or 'their topics'}"
+    )
     text += f"; left out: {done.before} replayed before, {done.empty} without a record."
     document = {"table": found.table.name, **done.document()}
     tell(text, document, as_json=as_json, dry_run=dry_run)
@@ -191,11 +201,16 @@ def purge(
         marks = wanted.marks(rows)
         return marks & found.replays.marks(rows) if replayed else marks
 
-    gone = delete_rows(found.table, doomed, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
+    with working("purging letters of", found.table, files=live_count()) as watched:
+        gone = delete_rows(watched, doomed, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
+    _tell_gone(found.table.name, gone, as_json=as_json, dry_run=dry_run)
+
+
+def _tell_gone(name: str, gone: Deletion, *, as_json: bool, dry_run: bool) -> None:
     snapshot = gone.snapshot.id if gone.snapshot else None
-    text = f"{found.table.name}: {gone.rows} letters deleted from {gone.files} files"
+    text = f"{name}: {counted(gone.rows, 'letter')} deleted from {counted(gone.files, 'file')}"
     text += f" by snapshot {snapshot}." if snapshot else "."
-    document = {"table": found.table.name, "letters": gone.rows, "snapshot": snapshot}
+    document = {"table": name, "letters": gone.rows, "snapshot": snapshot}
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, group, now_ms, tell
-from ingestd.cli.output import AsJson, print_table
+from ingestd.cli.output import AsJson, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -24,6 +24,10 @@ from ingestd.paimon.table.retention.expire_snapshots import (
 )
 from ingestd.paimon.table.retention.tags import delete_tag
 
+EXPIRED = (
+    "What has expired stays so; files that nothing needs any more may be left for "
+    "`ingestd orphans`. Run the same command again for the rest."
+)
 _Least: TypeAlias = Annotated[
     int | None, typer.Option("--retain-min", min=1, help="Keep at least so many.")
 ]
@@ -73,7 +77,7 @@ def snapshots(
     given = (retain_min, retain_max, time_retained, limit)
     settings = _settings(found, "snapshot", *given)
     run = plan_snapshot_expiry if dry_run else expire_snapshots
-    with working("expiring snapshots of", found) as watched:
+    with working("expiring snapshots of", found, left=EXPIRED) as watched:
         expiry = run(watched, settings, now_ms())
     _tell(found, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
 
@@ -104,7 +108,7 @@ def changelogs(
     given = (retain_min, retain_max, time_retained, limit)
     settings = _settings(found, "changelog", *given)
     run = plan_changelog_expiry if dry_run else expire_changelogs
-    with working("expiring changelogs of", found) as watched:
+    with working("expiring changelogs of", found, left=EXPIRED) as watched:
         expiry = run(watched, settings, now_ms())
     _tell(found, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
 
@@ -146,7 +150,7 @@ def partitions(
         for one in expired.partitions
     ]
     document = {"table": table, "partitions": rows, "snapshots": list(expired.snapshots)}
-    text = f"{table}: {len(rows)} partitions expired."
+    text = f"{table}: {counted(len(rows), 'partition')} expired."
     tell(text, document, as_json=as_json, dry_run=dry_run)
     if not as_json and rows:
         print_table(rows, ("partition", "files", "rows", "bytes"), none="")
@@ -165,9 +169,10 @@ def tags(
     ingestd expire tags /lake shop.orders --json
     """
     found = open_table(warehouse, table)
-    over = tags_to_expire(found, found.schema.options, now_ms())
-    files = [path for name in ([] if dry_run else over) for path in delete_tag(found, name)]
-    text = f"{table}: {len(over)} tags expired: {', '.join(over) or '-'}."
+    with working("expiring tags of", found, left=EXPIRED) as watched:
+        over = tags_to_expire(watched, watched.schema.options, now_ms())
+        files = [path for name in ([] if dry_run else over) for path in delete_tag(watched, name)]
+    text = f"{table}: {counted(len(over), 'tag')} expired{': ' if over else ''}{', '.join(over)}."
     document = {"table": table, "tags": over, "deleted_files": files}
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
@@ -206,5 +211,8 @@ def _tell(
         "deleted_files": list(expiry.files),
     }
     span = f" ({expiry.ids[0]} to {expiry.ids[-1]})" if expiry.ids else ""
-    text = f"{table.name}: {len(expiry.ids)} {what} expired{span}, {len(expiry.files)} files gone."
+    text = (
+        f"{table.name}: {counted(len(expiry.ids), what.removesuffix('s'))} expired{span}, "
+        f"{counted(len(expiry.files), 'file')} gone."
+    )
     tell(text, document, as_json=as_json, dry_run=dry_run)

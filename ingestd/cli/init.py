@@ -1,7 +1,5 @@
 """`ingestd init`: a first configuration, made from what the brokers hold and what one is asked."""
 
-import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,21 +8,24 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.broker_look import (
+    Seen,
     list_topics,
     look_at,
     proposed_sources,
     resolved_properties,
     with_tables,
 )
-from ingestd.cli.output import AsJson, print_json
+from ingestd.cli.format_guess import Guess
+from ingestd.cli.interrupts import interruptible
+from ingestd.cli.output import AsJson, counted, print_json
+from ingestd.cli.progress import waiting
 from ingestd.cli.proposal import (
     Proposal,
-    SourceProposal,
     kept_secrets,
-    own_topics,
     proposal_yaml,
-    proposed_pattern,
 )
+from ingestd.cli.questions import ask, is_terminal, tell_on_terminal
+from ingestd.cli.topic_choice import SHOWN_TOPICS, chosen_topics, pipeline_name
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
 from ingestd.errors import ConfigError
 
@@ -92,7 +93,7 @@ def init(
 
     ingestd init
 
-    ingestd init --bootstrap broker-0:9092 --topic-pattern 'shop\\..*' --warehouse /lake
+    ingestd init --bootstrap broker-0:9092 --topic-pattern 'shop\\\\..*' --warehouse /lake
 
     ingestd init - --bootstrap broker-0:9092 --kafka 'sasl.password=${env:KAFKA_PASSWORD}'
     """
@@ -100,31 +101,64 @@ def init(
     kafka, topic = kafka or [], topic or []
     places = (name, warehouse, database)
     said = _Said(bootstrap, kafka, topic, topic_pattern, data_format, schema_registry, *places)
-    _write(file, _proposal(said, file), as_json=as_json)
+    with interruptible("init of", str(file), "Nothing was written."):
+        proposal = _proposal(said, file)
+    _write(file, proposal, as_json=as_json)
 
 
 def _proposal(said: _Said, file: Path) -> Proposal:
-    servers = said.bootstrap or _ask("Kafka brokers (HOST:PORT,...)", None, "--bootstrap")
+    servers = said.bootstrap or ask("Kafka brokers (HOST:PORT,...)", None, "--bootstrap")
     given = {_BOOTSTRAP: servers, **dict(_pair(one) for one in said.kafka)}
     real = resolved_properties(given)
-    topics, pattern = _chosen_topics(list_topics(real), said.topics, said.pattern)
-    registry = SchemaRegistrySection(url=(said.registry,)) if said.registry else None
-    schemas = registered_formats(registry, Path()).schemas if registry else None
-    seen = look_at(real, topics, schemas)
-    pipeline = said.name or _ask("Name of the pipeline", _name_of(topics), "--name")
-    sources = proposed_sources(pipeline, seen, said.data_format, pattern)
-    _refuse_unreadable(sources, said.registry)
+    with waiting(f"looking for topics at {servers}"):
+        there = list_topics(real)
+    topics, pattern = chosen_topics(there, said.topics, said.pattern)
+    seen, registry = _seen(real, topics, said)
+    pipeline = said.name or ask("Name of the pipeline", pipeline_name(topics), "--name")
     kept, variables = kept_secrets(given)
     proposal = Proposal(
         pipeline,
-        said.warehouse or _ask("Warehouse (path or s3://BUCKET/PATH)", "warehouse", "--warehouse"),
-        said.database or _ask("Database", pipeline.replace("-", "_"), "--database"),
+        said.warehouse or ask("Warehouse (path or s3://BUCKET/PATH)", "warehouse", "--warehouse"),
+        said.database or ask("Database", pipeline.replace("-", "_"), "--database"),
         kept,
-        tuple(sources),
-        said.registry,
+        tuple(proposed_sources(pipeline, seen, said.data_format, pattern)),
+        registry,
         remarks=tuple(f"It needs the environment variable {one}." for one in variables),
     )
-    return _looked_through(proposal, given, file)
+    with waiting("reading messages as the pipeline would"):
+        return _looked_through(proposal, given, file)
+
+
+def _seen(real: dict[str, str], topics: Sequence[str], said: _Said) -> tuple[Seen, str | None]:
+    """What the topics hold, and the registry that their schemas are in, if one is needed."""
+    url = said.registry
+    while True:
+        schemas = None
+        if url is not None:
+            schemas = registered_formats(SchemaRegistrySection(url=(url,)), Path()).schemas
+        with waiting(f"looking at messages of {counted(len(topics), 'topic')}"):
+            seen = look_at(real, topics, schemas)
+        needing = [topic for topic, guess in seen.guesses.items() if guess.needs_registry]
+        if said.data_format is not None or not needing or url is not None:
+            break
+        if not is_terminal():
+            raise ConfigError(
+                f"messages of {', '.join(needing)} are binary, with schemas in a registry: "
+                "add --schema-registry URL"
+            )
+        tell_on_terminal(f"Messages of {', '.join(needing)} have their schemas in a registry.")
+        url = ask("URL of the schema registry", None, "--schema-registry")
+    for topic, guess in list(seen.guesses.items())[:SHOWN_TOPICS]:
+        tell_on_terminal(f"  {topic}: {_likeness(guess, said.data_format)}")
+    return seen, url
+
+
+def _likeness(guess: Guess, given: str | None) -> str:
+    if given is not None:
+        return given
+    if guess.data_format is None:
+        return "nothing to tell its data format by" if guess.telling else "no messages yet"
+    return f"{guess.data_format}, as {guess.agreeing} of {guess.telling} sampled messages look like"
 
 
 def _refuse_existing(file: Path, *, force: bool) -> None:
@@ -132,56 +166,11 @@ def _refuse_existing(file: Path, *, force: bool) -> None:
         raise ConfigError(f"{file} is there already: name another file, or add --force")
 
 
-def _ask(what: str, default: str | None, option: str) -> str:
-    """An answer from the terminal; without one the default, or ConfigError names the option."""
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        return str(typer.prompt(what, default=default)).strip()
-    if default is None:
-        raise ConfigError(f"say {option}: there is no terminal to ask on")
-    return default
-
-
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ConfigError(f"--kafka {name!r}: write NAME=VALUE")
     return name, value
-
-
-def _chosen_topics(
-    there: Sequence[str], named: Sequence[str] | None, pattern: str | None
-) -> tuple[list[str], str | None]:
-    """The topics to read, and the regular expression that says which, if one does."""
-    if named:
-        return sorted(named), None
-    mine = own_topics(there)
-    if not mine:
-        raise ConfigError("the brokers have no topic yet: name the ones to come with --topic")
-    wanted = pattern or _ask("Topics (a regular expression)", proposed_pattern(mine) or ".*", "")
-    try:
-        chosen = [one for one in mine if re.fullmatch(wanted, one)]
-    except re.error as error:
-        raise ConfigError(f"'{wanted}' is no regular expression: {error}") from error
-    if not chosen:
-        shown = ", ".join(mine[:10])
-        raise ConfigError(f"no topic is like '{wanted}'; there is: {shown}")
-    explicit = pattern is not None or wanted not in (".*", proposed_pattern(mine))
-    return chosen, wanted if explicit else proposed_pattern(chosen)
-
-
-def _name_of(topics: Sequence[str]) -> str:
-    """A name for the pipeline: how the names of its topics begin."""
-    word = re.split(r"[^A-Za-z0-9]", topics[0])[0].lower() if topics else ""
-    return word if re.fullmatch(r"[a-z][a-z0-9]*", word) else "ingestd"
-
-
-def _refuse_unreadable(sources: Sequence[SourceProposal], registry: str | None) -> None:
-    needing = [one for one in sources if one.guess.needs_registry]
-    if needing and registry is None:
-        raise ConfigError(
-            f"messages of {', '.join(needing[0].topics)} are binary, with schemas in a registry: "
-            "add --schema-registry URL"
-        )
 
 
 def _looked_through(proposal: Proposal, given: dict[str, str], file: Path) -> Proposal:
@@ -201,10 +190,10 @@ def _write(file: Path, proposal: Proposal, *, as_json: bool) -> None:
         print_json(_document(file, proposal))
         return
     for one in proposal.sources:
-        typer.echo(f"{one.name}: {len(one.topics)} topics of {one.data_format}")
+        typer.echo(f"{one.name}: {counted(len(one.topics), 'topic')} of {one.data_format}")
     for table in proposal.tables:
         keys = ", ".join(table.primary_keys) or "none"
-        typer.echo(f"  {table.table}: {len(table.columns)} columns, key {keys}")
+        typer.echo(f"  {table.table}: {counted(len(table.columns), 'column')}, key {keys}")
     for remark in proposal.remarks:
         typer.echo(remark)
     typer.echo(f"{file} is written. Next: ingestd plan -c {file}")

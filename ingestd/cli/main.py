@@ -16,10 +16,10 @@ import typer
 from typer.core import TyperGroup
 
 from ingestd.cli.catalog_options import add_catalog_options
+from ingestd.cli.interrupts import EXIT_CODE, interrupt_message
 from ingestd.errors import IngestdError
 from ingestd.log import configure_logging, printable, redact
 
-_INTERRUPTED = 130
 _UNREADABLE = 4
 _DEBUG = "--debug"
 
@@ -121,9 +121,10 @@ def _options(
 ) -> None:
     """Kafka change streams into Apache Paimon tables, exactly once.
 
-    Begin with `ingestd demo`, or write a file from config/ingestd.yaml and
-    `ingestd run -c FILE`. Exit codes: 0 fine, 1 unexpected or findings, 2 configuration or
-    usage, 3 Kafka, 4 warehouse, 5 stopped by policy, 6 another daemon has taken over.
+    Begin with `ingestd demo`, or with `ingestd init`, `ingestd plan -c FILE` and
+    `ingestd run -c FILE`. Exit codes: 0 fine, 1 findings or unexpected, 2 configuration or
+    usage, 3 Kafka, 4 warehouse, 5 stopped by policy, 6 another daemon has taken over,
+    130 interrupted.
     """
 
 
@@ -141,12 +142,15 @@ def execute(arguments: Sequence[str]) -> int:
     try:
         app(args=[one for one in arguments if one != _DEBUG], prog_name="ingestd")
     except SystemExit as end:
+        if end.code == EXIT_CODE:
+            typer.echo(f"interrupted: {interrupt_message(end)}", err=True)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except IngestdError as error:
         _tell(error, error.message, debug=debug)
         return error.exit_code
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        typer.echo(f"interrupted: {interrupt_message(interrupt)}", err=True)
+        return EXIT_CODE
     except OSError as error:
         _tell(error, f"a file cannot be used: {error}", debug=debug)
         return _UNREADABLE

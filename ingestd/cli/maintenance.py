@@ -6,7 +6,8 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, now_ms, tell
-from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.cli.output import AsJson, counted, print_json, print_table
+from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.table.commit.overwrite import drop_partitions, going, truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -88,15 +89,16 @@ def analyze(
     """
     found = open_table(warehouse, table)
     names = [] if no_columns else None if columns is None else columns.split(",")
-    statistics, result = analyze_table(found, names, now_ms=now_ms())
+    with working("analyzing", found, files=live_count()) as watched:
+        statistics, result = analyze_table(watched, names, now_ms=now_ms())
     made = result.snapshot.id if result.snapshot else None
     if as_json:
         print_json({**statistics.document(), "snapshot": made})
         return
     typer.echo(
-        f"{table}: {statistics.merged_record_count} rows in about "
-        f"{statistics.merged_record_size} bytes as of snapshot {statistics.snapshot_id}; kept by "
-        f"snapshot {made}."
+        f"{table}: {counted(statistics.merged_record_count or 0, 'row')} in about "
+        f"{counted(statistics.merged_record_size or 0, 'byte')} as of snapshot "
+        f"{statistics.snapshot_id}; kept by snapshot {made}."
     )
     rows = [{"column": one.name, **one.document()} for one in statistics.columns]
     shown = ("column", "distinctCount", "min", "max", "nullCount", "avgLen", "maxLen")
@@ -128,7 +130,7 @@ def _empty(
         )
         made = result.snapshot.id if result.snapshot else None
     files, count = sum(one.files for one in parts), sum(one.rows for one in parts)
-    text = f"{table.name}: {files} files with {count} stored rows taken out"
+    text = f"{table.name}: {counted(files, 'file')} with {counted(count, 'stored row')} taken out"
     tell(
         text + (f" by snapshot {made}." if made else "."),
         {"table": table.name, "snapshot": made, "partitions": rows},

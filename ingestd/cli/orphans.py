@@ -5,13 +5,14 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.groups import DryRun, now_ms, tell
-from ingestd.cli.output import AsJson, print_table, time_text
+from ingestd.cli.output import AsJson, counted, print_table, time_text
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.option_values import millis_option
 from ingestd.paimon.table.retention.orphans import DAY_MS, find_orphans, remove_orphans
 
 _OLDER = "older-than"
+_LEFT = "What it deleted was of no use to anybody. Run the same command again for the rest."
 
 
 def orphans(
@@ -36,7 +37,7 @@ def orphans(
     """
     found = open_table(warehouse, table)
     age = millis_option({_OLDER: older_than}, _OLDER, DAY_MS)
-    with working("looking for orphans of", found) as watched:
+    with working("looking for orphans of", found, left=_LEFT) as watched:
         there = find_orphans(watched, now_ms() - age)
         if not dry_run:
             remove_orphans(watched, there)
@@ -47,7 +48,8 @@ def orphans(
     ]
     empty = list(there.directories)
     document = {"table": table, "files": rows, "bytes": size, "directories": empty}
-    text = f"{table}: {len(rows)} orphan files with {size:,} bytes deleted."
+    what = f"{counted(len(rows), 'orphan file')} with {counted(size, 'byte')} deleted."
+    text = f"{table}: {what if rows else 'there are no orphan files.'}"
     tell(text, document, as_json=as_json, dry_run=dry_run)
     if rows and not as_json:
         print_table(rows, ("file", "bytes", "modified_at"), none="")

@@ -1,6 +1,7 @@
 """How commands print: tables for people, JSON for programs."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ Row: TypeAlias = Mapping[str, object]
 _WIDE = 400
 _NAMING_SHARE = 2 / 3
 _MILLIS = 1000
+_NAMING = re.compile("(^|_)(id|snapshot|bucket|partition|offset|identifier|number)$")
+"""Columns whose numbers are names."""
 
 
 def print_json(document: object) -> None:
@@ -38,12 +41,12 @@ def print_table(
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:
-        console.print(Text(none))
+        typer.echo(none)
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in columns:
         numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
-        longest = max(len(cell_text(row.get(name))) for row in rows)
+        longest = max(len(_text_in(name, row.get(name))) for row in rows)
         whole = numeric or (name == columns[0] and longest <= console.width * _NAMING_SHARE)
         table.add_column(
             Text(_title(name, narrow=numeric and sys.stdout.isatty()) if titles else name),
@@ -52,8 +55,11 @@ def print_table(
             overflow="ellipsis" if whole else "fold",
         )
     for row in rows:
-        table.add_row(*(Text(cell_text(row.get(name))) for name in columns))
-    console.print(table)
+        table.add_row(*(Text(_text_in(name, row.get(name))) for name in columns))
+    with console.capture() as capture:
+        console.print(table)
+    for line in capture.get().splitlines():
+        typer.echo(line.rstrip())
 
 
 def _title(name: str, *, narrow: bool) -> str:
@@ -61,15 +67,31 @@ def _title(name: str, *, narrow: bool) -> str:
     return name.replace("_", "\n" if narrow else " ")
 
 
+def _text_in(name: str, value: object) -> str:
+    """A cell of a column; numbers that name something stay as they can be typed in again."""
+    names = isinstance(value, int) and not isinstance(value, bool) and _NAMING.search(name)
+    return str(value) if names else cell_text(value)
+
+
 def cell_text(value: object) -> str:
     """One value in a cell, on one line."""
     if value is None:
         return ""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
         return ", ".join(str(one) for one in value)
     return printable(str(value))
+
+
+def counted(number: int, thing: str) -> str:
+    """So many things in words: `1 file`, `1,024 files`; a thing on -y becomes one on -ies."""
+    if number == 1:
+        return f"1 {thing}"
+    many = f"{thing[:-1]}ies" if thing.endswith("y") and thing[-2] not in "aeiou" else f"{thing}s"
+    return f"{number:,} {many}"
 
 
 def time_text(millis: int | None) -> str | None:

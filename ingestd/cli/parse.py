@@ -10,7 +10,7 @@ import typer
 
 from ingestd.cdc.base import DATA_FORMATS, Decoded, load_data_format
 from ingestd.cli.message_source import Reading, Wanted, read_messages, source_settings
-from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.cli.output import AsJson, counted, print_json, print_table
 from ingestd.ingest.rows.decoded_rows import (
     DecodedRow,
     DecodedTable,
@@ -138,7 +138,8 @@ def _show(found: Sequence[Decoded], records: int, *, as_json: bool) -> None:
         print_table(rejected, ("offset", "stage", "reason", "message"), none="")
     rows = sum(len(table.rows) for table in tables)
     typer.echo(
-        f"\n{records} records: {rows} rows, {len(truncates)} truncates, {control} without rows, "
+        f"\n{counted(records, 'record')}: {counted(rows, 'row')}, "
+        f"{counted(len(truncates), 'truncate')}, {control} without rows, "
         f"{len(rejected)} rejected"
     )
 

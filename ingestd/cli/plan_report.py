@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import typer
 
-from ingestd.cli.output import Row, print_table
+from ingestd.cli.output import Row, counted, print_table
 from ingestd.ingest.rehearsal.rehearsal import Rehearsal, Sample
 from ingestd.ingest.rehearsal.table_outlook import ColumnOutlook, TableOutlook, table_outlooks
 from ingestd.kafka.ranges import TopicOffsets
@@ -66,7 +66,7 @@ def print_plan(planned: Planned) -> None:
         if one.table in found.truncates.emptied:
             _line("truncated", "a truncate is among the records; older rows are not counted")
     for feed, rows in sorted(found.excluded.items()):
-        typer.echo(f"\nleft out by routing: {printable(str(feed))} ({rows} rows)")
+        typer.echo(f"\nleft out by routing: {printable(str(feed))} ({counted(rows, 'row')})")
     _print_rejected(found)
     for (source, topic), problem in sorted(found.topic_problems.items()):
         typer.echo(f"\ntopic {topic} of source {source} would stop the pipeline")
@@ -138,7 +138,7 @@ def _print_table(one: TableOutlook) -> None:
 def _print_rejected(found: Rehearsal) -> None:
     if not found.counts.rejected:
         return
-    typer.echo(f"\n{found.counts.rejected.total()} records would become dead letters:")
+    typer.echo(f"\n{counted(found.counts.rejected.total(), 'record')} would become dead letters:")
     for reason, count in _reasons(found).items():
         typer.echo(f"  {count:>6} {reason}")
     rows = [

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import yaml
 
 from ingestd.cli.format_guess import Guess
+from ingestd.cli.output import counted
 from ingestd.config.references import holds_reference
 from ingestd.ingest.rehearsal.table_outlook import TableOutlook
 from ingestd.log import is_secret_name, printable
@@ -108,7 +109,7 @@ def _source(one: SourceProposal, proposal: Proposal) -> Iterator[str]:
         yield f"      {name}: {_scalar(value)}"
     shown = ", ".join(map(printable, one.topics[:_SHOWN_TOPICS]))
     more = f" and {len(one.topics) - _SHOWN_TOPICS} more" if one.topics[_SHOWN_TOPICS:] else ""
-    yield f"    # {len(one.topics)} topics today: {shown}{more}"
+    yield f"    # {counted(len(one.topics), 'topic')} today: {shown}{more}"
     if one.pattern is None:
         yield "    topics:"
         yield from (f"    - {_scalar(topic)}" for topic in one.topics)

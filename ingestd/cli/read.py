@@ -1,5 +1,6 @@
 """`ingestd read`: the rows of a table as of a snapshot, changes, or what the table is made of."""
 
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -7,10 +8,13 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli import rows_output
+from ingestd.cli.interrupts import UNCHANGED, interruptible
 from ingestd.cli.output import AsJson
+from ingestd.cli.progress import line_of, live_count
 from ingestd.cli.read_source import Request, requested_rows
-from ingestd.cli.rows_output import Rows
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse
+from ingestd.cli.rows_output import Output, Rows
+from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_view
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _Where: TypeAlias = Annotated[
     str | None, typer.Option("--where", help="Only rows for which this is true.")
@@ -90,16 +94,34 @@ def read(
     ingestd read /lake shop.orders --format parquet -o orders.parquet
     """
     request = Request(where, columns, snapshot, tag, as_of, changelog, audit_log, first, last)
-    rows = requested_rows(warehouse, table, request)
-    _print(rows, Format.JSONL if as_json else style, limit, output)
+    form = Format.JSONL if as_json else style
+    _read(open_view(warehouse, table), request, form, limit, output)
 
 
-def _print(rows: Rows, style: Format, limit: int | None, output: Path | None) -> None:
+def _read(
+    opened: tuple[FileStoreTable, str | None],
+    request: Request,
+    form: Format,
+    limit: int | None,
+    output: Path | None,
+) -> None:
+    found, view = opened
+    left = UNCHANGED if output is None else f"{output} is as it was. Run the same command again."
+    elsewhere = view or request.changelog or request.is_range or request.tag or request.as_of
+    files = None if elsewhere else live_count(request.snapshot)
+    with interruptible("reading", found.name, left), ExitStack() as line:
+        watched = line.enter_context(line_of("reading", found, files))
+        rows = requested_rows(watched, view, request)
+        out = Output(output, limit, line.close)
+        _print(rows, form, out)
+
+
+def _print(rows: Rows, style: Format, out: Output) -> None:
     if style is Format.PARQUET:
-        rows_output.write_parquet(rows, limit, output)
+        rows_output.write_parquet(rows, out)
     elif style is Format.CSV:
-        rows_output.write_csv(rows, limit, output)
+        rows_output.write_csv(rows, out)
     elif style is Format.TABLE:
-        rows_output.print_rows(rows, limit)
+        rows_output.print_rows(rows, out)
     else:
-        rows_output.write_json_lines(rows, limit, output)
+        rows_output.write_json_lines(rows, out)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ingestd.cli.rows_output import Rows
-from ingestd.cli.tables import open_view
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
@@ -73,9 +72,11 @@ class Request:
         return self.first is not None or self.last is not None
 
 
-def requested_rows(warehouse: str, name: str, request: Request) -> Rows:
-    """The rows asked for; ConfigError, UnsupportedError or FormatError if there are none such."""
-    table, view = open_view(warehouse, name)
+def requested_rows(table: FileStoreTable, view: str | None, request: Request) -> Rows:
+    """The rows asked for of a table, or of a view of it.
+
+    ConfigError, UnsupportedError or FormatError if there are none such.
+    """
     if view not in _DATA_VIEWS:
         return _system_rows(table, view or "", request)
     request = replace(request, view=view)

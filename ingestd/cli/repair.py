@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, group, now_ms, tell
-from ingestd.cli.output import AsJson, Row, print_table
-from ingestd.cli.progress import working
+from ingestd.cli.output import AsJson, Row, counted, print_table
+from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -64,7 +64,8 @@ def hash_index(
     """
     found = open_table(warehouse, table)
     wanted = chosen_partitions(found, partition)
-    with working("repairing", found) as watched:
+    files = live_count(partition_filter=wanted)
+    with working("repairing the index of", found, files=files) as watched:
         done = repair_hash_index(
             watched,
             now_ms=now_ms(),
@@ -100,10 +101,11 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
         "keys": keys[:MOST_KEYS],
         "rows_dropped": done.dropped.rows if done.dropped else 0,
     }
-    text = f"{table.name}: the index of all {done.buckets} buckets is right; nothing was changed."
+    buckets = counted(done.buckets, "bucket")
+    text = f"{table.name}: nothing was changed, the index is right in {buckets}."
     if rows:
         by = "" if made is None else f" by snapshot {made}"
-        text = f"{table.name}: the index of {len(rows)} of {done.buckets} buckets made anew{by}."
+        text = f"{table.name}: the index of {len(rows)} of {buckets} made anew{by}."
     tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
     if as_json:
         return
@@ -118,12 +120,12 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
 def _told_of(keys: int, dropped: Dropped | None) -> str:
     if dropped is not None and dropped.snapshot is not None:
         return (
-            f"{keys} keys were in several buckets; {dropped.rows} older rows of them were dropped "
-            f"from {dropped.files} files by snapshot {dropped.snapshot.id}."
+            f"{counted(keys, 'key')} in several buckets: {counted(dropped.rows, 'older row')} "
+            f"dropped from {counted(dropped.files, 'file')} by snapshot {dropped.snapshot.id}."
         )
     return (
-        f"{keys} keys are in several buckets, and readers get a row from each; new rows go to the "
-        "bucket of the newest. To be rid of the others: --drop-doubled, or overwrite the "
+        f"{counted(keys, 'key')} in several buckets: readers get a row from each; new rows go to "
+        "the bucket of the newest. To be rid of the others: --drop-doubled, or overwrite the "
         "partition with one row for each key."
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
-from ingestd.cli.output import AsJson, Row, print_table
+from ingestd.cli.output import AsJson, Row, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
 from ingestd.errors import ConfigError
@@ -24,6 +24,11 @@ from ingestd.paimon.table.rewrite.rescale import (
 )
 from ingestd.paimon.table.rewrite.rescale import (
     rescale as rescale_table,
+)
+
+_LEFT = (
+    "Partitions that were rewritten stay so; the others can be read, but not written to until the "
+    "same command has been run again."
 )
 
 
@@ -57,7 +62,8 @@ def rescale(
     done: list[Rescaled] = []
     if not dry_run:
         found = _with_option(warehouse, table, found, buckets)
-        with working("rescaling", found) as watched:
+        files = sum(len(plan.entries) for plan in plans)
+        with working("rescaling", found, left=_LEFT, files=lambda _: files) as watched:
             done.extend(rescale_table(watched, buckets, clock_ms=now_ms, partition_filter=wanted))
     _tell(found, buckets, plans, done, dry_run=dry_run, as_json=as_json)
 
@@ -102,11 +108,13 @@ def _tell(
         "rows_written": sum(one.rows for one in done),
         "files_written": sum(one.files for one in done),
     }
-    text = f"{table.name}: everything is in {buckets} buckets already."
+    text = f"{table.name}: everything is in {counted(buckets, 'bucket')} already."
     if rows:
-        what = "the table" if not table.schema.partition_keys else f"{len(rows)} partitions"
+        what = (
+            "the table" if not table.schema.partition_keys else f"{counted(len(rows), 'partition')}"
+        )
         by = f" by snapshots {', '.join(map(str, snapshots))}" if snapshots else ""
-        text = f"{table.name}: {what} rewritten into {buckets} buckets{by}."
+        text = f"{table.name}: {what} rewritten into {counted(buckets, 'bucket')}{by}."
     tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
     if rows and not as_json:
         print_table(rows, ("partition", "buckets_before", "files", "rows", "bytes"), none="")

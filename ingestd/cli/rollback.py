@@ -6,7 +6,8 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, tell
-from ingestd.cli.output import AsJson, print_table, time_text
+from ingestd.cli.output import AsJson, counted, print_table, time_text
+from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.ingest.tables.progress import decode_properties
@@ -25,6 +26,8 @@ _Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="The tag to g
 _Time: TypeAlias = Annotated[
     str | None, typer.Option("--to-time", help="The time to go back to, ISO 8601 (UTC if silent).")
 ]
+
+_LEFT = "The table is whole, but perhaps not back all the way. Run the same command again."
 
 
 def rollback(
@@ -55,18 +58,24 @@ def rollback(
     """
     found = open_table(warehouse, table)
     plan = plan_rollback(found, _target(found, snapshot, tag, to_time))
-    if plan.forgotten_users and not force and not dry_run:
+    if not dry_run:
+        if not force:
+            _refuse_forgetting(table, plan)
+        with working("rolling back", found, left=_LEFT) as watched:
+            roll_back(watched, plan)
+    offsets = _offsets(found, plan.record)
+    tell(_sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run)
+    if offsets and not as_json:
+        print_table(offsets, ("source", "topic", "partition", "next_offset"), none="")
+
+
+def _refuse_forgetting(table: str, plan: Rollback) -> None:
+    if plan.forgotten_users:
         raise ConfigError(
             f"table {table}: nothing that is left says how far commit user "
             f"{', '.join(plan.forgotten_users)} had read, so it would read its topics from the "
             "start; go back to a younger snapshot, or add --force"
         )
-    if not dry_run:
-        roll_back(found, plan)
-    offsets = _offsets(found, plan.record)
-    tell(_sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run)
-    if offsets and not as_json:
-        print_table(offsets, ("source", "topic", "partition", "next_offset"), none="")
 
 
 def _target(
@@ -101,9 +110,9 @@ def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str
 
 
 def _sentence(table: str, plan: Rollback) -> str:
-    parts = [f"{len(plan.snapshots)} snapshots"]
-    parts += [f"{len(plan.tags)} tags"] if plan.tags else []
-    parts += [f"{len(plan.changelogs)} changelogs"] if plan.changelogs else []
+    parts = [counted(len(plan.snapshots), "snapshot")]
+    parts += [counted(len(plan.tags), "tag")] if plan.tags else []
+    parts += [counted(len(plan.changelogs), "changelog")] if plan.changelogs else []
     text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(parts)} behind it."
     if plan.forgotten_users:
         text += f" Forgotten is how far {', '.join(plan.forgotten_users)} had read."

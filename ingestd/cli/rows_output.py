@@ -4,8 +4,10 @@ import csv
 import io
 import itertools
 import json
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,39 +50,54 @@ def _slices(part: pa.Table) -> Iterator[pa.Table]:
     return (part.slice(at, _ROWS_AT_A_TIME) for at in range(0, part.num_rows, _ROWS_AT_A_TIME))
 
 
-def write_json_lines(rows: Rows, limit: int | None, output: Path | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where rows go (None: standard output), and at most how many (None: all).
+
+    `clear` makes room before something is printed on a terminal.
+    """
+
+    file: Path | None
+    limit: int | None
+    clear: Callable[[], None]
+
+
+def write_json_lines(rows: Rows, out: Output) -> None:
     """One JSON object a row."""
-    _write_lines(rows.lines(limit), output)
+    _write_lines(rows.lines(out.limit), out)
 
 
-def write_csv(rows: Rows, limit: int | None, output: Path | None) -> None:
+def write_csv(rows: Rows, out: Output) -> None:
     """A line of column names, then the values of the JSON lines: null is empty."""
     names = [field.name for field in rows.fields]
-    values = (_cells(line) for line in rows.lines(limit))
-    _write_lines(_csv_lines(itertools.chain([names], values)), output)
+    values = (_cells(line) for line in rows.lines(out.limit))
+    _write_lines(_csv_lines(itertools.chain([names], values)), out)
 
 
-def write_parquet(rows: Rows, limit: int | None, output: Path | None) -> None:
+def write_parquet(rows: Rows, out: Output) -> None:
     """One Parquet file; ConfigError if it would end on a terminal."""
-    if output is not None:
-        with output.open("wb") as file:
-            _write_row_groups(rows, limit, pa.PythonFile(file, mode="w"))
+    if out.file is not None:
+        with _whole(out.file) as part, part.open("wb") as file:
+            _write_row_groups(rows, out.limit, pa.PythonFile(file, mode="w"))
     elif sys.stdout.isatty():
         raise ConfigError("Parquet is nothing for a terminal: add --output FILE")
     else:
         buffer = pa.BufferOutputStream()  # a pipe cannot tell its position, which Parquet needs
-        _write_row_groups(rows, limit, buffer)
+        _write_row_groups(rows, out.limit, buffer)
         sys.stdout.buffer.write(buffer.getvalue())
 
 
-def print_rows(rows: Rows, limit: int | None) -> None:
-    """A table for people."""
+def print_rows(rows: Rows, out: Output) -> None:
+    """A table for people; ConfigError if it is to go into a file."""
+    if out.file is not None:
+        raise ConfigError("a table is for people: leave --output out, or choose another --format")
     lines = rows.lines()
     names = [field.name for field in rows.fields]
-    shown = itertools.islice(lines, SHOWN_ROWS if limit is None else limit)
+    shown = itertools.islice(lines, SHOWN_ROWS if out.limit is None else out.limit)
     cells = [dict(zip(names, _cells(line), strict=True)) for line in shown]
-    print_table(cells, names, none="No rows.", titles=False)
     left = sum(1 for _ in lines)
+    out.clear()
+    print_table(cells, names, none="No rows.", titles=False)
     if left:
         typer.echo(f"{left:,} more rows; --limit shows more.")
 
@@ -105,14 +122,32 @@ def _csv_lines(rows: Iterable[list[str]]) -> Iterator[str]:
         yield buffer.getvalue()
 
 
-def _write_lines(lines: Iterable[str], output: Path | None) -> None:
-    if output is not None:
-        with output.open("w", encoding="utf-8", newline="") as file:
+def _write_lines(lines: Iterator[str], out: Output) -> None:
+    if out.file is not None:
+        with _whole(out.file) as part, part.open("w", encoding="utf-8", newline="") as file:
             file.writelines(f"{line}\n" for line in lines)
         return
-    for line in lines:
+    first = next(lines, None)
+    if sys.stdout.isatty():
+        out.clear()
+    for line in itertools.chain([] if first is None else [first], lines):
         sys.stdout.buffer.write(line.encode("utf-8", "surrogatepass") + b"\n")
     sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[Path]:
+    """Where to write what takes the file's place at the end of the block, and not before."""
+    if file.exists() and not file.is_file():
+        yield file  # a pipe or a device
+        return
+    target = file.resolve()
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _write_row_groups(rows: Rows, limit: int | None, sink: pa.NativeFile) -> None:

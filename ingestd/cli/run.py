@@ -19,6 +19,9 @@ def run(
         bool,
         typer.Option("--until-latest", help="End when what is there now has been ingested."),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Log as JSON, whatever the configuration says.")
+    ] = False,
 ) -> None:
     """Run a pipeline until it is stopped.
 
@@ -33,6 +36,8 @@ def run(
 
     INGESTD__HTTP__LISTEN=0.0.0.0:8080 ingestd run -c shop.yaml
     """
+    if as_json:
+        os.environ["INGESTD__LOGGING__FORMAT"] = "json"  # counts before what the file says
     spark = peek_spark(config, os.environ)
     if spark is not None:
         start_early(spark)

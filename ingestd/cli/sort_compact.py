@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ingestd.cli.groups import now_ms, tell
-from ingestd.cli.output import Row, print_table
+from ingestd.cli.output import Row, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.errors import ConfigError
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -45,7 +45,10 @@ def sort_table(
         plans = [one.plan for one in done]
         rows = _done(table, done)
     files = sum(len(plan.bucket.files) for plan in plans)
-    what = f"{files} files of {len(plans)} partitions sorted by {', '.join(columns)} ({strategy})"
+    what = (
+        f"{counted(files, 'file')} of {counted(len(plans), 'partition')} sorted by "
+        f"{', '.join(columns)} ({strategy})"
+    )
     document = {
         "table": table.name,
         "order_by": list(columns),

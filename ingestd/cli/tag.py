@@ -4,13 +4,14 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from ingestd.cli.expire import tags as expire_tags
 from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
-from ingestd.cli.output import AsJson, print_json, print_table, time_text
+from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.spec.option_values import millis_option
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.time_travel import tagged_snapshot
-from ingestd.paimon.table.retention.auto_tags import make_auto_tags, tags_to_expire
+from ingestd.paimon.table.retention.auto_tags import make_auto_tags
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
 from ingestd.paimon.table.system.history import tag_rows
 
@@ -62,7 +63,12 @@ def create(
 
 @tag.command("list")
 def list_tags(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
-    """List the tags of a table."""
+    """List the tags of a table.
+
+    **Examples**
+
+    ingestd tag list /lake shop.orders --json
+    """
     names = ("tag", "snapshot", "schema_id", "committed_at", "records", "created_at", "retained")
     rows = []
     for cells in tag_rows(open_table(warehouse, table)):
@@ -83,12 +89,18 @@ def delete(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a tag, and the files that nothing else refers to if its snapshot has expired."""
+    """Delete a tag, and the files that nothing else refers to if its snapshot has expired.
+
+    **Examples**
+
+    ingestd tag delete /lake shop.orders 2024-01-31 --dry-run
+    """
     found = open_table(warehouse, table)
     at = tagged_snapshot(found, name)
     files = [] if dry_run else delete_tag(found, name)
     document = {"table": table, "tag": name, "snapshot": at.id, "deleted_files": files}
-    text = f"{table}: tag '{name}' of snapshot {at.id} deleted, and {len(files)} files with it."
+    gone = counted(len(files), "file")
+    text = f"{table}: tag '{name}' of snapshot {at.id} deleted, and {gone} with it."
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
 
@@ -111,7 +123,7 @@ def auto(
     tags = make_auto_tags(found, found.schema.options, now_ms(), dry_run=dry_run)
     made = [{"tag": one.name, "snapshot": one.snapshot.id} for one in tags.made]
     names = ", ".join(one.name for one in tags.made) or "-"
-    text = f"{table}: {len(made)} tags made ({names}), {len(tags.deleted)} deleted."
+    text = f"{table}: {counted(len(made), 'tag')} made ({names}), {len(tags.deleted)} deleted."
     document = {"table": table, "made": made, "deleted": list(tags.deleted)}
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
@@ -120,13 +132,13 @@ def auto(
 def expire(
     warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
-    """Delete the tags that were created with a time to live that is over."""
-    found = open_table(warehouse, table)
-    over = tags_to_expire(found, found.schema.options, now_ms())
-    for name in [] if dry_run else over:
-        delete_tag(found, name)
-    text = f"{table}: {len(over)} tags expired: {', '.join(over) or '-'}."
-    tell(text, {"table": table, "tags": over}, as_json=as_json, dry_run=dry_run)
+    """Delete the tags whose time to live is over, as `ingestd expire tags` does.
+
+    **Examples**
+
+    ingestd tag expire /lake shop.orders --dry-run
+    """
+    expire_tags(warehouse, table, dry_run, as_json)
 
 
 def _retained(table: FileStoreTable, given: str | None) -> int | None:

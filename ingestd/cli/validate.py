@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ingestd.cli.output import AsJson, print_json, print_table
+from ingestd.cli.output import AsJson, counted, print_json, print_table
 from ingestd.config.effective import effective_settings, plain_secrets
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
@@ -121,7 +121,9 @@ def _topics(source: KafkaSource) -> str:
     missing = sorted(set(source.topics) - partitions.keys())
     if missing:
         raise ConfigError(f"no topic {', '.join(missing)} at {source.bootstrap}")
-    return f"{len(partitions)} topics, {count} partitions at {source.bootstrap}"
+    return (
+        f"{counted(len(partitions), 'topic')}, {counted(count, 'partition')} at {source.bootstrap}"
+    )
 
 
 def _writable(path: str, options: Mapping[str, str]) -> str:

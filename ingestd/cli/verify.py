@@ -4,8 +4,9 @@ from dataclasses import asdict
 
 import typer
 
+from ingestd.cli.interrupts import UNCHANGED
 from ingestd.cli.output import AsJson, print_json, print_table
-from ingestd.cli.progress import working
+from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.table.verify.table_verify import verify as verify_table
 
@@ -26,7 +27,8 @@ def verify(
 
     ingestd verify /lake shop.orders --snapshot 3 --json
     """
-    with working("verifying", open_table(warehouse, table)) as found:
+    opened = open_table(warehouse, table)
+    with working("verifying", opened, left=UNCHANGED, files=live_count(snapshot)) as found:
         findings = verify_table(found, snapshot)
     rows = [asdict(one) for one in findings]
     if as_json:

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 from rich.console import Console
@@ -14,6 +14,9 @@ from rich.live import Live
 from ingestd.cli.daemon_status import DaemonAddress, DaemonSilentError, Document
 from ingestd.cli.output import AsJson
 from ingestd.cli.watch_view import status_line, status_view
+
+_Looks: TypeAlias = Iterator[tuple[Document, str | None]]
+"""What was seen each time; where the daemon was silent the one before, and why."""
 
 
 def watch(
@@ -36,9 +39,9 @@ def watch(
 ) -> None:
     """Show what a running daemon does: state, rate, lag, batches, tables, errors.
 
-    On a terminal one view that stays current until Ctrl-C; elsewhere a line each time, or with
-    --json the whole status as one line of JSON. A daemon that does not answer once it has been
-    seen is waited for.
+    On a terminal one view that stays current until Ctrl-C ends it; elsewhere a line each time, or
+    with --json the whole status as one line of JSON. A daemon that does not answer once it has
+    been seen is waited for.
 
     **Examples**
 
@@ -47,6 +50,14 @@ def watch(
     ingestd watch https://ingestd.data:8443 --ca ca.pem --auth-file token --count 1 --json
     """
     looks = _looks(DaemonAddress(url, ca, auth_file), interval, count)
+    try:
+        _show(looks, as_json=as_json)
+    except KeyboardInterrupt:
+        if count is not None:
+            raise  # it was to end by itself
+
+
+def _show(looks: _Looks, *, as_json: bool) -> None:
     if as_json:
         for document, _ in looks:
             _line(json.dumps(document, ensure_ascii=False))
@@ -57,9 +68,7 @@ def watch(
             _line(status_line(document) if note is None else f"silent: {note}")
 
 
-def _looks(
-    daemon: DaemonAddress, interval: float, count: int | None
-) -> Iterator[tuple[Document, str | None]]:
+def _looks(daemon: DaemonAddress, interval: float, count: int | None) -> _Looks:
     """The status each time; where the daemon is silent the one before, and why."""
     document = daemon.status()
     yield document, None
@@ -75,7 +84,7 @@ def _looks(
             yield document, None
 
 
-def _live(looks: Iterator[tuple[Document, str | None]]) -> None:
+def _live(looks: _Looks) -> None:
     with Live(console=Console(), auto_refresh=False, screen=False) as view:
         for document, note in looks:
             view.update(status_view(document, note), refresh=True)

@@ -3,24 +3,24 @@
 To renew: `python -m tests.support.terminal --write`, and read the diff.
 """
 
-import shutil
-import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.screen import Screen
 from tests.support.terminal import (
-    COLUMNS,
     GOLDEN,
     SCENES,
-    Scene,
     command,
+    daemon,
     environment,
-    in_terminal,
     look,
     set_stage,
 )
+from tests.support.tmux import COLUMNS, Tmux, has_tmux
+
+pytestmark = pytest.mark.skipif(not has_tmux(), reason="tmux is not installed")
 
 RENEW = "renew by `python -m tests.support.terminal --write`, and read the diff"
 
@@ -32,17 +32,31 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
+    with Tmux(tmp_path_factory.mktemp("tmux")) as tmux:
+        yield tmux
+
+
 def kept(name: str) -> str:
     return (GOLDEN / f"{name}.txt").read_text("utf-8")
 
 
+@pytest.fixture(scope="module")
+def places() -> Iterator[Mapping[str, str]]:
+    with daemon() as places:
+        yield places
+
+
 @pytest.mark.parametrize("name", SCENES)
-def test_a_terminal_shows_what_was_reviewed(name: str, stage: Path) -> None:
-    assert look(SCENES[name], stage) == kept(name), RENEW
+def test_a_terminal_shows_what_was_reviewed(
+    name: str, stage: Path, tmux: Tmux, places: Mapping[str, str]
+) -> None:
+    assert look(SCENES[name], stage, tmux, places) == kept(name), RENEW
 
 
 def test_nothing_is_kept_that_no_scene_shows() -> None:
-    assert {path.stem for path in GOLDEN.iterdir()} == SCENES.keys()
+    assert {path.stem for path in GOLDEN.iterdir()} == SCENES.keys() | {"init"}
 
 
 def test_colours_are_on_a_terminal_that_has_them_and_nowhere_else() -> None:
@@ -52,32 +66,22 @@ def test_colours_are_on_a_terminal_that_has_them_and_nowhere_else() -> None:
 
 
 def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe() -> None:
-    assert "N files read" in kept("verify")
+    assert "N/3 files" in kept("verify")
     piped = kept("verify-in-a-pipe")
-    assert "files read" not in piped
+    assert "3 files" not in piped
     assert "the table is sound" in piped
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_tmux_shows_the_same_screen(stage: Path, tmp_path: Path) -> None:
-    """The judge of our own reading of control sequences."""
-    scene = Scene(("verify", "lake", "shop.orders"))
-    words = ["tmux", "-f", "/dev/null", "-S", str(tmp_path / "socket")]
-    size = ["-x", str(COLUMNS), "-y", "24", "-c", str(stage)]
-    settings = [f"{name}={value}" for name, value in environment(()).items()]
-    script = '"$@"; tmux wait-for -S done; sleep 60'
-    inside = ["env", *settings, "sh", "-c", script, "sh", *command(scene.words)]
-    try:
-        subprocess.run([*words, "new-session", "-d", *size, *inside], check=True, timeout=60)
-        subprocess.run([*words, "wait-for", "done"], check=True, timeout=60)
-        shown = subprocess.run(
-            [*words, "capture-pane", "-p"], check=True, timeout=60, capture_output=True, text=True
-        ).stdout
-    finally:
-        subprocess.run([*words, "kill-server"], check=False, timeout=60)
-    screen, code = in_terminal(scene, stage)
-    assert code == 0
-    assert shown.rstrip() == screen.plain()
+def test_our_reading_of_what_a_program_writes_is_that_of_tmux(stage: Path, tmux: Tmux) -> None:
+    """The lines that were shown and taken back rest on it."""
+    words = command(("verify", "lake", "shop.orders"))
+    window = tmux.run(words, cwd=stage, env=environment(()))
+    assert window.code() == 0
+    shown = window.screen().plain()
+    (raw,) = [path for path in tmux.folder.glob("*.raw") if path.stem == window.name]
+    ours = Screen(COLUMNS)
+    ours.feed(raw.read_bytes().decode())
+    assert ours.plain() == shown
 
 
 def test_a_screen_wraps_takes_lines_back_and_names_styles() -> None:

@@ -16,6 +16,7 @@ STYLES = {
 }  # fmt: skip
 """Names of the codes that start a style."""
 COLOURS = frozenset(name for code, name in STYLES.items() if int(code) >= 30)
+LETTERS = frozenset(name for name in COLOURS if not name.startswith("on "))
 _TOKEN = re.compile(
     r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b(.)|([\x00-\x1f])|([^\x00-\x1f\x1b]+)", re.DOTALL
 )
@@ -104,6 +105,9 @@ class Screen:
         for code in (codes or "0").split(";"):
             if code == "0":
                 self.style = ()
+            elif code in ("39", "49"):  # letters, or their ground, as they are by themselves
+                gone = LETTERS if code == "39" else COLOURS - LETTERS
+                self.style = tuple(one for one in self.style if one not in gone)
             elif code in STYLES:
                 self.style = (*self.style, STYLES[code])
             else:

@@ -4,27 +4,29 @@
 review. Without --write it names what differs.
 """
 
-import fcntl
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 import ingestd.paimon as paimon
+from ingestd.daemon.status import Status
+from ingestd.errors import SourceError
+from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.values.counts import Counts, TopicPartition
+from ingestd.kafka.ranges import OffsetRange
 from tests.support.screen import Screen
+from tests.support.scripted_http import Reply, ScriptedServer
+from tests.support.tmux import TIMEOUT, Tmux
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "terminal"
-COLUMNS, LINES = 80, 24
-TIMEOUT = 120
 PIPELINE = """\
 pipeline:
   name: shop
@@ -39,9 +41,18 @@ sources:
     topics: [shop.public.orders]
     format: debezium-json
 """
-_SPINNER = re.compile("[\u2800-\u28ff]")
-_ELAPSED = re.compile(r"\b\d+:\d\d:\d\d\b")
-_COUNT = re.compile(r"\b[\d,]+ (files|written|deleted)")
+_OF_THE_MOMENT = (
+    (re.compile("[\u2800-\u28ff]"), ""),
+    (re.compile("[━╸╺]+"), "━━━━"),
+    (re.compile(r"\b\d+:\d\d:\d\d\b"), "0:00:00"),
+    (re.compile(r"\b[\d,]+/"), "N/"),
+    (re.compile(r": (N|[\d,]+ (read|written|deleted)(, )?)+"), ""),
+    (re.compile(r"\^C"), ""),
+)
+"""How a spinner, a bar, a clock and counts are kept."""
+
+
+DAEMON = "http://127.0.0.1:8080"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,8 @@ class Scene:
     """A command line and how it is looked at.
 
     `pipe` is instead of a terminal, `marks` keeps styles, `ends` keeps so many lines at both ends.
+    `talk` are words to wait for, each with the keys to press then. Without `line` nothing is kept
+    of the lines that were taken back.
     """
 
     words: tuple[str, ...]
@@ -56,6 +69,8 @@ class Scene:
     pipe: bool = False
     ends: int | None = None
     environment: tuple[tuple[str, str], ...] = ()
+    talk: tuple[tuple[str, ...], ...] = ()
+    line: bool = True
 
 
 SCENES: Mapping[str, Scene] = {
@@ -65,6 +80,7 @@ SCENES: Mapping[str, Scene] = {
     "help-verify": Scene(("verify", "--help")),
     "help-dlq": Scene(("dlq", "--help")),
     "help-init": Scene(("init", "--help")),
+    "help-read": Scene(("read", "--help")),
     "no-such-command": Scene(("compct",)),
     "validate": Scene(("validate", "-c", "ingestd.yaml"), ends=12),
     "fault-of-configuration": Scene(("validate", "-c", "fault.yaml"), marks=True),
@@ -75,6 +91,15 @@ SCENES: Mapping[str, Scene] = {
     "no-such-table": Scene(("read", "lake", "shop.ordres"), marks=True),
     "rows": Scene(("read", "lake", "shop.orders", "--format", "table"), marks=True),
     "verify": Scene(("verify", "lake", "shop.orders"), marks=True),
+    "read-interrupted": Scene(
+        ("read", "lake", "shop.orders", "-o", "nobody-reads"),
+        talk=(("reading shop.orders", "C-c"),),
+    ),
+    "watch": Scene(
+        ("watch", DAEMON, "--interval", "0.2"),
+        talk=(("records/s", "C-c"),),
+        line=False,
+    ),
     "verify-in-a-pipe": Scene(("verify", "lake", "shop.orders"), pipe=True),
 }
 
@@ -84,10 +109,28 @@ def set_stage(folder: Path) -> None:
     (folder / "ingestd.yaml").write_text(PIPELINE)
     (folder / "fault.yaml").write_text(PIPELINE.replace("checkpoint:", "chekpoint:"))
     columns: dict[str, pa.DataType] = {"id": pa.int64(), "status": pa.string()}
+    os.mkfifo(folder / "nobody-reads")
     lake = paimon.open_warehouse(str(folder / "lake"))
     table = lake.create("shop.orders", pa.schema(columns), primary_keys=["id"])
     for turn in range(3):
         table.write([{"id": turn, "status": "open"}])
+
+
+@contextmanager
+def daemon() -> Iterator[Mapping[str, str]]:
+    """Where something answers as a daemon in the middle of its work does, always the same."""
+    status = Status("shop", "1.2.3", ["shop"], lambda: 1_700_000_000.0)
+    status.enter("running")
+    status.source_answered("shop", {"shop.public.orders": {0: 300, 1: 280}})
+    status.batch_started(7, [OffsetRange("shop", "shop.public.orders", 0, 0, 200)])
+    counts = Counts()
+    counts.records[TopicPartition("shop", "shop.public.orders", 0)] = 200
+    commits = (TableCommit("shop.orders", "committed", 3, 200, 0.1),)
+    ends = {"shop": {"shop.public.orders": {0: 200, 1: 280}}}
+    status.batch_finished(BatchSummary(7, ends, commits, counts))
+    status.failed(SourceError("source shop: broker-0:9092 did not answer"))
+    with ScriptedServer([Reply(200, status.document())] * 10_000) as server:
+        yield {DAEMON: server.uri}
 
 
 def environment(extra: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -102,38 +145,20 @@ def command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "ingestd.cli.main", *words]
 
 
-def in_terminal(scene: Scene, folder: Path) -> tuple[Screen, int]:
-    """Run a scene with a pseudo-terminal of a fixed size; its screen and exit code."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    with subprocess.Popen(
-        command(scene.words),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=folder,
-        env=environment(scene.environment),
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        try:
-            written = _all_of(ours)
-        finally:
-            os.close(ours)
-        code = process.wait(TIMEOUT)
-    screen = Screen(COLUMNS)
-    screen.feed(written.decode())
-    return screen, code
+def look(scene: Scene, folder: Path, tmux: Tmux, places: Mapping[str, str] | None = None) -> str:
+    """What is kept of a scene: the command, what was seen in the end and before, the exit code.
 
-
-def look(scene: Scene, folder: Path) -> str:
-    """What is kept of a scene: the command, what was seen in the end and before, the exit code."""
+    `places` are where things really are that have other names in what is kept.
+    """
     head = f"$ ingestd {' '.join(scene.words)}"
+    really = dict(places or {})
+    words = command([really.get(one, one) for one in scene.words])
+    settings = environment(scene.environment)
     if scene.pipe:
         done = subprocess.run(
-            command(scene.words),
+            words,
             cwd=folder,
-            env=environment(scene.environment),
+            env=settings,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -141,19 +166,28 @@ def look(scene: Scene, folder: Path) -> str:
             check=False,
         )
         parts = [f"{head} | cat", done.stdout.rstrip("\n"), "--- standard error", done.stderr]
-        return _text([*parts, f"--- exit code {done.returncode}"])
-    screen, code = in_terminal(scene, folder)
+        return kept_text([*parts, f"--- exit code {done.returncode}"])
+    window = tmux.run(words, cwd=folder, env=settings)
+    for awaited, *keys in scene.talk:
+        window.wait_for(awaited)
+        window.press(*(really.get(key, key) for key in keys))
+    code = window.code()
+    screen = window.screen()
     shown = screen.marked() if scene.marks else screen.plain()
     shown = _ends(shown.splitlines(), scene.ends)
     variables = "".join(f"{name}={value} " for name, value in scene.environment)
-    parts = [head.replace("$ ", f"$ {variables}"), shown, *_meanwhile(screen)]
-    return _text([*parts, f"--- exit code {code}"])
+    parts = [head.replace("$ ", f"$ {variables}"), shown, *_meanwhile(screen, scene.line)]
+    text = kept_text([*parts, f"--- exit code {code}"])
+    for name, real in really.items():
+        text = text.replace(real, name)
+    return text
 
 
-def _meanwhile(screen: Screen) -> list[str]:
+def _meanwhile(screen: Screen, wanted: bool) -> list[str]:
     """Each line that was shown and taken back, once, without what depends on the moment."""
-    lines = (_SPINNER.sub("*", line) for line in screen.taken_back)
-    lines = (_COUNT.sub(r"N \1", _ELAPSED.sub("0:00:00", line)) for line in lines)
+    lines = screen.taken_back if wanted else []
+    for what, instead in _OF_THE_MOMENT:
+        lines = [what.sub(instead, line) for line in lines]
     seen = list(dict.fromkeys(" ".join(line.split()) for line in lines))
     return ["--- shown while it worked", *seen] if seen else []
 
@@ -165,31 +199,23 @@ def _ends(lines: Sequence[str], count: int | None) -> str:
     return "\n".join([*lines[:count], "...", *lines[-count:]])
 
 
-def _text(parts: Sequence[str]) -> str:
+def kept_text(parts: Sequence[str]) -> str:
+    """The parts below each other, without what is empty."""
     return "\n".join(part.rstrip("\n") for part in parts if part) + "\n"
-
-
-def _all_of(terminal: int) -> bytes:
-    """Everything a terminal is given until its last program has gone."""
-    read = b""
-    while True:
-        try:
-            piece = os.read(terminal, 1 << 16)
-        except OSError:  # how Linux says that the other side is closed
-            return read
-        if not piece:
-            return read
-        read += piece
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write what is kept, or name what differs."""
     GOLDEN.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Tmux(Path(folder)) as tmux,
+        daemon() as places,
+    ):
         set_stage(Path(folder))
         stale = []
         for name, scene in SCENES.items():
-            kept, now = GOLDEN / f"{name}.txt", look(scene, Path(folder))
+            kept, now = GOLDEN / f"{name}.txt", look(scene, Path(folder), tmux, places)
             if not kept.exists() or kept.read_text("utf-8") != now:
                 stale.append(name)
                 if "--write" in arguments:

@@ -1,7 +1,9 @@
 import inspect
 import os
+import shlex
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -20,14 +22,41 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
 
+def leaves(name: str) -> dict[str, Any]:
+    """A command by its full name, or the commands of a group."""
+    command = load_command(name)
+    below = getattr(command, "commands", {"": command})
+    return {f"{name} {one}".strip(): leaf for one, leaf in below.items()}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_help_that_teaches_by_example(name: str, capsys: Capture) -> None:
-    done = run_command(capsys, name, "--help")
-    assert done.code == 0
-    assert f"ingestd {name}" in done.out
-    if name != "demo":
-        assert "Examples" in done.out
-        assert done.out.count(f"ingestd {name} ") > 1
+    for full, leaf in leaves(name).items():
+        done = run_command(capsys, *full.split(), "--help")
+        about, _, lines = done.out.partition("Examples")
+        assert (done.code, f"ingestd {full}" in lines) == (0, True), full
+        assert len(about.split()) > len(full.split()) + 5, full
+        assert [one.name for one in leaf.params if not one.help] == [], full
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_is_a_command_line_that_can_be_given(name: str) -> None:
+    for full, leaf in leaves(name).items():
+        text = inspect.cleandoc(leaf.help).replace("\\\\", "\\").partition("**Examples**")[2]
+        meant = [ingestd_words(line) for line in text.splitlines() if line.strip()]
+        assert any(words[: len(full.split())] == full.split() for words in meant), full
+        for words in meant:
+            every = leaves(words[0])
+            own = next(one for one in every if words[: len(one.split())] == one.split())
+            every[own].make_context(own, words[len(own.split()) :])
+
+
+def ingestd_words(line: str) -> list[str]:
+    """What the shell would give to ingestd, without pipes, redirections and variables."""
+    words = shlex.split(line.strip())
+    words = words[words.index("ingestd") + 1 :]
+    ends = [words.index(one) for one in ("<", ">", "&&") if one in words]
+    return words[: min(ends, default=len(words))]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -35,13 +64,27 @@ def test_every_command_is_the_function_of_its_name(name: str) -> None:
     assert load_command(name).name == name
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"run", "demo"}))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_speaks_json(name: str) -> None:
-    """But for the daemon, whose log is JSON, and the demo, which is for people."""
-    command = load_command(name)
-    for one in getattr(command, "commands", {name: command}).values():
-        options = {option for param in one.params for option in param.opts}
-        assert "--json" in options, one.name
+    for full, leaf in leaves(name).items():
+        assert "--json" in {option for param in leaf.params for option in param.opts}, full
+
+
+@pytest.mark.parametrize(
+    ("shell", "part"),
+    [("bash", "complete -o"), ("zsh", "compdef"), ("fish", "--no-files")],
+)
+def test_shells_get_a_script_for_completion(shell: str, part: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from ingestd.cli.main import main; main()"],
+        env={**os.environ, "_INGESTD_COMPLETE": f"source_{shell}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert part in done.stdout, done.stderr
+    assert "_INGESTD_COMPLETE" in done.stdout
 
 
 @pytest.mark.parametrize(

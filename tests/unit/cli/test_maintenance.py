@@ -46,7 +46,7 @@ def test_a_dropped_partition_is_gone(warehouse: Path, capsys: Capture) -> None:
 
 def test_truncating_takes_the_named_partition_or_all(warehouse: Path, capsys: Capture) -> None:
     done = run_command(capsys, "truncate", warehouse, "db.t", "--where-partition", "dt=b")
-    assert "1 files with 3 stored rows taken out by snapshot 2" in done.out
+    assert "1 file with 3 stored rows taken out by snapshot 2" in done.out
     assert left(warehouse) == {"a"}
     assert run_command(capsys, "truncate", warehouse, "db.t").code == 0
     assert left(warehouse) == set()

@@ -13,7 +13,7 @@ def test_orphans_are_shown_first_and_deleted_then(tmp_path: Path, capsys: Captur
     put(native_table(tmp_path, [("id", "INT")], keys=["id"]), [{"id": 1}])
     lost = tmp_path / "db.db/t/manifest/manifest-lost"
     lost.write_bytes(b"123")
-    assert "0 orphan files" in run_command(capsys, "orphans", tmp_path, "db.t").out
+    assert "there are no orphan files" in run_command(capsys, "orphans", tmp_path, "db.t").out
     given = ("orphans", tmp_path, "db.t", "--older-than", "0 ms", "--json")
     planned = json.loads(run_command(capsys, *given, "--dry-run").out)
     assert [one["file"] for one in planned["files"]] == [str(lost)]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ingestd.cli.output import cell_text, print_json, print_table, time_text
+from ingestd.cli.output import cell_text, counted, print_json, print_table, time_text
 from tests.support.screen import Screen
 
 
@@ -11,7 +11,8 @@ from tests.support.screen import Screen
     [
         (None, ""),
         (1234567, "1,234,567"),
-        (True, "True"),
+        (True, "yes"),
+        (False, "no"),
         (["a", "b"], "a, b"),
         ("two\nlines\x1b[2J", "two\\nlines\\x1b[2J"),
     ],
@@ -56,7 +57,7 @@ def test_a_narrow_terminal_cuts_off_neither_texts_nor_numbers(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    row = {"table": "shop.orders_of_a_year", "snapshot_id": 1234567, "path": "x" * 90}
+    row = {"table": "shop.orders_of_a_year", "records": 1234567, "path": "x" * 90}
     print_table([row], tuple(row), none="nothing")
     screen = Screen(200)
     screen.feed(capsys.readouterr().out.replace("\n", "\r\n"))
@@ -66,3 +67,29 @@ def test_a_narrow_terminal_cuts_off_neither_texts_nor_numbers(
     assert text.count("x") == 90
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 60
+
+
+def test_numbers_that_name_something_can_be_typed_in_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table([{"snapshot_id": 1234, "rows": 1234}], ("snapshot_id", "rows"), none="")
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["1234", "1,234"]
+
+
+def test_lines_in_a_pipe_end_where_their_words_end(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([{"a": "x", "b": "y"}, {"a": "long", "b": "longer"}], ("a", "b"), none="")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("number", "thing", "text"),
+    [
+        (0, "file", "0 files"),
+        (1, "file", "1 file"),
+        (2048, "key", "2,048 keys"),
+        (2, "directory", "2 directories"),
+    ],
+)
+def test_things_are_counted_in_words(number: int, thing: str, text: str) -> None:
+    assert counted(number, thing) == text

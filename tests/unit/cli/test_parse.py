@@ -38,7 +38,7 @@ def test_rows_types_and_reasons_are_shown(messages: Path, capsys: Capture) -> No
     assert '[1, "x"]' in done.out or '[1,"x"]' in done.out
     assert "invalid_json" in done.out
     assert "offset 4: table shopdb.public.orders is emptied" in done.out
-    assert done.out.rstrip().endswith("5 records: 2 rows, 1 truncates, 1 without rows, 1 rejected")
+    assert done.out.rstrip().endswith("5 records: 2 rows, 1 truncate, 1 without rows, 1 rejected")
 
 
 def test_json_has_all_of_it(messages: Path, capsys: Capture) -> None:

@@ -123,3 +123,27 @@ def test_a_snapshot_that_does_not_exist_is_an_error(warehouse: Path, capsys: Cap
     done = run_command(capsys, "read", warehouse, "db.t", "--snapshot", 9)
     assert done.code == 4
     assert "snapshots 1 to 2 exist" in done.err
+
+
+def test_a_table_for_people_does_not_go_to_a_file(
+    warehouse: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "rows.txt"
+    done = run_command(capsys, "read", warehouse, "db.t", "--format", "table", "-o", file)
+    assert (done.code, "--output" in done.err, file.exists()) == (2, True, False)
+
+
+def test_a_file_keeps_what_it_had_until_all_rows_are_there(
+    warehouse: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    file, link = tmp_path / "rows.jsonl", tmp_path / "link"
+    file.write_text("before")
+    link.symlink_to(file)
+    data = next((warehouse / "db.db/t").glob("bucket-*/*"))
+    kept = data.read_bytes()
+    data.write_bytes(b"damaged")
+    assert run_command(capsys, "read", warehouse, "db.t", "-o", link).code == 4
+    assert (file.read_text(), len(list(tmp_path.glob("*rows.jsonl*")))) == ("before", 1)
+    data.write_bytes(kept)
+    assert run_command(capsys, "read", warehouse, "db.t", "-o", link).code == 0
+    assert (file.read_text().startswith("{"), link.is_symlink()) == (True, True)

@@ -39,7 +39,7 @@ def test_files_become_sorted_ones(lake: Path, capsys: Capture) -> None:
 def test_a_dry_run_changes_nothing(lake: Path, capsys: Capture) -> None:
     asked = ("--order-by", "k, p", "--order-strategy", "zorder", "--partition", "p=1", "--dry-run")
     done = compact(capsys, lake, *asked)
-    assert "It would be: db.t: 2 files of 1 partitions sorted by k, p (zorder)." in done.out
+    assert "It would be: db.t: 2 files of 1 partition sorted by k, p (zorder)." in done.out
     assert json.loads(compact(capsys, lake, "--order-by", "k", "--json").out)["partitions"][0][
         "snapshot"
     ] == 3  # fmt: skip

@@ -8,7 +8,7 @@ from ingestd.cli.watch_view import status_line, status_view
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
-from ingestd.ingest.values.counts import Counts
+from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 
 
@@ -18,7 +18,7 @@ def busy() -> Status:
     status.source_answered("s", {"t": {0: 30}})
     status.batch_started(7, [OffsetRange("s", "t", 0, 0, 20)])
     counts = Counts()
-    counts.records["t"] = 20
+    counts.records[TopicPartition("s", "t", 0)] = 20
     commits = (TableCommit("db.\x1b[31mred", "committed", 3, 1, 0.1),)
     status.batch_finished(BatchSummary(7, {"s": {"t": {0: 20}}}, commits, counts))
     status.batch_started(8, [OffsetRange("s", "t", 0, 20, 30)])

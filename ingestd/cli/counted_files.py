@@ -1,0 +1,134 @@
+"""Files that are read, written and deleted, counted where they are touched."""
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ingestd.paimon.io.entries import DirectoryEntry
+from ingestd.paimon.io.file_io import FileIO
+
+_DATA = "/bucket-"
+
+
+@dataclass
+class Counts:
+    """What has been touched so far; threads may share it. `changed` is called after each touch."""
+
+    changed: Callable[["Counts"], None]
+    read: int = 0
+    written: int = 0
+    deleted: int = 0
+    _known: set[str] = field(default_factory=set)
+    _seen: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def data_files(self) -> int:
+        """Data files that were read, each once; those that were written here do not count."""
+        return self._seen
+
+    def read_file(self, path: str) -> None:
+        """A file was opened."""
+        with self._lock:
+            self.read += 1
+            if _DATA in path and path not in self._known:
+                self._known.add(path)
+                self._seen += 1
+        self.changed(self)
+
+    def wrote_file(self, path: str) -> None:
+        """A file was created."""
+        with self._lock:
+            self.written += 1
+            if _DATA in path:
+                self._known.add(path)
+        self.changed(self)
+
+    def deleted_file(self) -> None:
+        """A file was deleted."""
+        with self._lock:
+            self.deleted += 1
+        self.changed(self)
+
+    def looked(self) -> None:
+        """A directory was listed."""
+        self.changed(self)
+
+
+@dataclass(frozen=True)
+class CountingFileIO:
+    """A `FileIO` that has its reads, writes and deletions counted."""
+
+    inner: FileIO
+    counts: Counts = field(compare=False, repr=False)
+
+    def read_bytes(self, path: str) -> bytes:
+        """All bytes of a file."""
+        self.counts.read_file(path)
+        return self.inner.read_bytes(path)
+
+    def write_new(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist yet."""
+        self.counts.wrote_file(path)
+        self.inner.write_new(path, data)
+
+    def try_write_atomic(self, path: str, data: bytes) -> bool:
+        """Publish a file if the name is free."""
+        self.counts.wrote_file(path)
+        return self.inner.try_write_atomic(path, data)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace a file atomically, or create it."""
+        self.counts.wrote_file(path)
+        self.inner.overwrite(path, data)
+
+    def list_names(self, directory: str) -> list[str]:
+        """Sorted names of what is in a directory."""
+        return self.inner.list_names(directory)
+
+    def list_entries(self, directory: str) -> list[DirectoryEntry]:
+        """As `list_names`, with what each is."""
+        self.counts.looked()
+        return self.inner.list_entries(directory)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+        return self.inner.exists(path)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return self.inner.size(path)
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory and its parents."""
+        self.inner.make_directory(path)
+
+    def delete_quietly(self, path: str) -> None:
+        """Delete a file if it is there."""
+        self.counts.deleted_file()
+        self.inner.delete_quietly(path)
+
+    def delete_empty_directory(self, path: str) -> bool:
+        """Delete a directory that holds nothing."""
+        return self.inner.delete_empty_directory(path)
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a directory with all it holds."""
+        self.inner.delete_tree(path)
+
+    def rename_directory(self, source: str, target: str) -> None:
+        """Give a directory another name."""
+        self.inner.rename_directory(source, target)
+
+    def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """A stream to a file that must not exist yet."""
+        self.counts.wrote_file(path)
+        return self.inner.open_output(path)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable stream of a file."""
+        self.counts.read_file(path)
+        return self.inner.open_input(path)

@@ -1,0 +1,52 @@
+"""Questions on a terminal; where there is none, defaults, or the option that would have said it."""
+
+import sys
+from collections.abc import Callable
+
+import typer
+
+from ingestd.errors import ConfigError
+from ingestd.log import printable
+
+Check = Callable[[str], object]
+"""Raises ConfigError for an answer that will not do."""
+
+
+def is_terminal() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
+    """An answer from the terminal, asked for again until it will do.
+
+    Without a terminal the default; ConfigError names the option if there is none, or says why the
+    default will not do. KeyboardInterrupt if there are no more answers.
+    """
+    if not is_terminal():
+        if default is None:
+            raise ConfigError(f"say {option}: there is no terminal to ask on")
+        check(default)
+        return default
+    while True:
+        answer = _answer(what, default)
+        try:
+            check(answer)
+        except ConfigError as error:
+            typer.echo(printable(error.message), err=True)
+        else:
+            return answer
+
+
+def _answer(what: str, default: str | None) -> str:
+    try:
+        return str(typer.prompt(what, default=default)).strip()
+    except typer.Abort as end:
+        typer.echo(err=True)
+        raise KeyboardInterrupt from end
+
+
+def tell_on_terminal(text: str) -> None:
+    """What somebody wants to know before the next question; nothing where nobody is asked."""
+    if is_terminal():
+        typer.echo(printable(text))

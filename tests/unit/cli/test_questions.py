@@ -1,0 +1,47 @@
+import io
+import sys
+
+import pytest
+
+from ingestd.cli import questions
+from ingestd.errors import ConfigError
+
+Capture = pytest.CaptureFixture[str]
+
+
+def even(answer: str) -> None:
+    if int(answer) % 2:
+        raise ConfigError(f"{answer} is odd\x07")
+
+
+@pytest.fixture
+def somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "is_terminal", lambda: True)
+
+
+@pytest.mark.usefixtures("somebody")
+def test_a_question_is_asked_until_the_answer_will_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("3\n4\n"))
+    assert questions.ask("How many", None, "--many", even) == "4"
+    told = capsys.readouterr()
+    assert told.out.count("How many") == 2
+    assert told.err == "3 is odd\\x07\n"
+
+
+@pytest.mark.usefixtures("somebody")
+def test_no_more_answers_are_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with pytest.raises(KeyboardInterrupt):
+        questions.ask("How many", None, "--many")
+
+
+def test_without_a_terminal_the_default_counts_if_it_will_do(capsys: Capture) -> None:
+    assert questions.ask("How many", "2", "--many", even) == "2"
+    with pytest.raises(ConfigError, match="odd"):
+        questions.ask("How many", "3", "--many", even)
+    with pytest.raises(ConfigError, match="say --many"):
+        questions.ask("How many", None, "--many", even)
+    questions.tell_on_terminal("nobody hears")
+    assert capsys.readouterr() == ("", "")
