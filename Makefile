@@ -8,8 +8,13 @@ LOCKS := requirements-build.lock requirements-dev.lock
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # A fixed order: one commit has one verdict (`pytest` alone draws a new one).
 PYTEST := $(BIN)/python -m pytest -q --randomly-seed=1
-# Files of tests go to two processes at a time; each has its own broker and its own judges.
-SHARED := $(PYTEST) --numprocesses=2 --dist=loadfile
+# Files of tests go to some processes at a time, in the order of tests/conftest.py; each has its own
+# broker and its own judges, and takes up to 3 GB.
+PROCESSES := 2
+SHARED := $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
+COMPAT := tests/compat
+INTEGRATION := tests/integration tests/docker tests/cli
+CHAOS := tests/chaos tests/live
 CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
 NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)
@@ -81,7 +86,7 @@ fuzz: setup ## a coverage-guided fuzzer over every decoder, FUZZ_SECONDS for eac
 
 .PHONY: compat
 compat: setup ## Java Paimon and pypaimon judge our tables, and we read theirs
-	$(SHARED) tests/compat
+	$(SHARED) $(COMPAT)
 
 .PHONY: matrix
 matrix: setup ## ask all readers again what they read: docs/compatibility.json and .md
@@ -90,7 +95,7 @@ matrix: setup ## ask all readers again what they read: docs/compatibility.json a
 
 .PHONY: integration
 integration: setup ## a real broker, a real Spark, the command line, the Dockerfile
-	$(SHARED) tests/integration tests/docker tests/cli
+	$(SHARED) $(INTEGRATION)
 
 .PHONY: chart
 chart: setup ## helm, Kubernetes' schemas and promtool judge the chart
@@ -110,14 +115,30 @@ page: setup ## the daemon's page in a real browser, if there is one
 
 .PHONY: chaos
 chaos: setup ## processes are killed; a live database for a moment
-	$(SHARED) tests/chaos tests/live
+	$(SHARED) $(CHAOS)
 
 .PHONY: live
 live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a seed of its own
 	INGESTD_LONG=1 $(PYTEST) -s tests/live
 
+# The last three at once: brokers and judges are started once, and short files fill the gaps.
 .PHONY: test
-test: check unit property chart page compat integration chaos ## everything, quickest first
+test: check unit property chart page site ## everything, quickest first
+	$(SHARED) $(COMPAT) $(INTEGRATION) $(CHAOS)
+
+# PY=/path/to/python3.13: whatever Python is tried gets an environment of its own.
+.PHONY: test-python
+test-python: setup ## the unit tests by another Python (PY=...), with the one native wheel for all
+	@.ci/python "$(PY)" $(abspath $(BIN)/python)
+
+.PHONY: newcomer
+newcomer: require ## an empty folder, a clone, and every command of its README, the tests apart
+	@rm -rf build/newcomer
+	@python=$$(.ci/interpreter) && $$python -m tests.support.newcomer build/newcomer
+
+.PHONY: installed
+installed: setup ## the wheels in an empty environment: `ingestd demo` works (minutes)
+	INGESTD_LONG=1 $(PYTEST) -s tests/docs/test_wheels.py
 
 .PHONY: demo
 demo: setup ## a broker, a workload, the daemon and the result, on this machine
@@ -143,10 +164,11 @@ site: setup ## build/site/html: the documentation as a site; links that lead now
 .PHONY: lock
 lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on the PATH)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+	  --no-annotate --no-emit-index-url --no-emit-find-links --extra otel pyproject.toml \
+	  -o requirements.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev -c requirements.lock \
-	  pyproject.toml -o requirements-dev.lock
+	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev --extra otel \
+	  -c requirements.lock pyproject.toml -o requirements-dev.lock
 	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'maturin>=1.9,<2' 'setuptools>=80' wheel \
 	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links - -o requirements-build.lock
@@ -164,7 +186,7 @@ audit: setup ## known vulnerabilities of the locked packages
 	$(BIN)/python -m venv --clear build/audit
 	build/audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes \
 	  -r .ci/audit.lock
-	build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
+	@.ci/audit build/audit/bin/pip-audit requirements.lock
 
 .PHONY: wheels
 wheels: setup ## dist/: ingestd, and the native reader for every Python from 3.11 on

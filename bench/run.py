@@ -154,7 +154,8 @@ def summary(journal: Journal) -> str:
     return "\n".join([*lines, *(f"FAILED  {one}" for one in failures(records))])
 
 
-def _arguments() -> argparse.Namespace:
+def chosen_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What a command line asks for; that of this process if none is given."""
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -168,7 +169,7 @@ def _arguments() -> argparse.Namespace:
     arguments.add_argument("--fresh", action="store_true", help="begin a new log")
     arguments.add_argument("--publish", action="store_true", help="store and write the page")
     arguments.add_argument("--timeout", type=float, default=PATIENCE_SECONDS)
-    return arguments.parse_args()
+    return arguments.parse_args(words)
 
 
 def _sizes(chosen: argparse.Namespace) -> Sizes:
@@ -180,7 +181,7 @@ def _sizes(chosen: argparse.Namespace) -> Sizes:
 def main() -> int:
     """Run what is left to run and print the table; status 1 when something failed."""
     end_all_on_signals()
-    chosen = _arguments()
+    chosen = chosen_arguments()
     sizes = _sizes(chosen)
     if chosen.fresh:
         chosen.log.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of our own."""
     parser.addoption(
         "--matrix", action="store_true", help="write what readers say to docs/compatibility.json"
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long begin first, then those with processes of their own, then large ones.
+
+    The processes that share the files out end at about the same time so: one that begins the
+    longest file last keeps the others waiting.
+    """
+    size = Counter(item.path for item in items)
+    dear = {
+        mark: {item.path for item in items if item.get_closest_marker(mark)}
+        for mark in ("slow", "integration")
+    }
+    items.sort(
+        key=lambda item: (*(item.path not in own for own in dear.values()), -size[item.path])
     )
 
 

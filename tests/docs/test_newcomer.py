@@ -71,15 +71,9 @@ def test_the_program_of_the_readme_runs(lake: str, monkeypatch: pytest.MonkeyPat
     lines = [line for line in program.splitlines() if "to_pandas" not in line]
     space: dict[str, paimon.Table] = {}
     exec("\n".join(lines), space)
-    assert names == ["duckdb"]
+    assert names == ["polars", "duckdb"]
     ids = space["orders"].to_arrow(columns=["id"]).column("id").to_pylist()
     assert sorted(ids) == [0, 2, 3, 4, 5, 6, 7, 8]
-
-
-def test_the_other_programs_name_what_pypaimon_has() -> None:
-    second = block("Reading back", "python\n# pypaimon")
-    compile(second, "README.md", "exec")
-    assert LAKE in second
 
 
 def test_a_shape_has_any_numbers_and_any_folder_and_nothing_else() -> None:

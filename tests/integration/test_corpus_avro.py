@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,6 @@ from tests.support.registry_server import RegistryServer
 pytestmark = pytest.mark.integration
 
 TABLES = sorted(state.database_tables())
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[DevBroker]:
-    with DevBroker() as running:
-        yield running
 
 
 def configuration(

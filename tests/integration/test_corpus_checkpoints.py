@@ -1,7 +1,7 @@
 """Captured change streams pass through every state that the database itself passed through."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import backlog
 from tests.support.oracle import Oracle
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 SAME: Mapping[tuple[Path, corpus.Mode], state.Same] = {
@@ -43,12 +43,6 @@ AS_SENT = {
     },
 }
 RENAMED = {"c_renamed": "c"}
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[DevBroker]:
-    with DevBroker() as running:
-        yield running
 
 
 def configuration(

@@ -43,9 +43,8 @@ def configuration(broker: DevBroker, folder: Path) -> dict[str, Any]:
     }
 
 
-def test_every_table_equals_the_database(tmp_path: Path, oracle: Oracle) -> None:
-    with DevBroker() as broker:
-        catch_up(configuration(broker, tmp_path), tmp_path)
+def test_every_table_equals_the_database(tmp_path: Path, broker: DevBroker, oracle: Oracle) -> None:
+    catch_up(configuration(broker, tmp_path), tmp_path)
     warehouse = tmp_path / "warehouse"
     problems = []
     for name in TABLES:

@@ -101,23 +101,24 @@ def produced(broker: DevBroker) -> dict[str, str]:
     return {name: f"t.{name}" for name in rows}
 
 
-def test_tables_hold_what_the_messages_say(tmp_path: Path, oracle: Oracle) -> None:
-    with DevBroker() as broker:
-        kafka = {"bootstrap.servers": broker.bootstrap}
-        sources = {
-            name: {"kafka": kafka, "topics": [topic], "format": name}
-            for name, topic in produced(broker).items()
-        }
-        config = {
-            "pipeline": {"name": "p", "checkpoint": str(tmp_path / "cp"), "trigger": "0s"},
-            "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
-            "sources": sources,
-            "tables": {
-                "s": {"primary_keys": ["id"], "options": {"bucket": "1"}},
-                "raw": {"options": {"bucket": "-1"}},
-            },
-        }
-        catch_up(config, tmp_path)
+def test_tables_hold_what_the_messages_say(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    kafka = {"bootstrap.servers": broker.bootstrap}
+    sources = {
+        name: {"kafka": kafka, "topics": [topic], "format": name}
+        for name, topic in produced(broker).items()
+    }
+    config = {
+        "pipeline": {"name": "p", "checkpoint": str(tmp_path / "cp"), "trigger": "0s"},
+        "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
+        "sources": sources,
+        "tables": {
+            "s": {"primary_keys": ["id"], "options": {"bucket": "1"}},
+            "raw": {"options": {"bucket": "-1"}},
+        },
+    }
+    catch_up(config, tmp_path)
 
     def rows(table: str) -> list[Any]:
         found = oracle.fsck(tmp_path / "warehouse", "ods", table, "--all")

@@ -1,20 +1,53 @@
-"""A newcomer's first pipeline: the README's file and commands, with a real broker."""
+"""A newcomer's first pipeline: the README's file and all of its commands, at a real broker."""
 
+import io
+import re
+import shlex
+import sys
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ingestd.cdc.base import SourceTable
 from ingestd.dev.broker import DevBroker
 from tests.support.change_events import event, key
-from tests.support.command_line import run_command
-from tests.support.daemon import ingestd
+from tests.support.code_blocks import shown
+from tests.support.command_line import Done, run_command
+from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import produce
-from tests.support.readme import block, commands
+from tests.support.readme import block, shape
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 Capture = pytest.CaptureFixture[str]
+PAGE = "README.md"
+JOB = """flink run paimon-flink-action.jar kafka_sync_database --warehouse /lake --database ods \
+--kafka_conf properties.bootstrap.servers=broker-0:9092 --kafka_conf topic=orders \
+--kafka_conf value.format=debezium-json --kafka_conf scan.startup.mode=earliest-offset
+"""
+
+
+def lines(first: str) -> list[str]:
+    """The command lines of a block, without their comments."""
+    found = [line.split("  #")[0].strip() for line in shown(PAGE, first).text.splitlines()]
+    assert all(line.startswith("ingestd ") for line in found)
+    return found
+
+
+def run_line(line: str, capsys: Capture, folder: Path, more: list[str]) -> Done:
+    """A line with its redirections, in a folder; `more` words are given as well."""
+    plain, _, target = line.partition(" > ")
+    plain, _, source = plain.partition(" < ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sys, "stdin", io.StringIO(Path(source).read_text() if source else ""))
+        done = run_command(capsys, *shlex.split(plain)[1:], *more)
+    if target:
+        (folder / target).write_text(done.out)
+    assert done.code == 0, (line, done.err)
+    return done
 
 
 def test_the_first_pipeline_of_the_readme_brings_rows(
@@ -31,30 +64,58 @@ def test_the_first_pipeline_of_the_readme_brings_rows(
         r"shop\.": rf"{mine}\.",
     }
     text = block("A first pipeline", "yaml")
-    for shown, real in places.items():
-        assert shown in text
-        text = text.replace(shown, real)
-    file = tmp_path / "ingestd.yaml"
-    file.write_text(text + "http: {listen: '127.0.0.1:0'}\n")
-    proposed = tmp_path / "proposed.yaml"
-    lines = [words for words in commands("A first pipeline") if words[0] != "parse"]
+    for word, real in places.items():
+        assert word in text
+        text = text.replace(word, real)
+    (tmp_path / "ingestd.yaml").write_text(text)
+    proposed = tmp_path / "proposed"
+    proposed.mkdir()
+    other = ["--topic-pattern", rf"{mine}\..*", "--warehouse", str(tmp_path / "w")]
     done = {}
-    for words in lines:
-        real = [str(file) if one == "ingestd.yaml" else one for one in words]
-        if words[0] == "init":
-            real = ["init", str(proposed), "--bootstrap", broker.bootstrap, "--topic-pattern",
-                    rf"{mine}\..*", "--warehouse", str(tmp_path / "w")]  # fmt: skip
-        if words[0] in ("watch", "import-paimon-cdc"):
-            continue
-        if words[0] == "run":
-            ran = ingestd(*real, "--until-latest", timeout=400)
-            assert ran.returncode == 0, ran.stdout + ran.stderr
-            continue
-        done[words[0]] = run_command(capsys, *real)
-        assert done[words[0]].code == 0, done[words[0]].err
+    written = tmp_path / "warehouse" / "ods.db" / "orders" / "snapshot" / "LATEST"
+    with ExitStack() as stack:
+        for line in lines("ingestd init"):
+            verb = line.split()[1]
+            folder, more = tmp_path, []
+            if verb == "run":
+                daemon = stack.enter_context(run_daemon(yaml.safe_load(text), tmp_path / "daemon"))
+                daemon.wait_until(written.exists)
+                continue
+            if verb == "init":
+                folder, more = proposed, other
+            if verb == "watch":
+                more = [f"http://127.0.0.1:{daemon.port}", "--count", "1"]
+            line = line.replace("broker-0:9092", broker.bootstrap)
+            done[verb] = run_line(line, capsys, folder, more)
+        daemon.terminate()
+        assert daemon.wait() == 0
     assert "is fine" in done["validate"].out
-    assert "ods.orders would be created" in done["plan"].out
-    assert f"{mine}: 1 topics of debezium-json" in done["init"].out
-    assert run_command(capsys, "validate", "-c", proposed).code == 0
+    assert f"{mine}: 1 topic of debezium-json" in done["init"].out
+    assert "pipeline=shop" in done["watch"].out
+    assert run_command(capsys, "validate", "-c", proposed / "ingestd.yaml").code == 0
+    printed = [row.rstrip() for row in done["plan"].out.splitlines()]
+    wanted = [shape(row.rstrip()) for row in block("A first pipeline", "text").splitlines()]
+    assert [one.pattern for one in wanted if not any(map(one.fullmatch, printed))] == [], printed
     read = run_command(capsys, "read", tmp_path / "warehouse", "ods.orders")
     assert len(read.out.splitlines()) == 20
+
+
+def test_the_other_commands_of_the_first_pipeline_work(
+    broker: DevBroker, tmp_path: Path, capsys: Capture
+) -> None:
+    topic = f"shop{uuid.uuid4().hex[:8]}.public.orders"
+    orders = SourceTable("shop", "public", "orders")
+    value = event("c", {"id": 7, "status": "open"}, table=orders)
+    broker.create_topic(topic, 1)
+    produce(broker, topic, [(key(id=7), value)])
+    (tmp_path / "kafka_sync_database.sh").write_text(JOB)
+    (tmp_path / "messages.jsonl").write_bytes(value + b"\n")
+    imported, parsed, asked = lines("ingestd import-paimon-cdc")
+    run_line(imported, capsys, tmp_path, [])
+    assert "debezium-json" in (tmp_path / "ingestd.yaml").read_text()
+    assert "open" in run_line(parsed, capsys, tmp_path, []).out
+    text = block("A first pipeline", "yaml").replace("broker-0:9092", broker.bootstrap)
+    real = text.replace(r"shop\.public", re.escape(topic.partition(".")[0]) + r"\.public")
+    (tmp_path / "ingestd.yaml").write_text(real)
+    asked = asked.replace("shop.public.orders", topic)
+    assert "open" in run_line(asked, capsys, tmp_path, []).out

@@ -10,7 +10,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import catch_up, ingestd
+from tests.support.command_line import run_command
+from tests.support.daemon import catch_up
 from tests.support.registered import Registered, framed, record
 from tests.support.registry_server import RegistryServer
 
@@ -48,9 +49,11 @@ def produce(bootstrap: str) -> dict[str, Any]:
     return {"ids": ids, "subjects": {}}
 
 
-def test_rows_of_every_serializer_are_in_their_tables(tmp_path: Path) -> None:
+def test_rows_of_every_serializer_are_in_their_tables(
+    tmp_path: Path, broker: DevBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
     warehouse = tmp_path / "warehouse"
-    with DevBroker() as broker, RegistryServer(produce(broker.bootstrap)) as registry:
+    with RegistryServer(produce(broker.bootstrap)) as registry:
         kafka = {"bootstrap.servers": broker.bootstrap}
         found = {"url": registry.url}
         sources = {
@@ -70,9 +73,9 @@ def test_rows_of_every_serializer_are_in_their_tables(tmp_path: Path) -> None:
         catch_up(config, tmp_path)
     rows = {}
     for table in ("avro_item", "proto_item", "json_item"):
-        shown = ingestd("read", warehouse, f"ods.{table}", "--format", "jsonl")
-        assert shown.returncode == 0, shown.stderr
-        rows[table] = [json.loads(line) for line in shown.stdout.splitlines()]
+        shown = run_command(capsys, "read", warehouse, f"ods.{table}", "--format", "jsonl")
+        assert shown.code == 0, shown.err
+        rows[table] = [json.loads(line) for line in shown.out.splitlines()]
     assert rows == {
         "avro_item": [{"id": 2, "n": None}],
         "proto_item": [{"id": 1, "label": "a"}, {"id": 2, "label": None}],

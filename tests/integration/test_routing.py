@@ -58,7 +58,7 @@ def order(identity: int, placed: int, n: int) -> dict[str, Any]:
 
 
 def test_shards_share_a_table_that_computed_columns_partition(
-    tmp_path: Path, oracle: Oracle
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
     records = {
         1: [
@@ -79,28 +79,27 @@ def test_shards_share_a_table_that_computed_columns_partition(
         (key(2), event(9, "u", order(2, JUNE, 6), order(2, JUNE, 2))),
         (key(3), event(9, "d", None, order(3, JUNE, 3))),
     ]
-    with DevBroker() as broker:
-        broker.create_topic("s9.orders", 1)
-        produce(broker, "s9.orders", moving[:3])
-        for shard, messages in records.items():
-            broker.create_topic(f"s{shard}.orders", 1)
-            produce(broker, f"s{shard}.orders", messages)
-        config = {
-            "pipeline": {"name": "p", "checkpoint": str(tmp_path / "cp"), "trigger": "0s"},
-            "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
-            "sources": {
-                "shop": {
-                    "kafka": {"bootstrap.servers": broker.bootstrap},
-                    "topic-pattern": r"s\d\.orders",
-                    "format": "debezium-json",
-                }
-            },
-            "routing": {"rules": [{"match": {"topic": "s9.*"}, "to": "monthly"}, SHARDS]},
-            "tables": {"all_orders": ALL_ORDERS, "monthly": MONTHLY},
-        }
-        catch_up(config, tmp_path)
-        produce(broker, "s9.orders", moving[3:])
-        catch_up(config, tmp_path)
+    broker.create_topic("s9.orders", 1)
+    produce(broker, "s9.orders", moving[:3])
+    for shard, messages in records.items():
+        broker.create_topic(f"s{shard}.orders", 1)
+        produce(broker, f"s{shard}.orders", messages)
+    config = {
+        "pipeline": {"name": "p", "checkpoint": str(tmp_path / "cp"), "trigger": "0s"},
+        "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
+        "sources": {
+            "shop": {
+                "kafka": {"bootstrap.servers": broker.bootstrap},
+                "topic-pattern": r"s\d\.orders",
+                "format": "debezium-json",
+            }
+        },
+        "routing": {"rules": [{"match": {"topic": "s9.*"}, "to": "monthly"}, SHARDS]},
+        "tables": {"all_orders": ALL_ORDERS, "monthly": MONTHLY},
+    }
+    catch_up(config, tmp_path)
+    produce(broker, "s9.orders", moving[3:])
+    catch_up(config, tmp_path)
     assert oracle.fsck(tmp_path / "warehouse", "ods", "monthly", "--all") == []
     monthly = oracle.read(tmp_path / "warehouse", "ods", "monthly")
     assert sorted(monthly, key=lambda row: int(row["id"])) == [

@@ -1,7 +1,8 @@
 """Brokers that want to know who asks: each mechanism reads, and a refusal says what to mend."""
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -165,44 +166,63 @@ REFUSALS: list[tuple[str, str, dict[str, str], list[str]]] = [
 ]
 
 
+@dataclass(frozen=True)
+class Refused:
+    """A source that is not let in, and what asking, reading in both ways and writing said of it."""
+
+    source: KafkaSource
+    told: list["Future[BaseException | None]"]
+
+
+@pytest.fixture(scope="module")
+def refused(
+    secured: Secured, tokens: TokenEndpoint, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Refused]]:
+    """All cases at a time: each of them waits for its broker, and costs next to nothing."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4 * len(REFUSALS)) as pool:
+        for name, listener, way, _ in REFUSALS:
+            folder = tmp_path_factory.mktemp(name)
+            properties = {**protocol(secured, listener), **way}
+            if "secret" in way:
+                properties |= oidc(tokens.url, properties.pop("secret"))
+            if way.get("ssl.ca.location"):
+                properties["ssl.ca.location"] = str(Authority(folder / "other").path)
+            one = source(secured, folder, patch, listener, properties)
+            asks: list[Callable[[], object]] = [
+                OffsetClient(one).list_topic_partitions,
+                partial(read, one, headers=False),
+                partial(read, one, headers=True),
+                partial(send, one, TOPIC, [Outgoing(None, b"letter")]),
+            ]
+            found[name] = Refused(one, [pool.submit(_error_of, ask) for ask in asks])
+        yield found
+
+
+def _error_of(ask: Callable[[], object]) -> BaseException | None:
+    try:
+        ask()
+    except IngestdError as error:
+        return error
+    return None
+
+
 @pytest.mark.parametrize(
-    ("listener", "way", "words"), [one[1:] for one in REFUSALS], ids=[one[0] for one in REFUSALS]
+    ("name", "words"),
+    [(one[0], one[3]) for one in REFUSALS],
+    ids=[one[0] for one in REFUSALS],
 )
 def test_a_refusal_names_broker_mechanism_and_way_out_and_no_secret(
-    secured: Secured,
-    tokens: TokenEndpoint,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    listener: str,
-    way: dict[str, str],
-    words: list[str],
+    refused: Mapping[str, Refused], name: str, words: list[str]
 ) -> None:
-    properties = {**protocol(secured, listener), **way}
-    if "secret" in way:
-        properties |= oidc(tokens.url, properties.pop("secret"))
-    if way.get("ssl.ca.location"):
-        properties["ssl.ca.location"] = str(Authority(tmp_path / "other").path)
-    one = source(secured, tmp_path, monkeypatch, listener, properties)
-    for told in refusals(one):
+    one = refused[name]
+    for waiting in one.told:
+        told = waiting.result()
         assert isinstance(told, SourceError)
-        for word in (*words, one.bootstrap, "shop"):
+        for word in (*words, one.source.bootstrap, "shop"):
             assert word in told.message, told.message
         for secret in ("wrong-7", PASSWORD, CLIENT_SECRET):
             assert secret not in told.message
-
-
-def refusals(one: KafkaSource) -> list[IngestdError]:
-    """What asking, reading in both ways and writing say."""
-    asks: list[Callable[[], object]] = [
-        OffsetClient(one).list_topic_partitions,
-        partial(read, one, headers=False),
-        partial(read, one, headers=True),
-        partial(send, one, TOPIC, [Outgoing(None, b"letter")]),
-    ]
-    with ThreadPoolExecutor(len(asks)) as pool:
-        found = [pool.submit(ask).exception() for ask in asks]
-    assert all(isinstance(told, IngestdError) for told in found), found
-    return [told for told in found if isinstance(told, IngestdError)]
 
 
 @pytest.mark.parametrize(

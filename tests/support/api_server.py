@@ -15,13 +15,13 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import yaml
 
 from ingestd.dev.jars import cache_folder
 from tests.support.chart import ROOT, debian_program
+from tests.support.closing import Closing
 from tests.support.daemon import free_port
 
 _MODULE = ROOT / "tests" / "chart" / "apiserver"
@@ -87,7 +87,7 @@ def operator_kinds() -> list[dict[str, Any]]:
     ]
 
 
-class ApiServer:
+class ApiServer(Closing):
     """Runs while the block does; objects are applied as `helm` would have the server apply them."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,26 +96,14 @@ class ApiServer:
         self._port = free_port()
         self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Start both processes, and wait until the server answers."""
         store = f"http://127.0.0.1:{free_port()}"
-        try:
-            self._start_etcd(store)
-            self._start_server(store)
-            self._wait()
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        self._start_etcd(store)
+        self._start_server(store)
+        self._wait()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
+    def close(self) -> None:
         """End both processes."""
         for process in reversed(self._processes):
             process.kill()

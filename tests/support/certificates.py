@@ -26,7 +26,10 @@ class Authority:
         self.path = folder / f"{name}.pem"
         self._key = folder / f"{name}.key"
         new = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(self._key), "-subj", f"/CN={name}"]
-        _openssl("req", "-x509", *new, "-days", "2", "-out", str(self.path))
+        usage = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]  # Python 3.13 demands it
+        _openssl("req", "-x509", *new, *usage, "-days", "2", "-out", str(self.path))
+        self._extensions = folder / f"{name}.extensions"
+        self._extensions.write_text("authorityKeyIdentifier = keyid\n")
 
     def sign(
         self, name: str, *, host: str = "127.0.0.1", expired: bool = False, password: str = ""
@@ -39,6 +42,7 @@ class Authority:
         new = ["-newkey", "rsa:2048", *locked, "-keyout", str(key), *subject]
         _openssl("req", *new, "-out", str(request))
         signer = ["-CA", str(self.path), "-CAkey", str(self._key), "-CAcreateserial"]
+        signer += ["-extfile", str(self._extensions)]
         days = "-1" if expired else "2"
         wanted = ["-in", str(request), *signer, "-copy_extensions", "copy", "-days", days]
         _openssl("x509", "-req", *wanted, "-out", str(found))

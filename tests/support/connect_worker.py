@@ -10,10 +10,9 @@ The worker keeps its offsets in the folder, so it goes on where it was after a r
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
+from tests.support.closing import Closing
 from tests.support.daemon import free_port
 from tests.support.guarded_process import GuardedProcess
 from tests.support.postgres_client import USER
@@ -55,7 +54,7 @@ _CONNECTOR = {
 }
 
 
-class ConnectWorker:
+class ConnectWorker(Closing):
     """A standalone worker with one connector, whose topics are `PREFIX.SCHEMA.TABLE`.
 
     Topics have three partitions but for those of some tables.
@@ -97,16 +96,8 @@ class ConnectWorker:
         for name, properties in zip(_FILES, (worker, connector), strict=True):
             _write(folder / f"{name}.properties", properties)
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it at once."""
         self.kill()
 
     @property

@@ -2,13 +2,13 @@
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Self
+
+from tests.support.closing import Closing
 
 _POLL_SECONDS = 0.02
 
 
-class HttpServing:
+class HttpServing(Closing):
     """What `handler` answers on a free port of this machine while the block of `with` runs."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
@@ -20,16 +20,12 @@ class HttpServing:
         """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Begin to answer."""
         self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Answer no more."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

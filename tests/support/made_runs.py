@@ -31,6 +31,9 @@ class Run:
             raise self.outcome
         return self.until_latest or self.stopped.wait(min(timeout, 0.01))
 
+    def rests(self) -> bool:
+        return True
+
     def stop(self) -> None:
         self.stopped.set()
 

@@ -18,7 +18,6 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
-from typing import Self
 
 from ingestd.dev.jars import cache_folder, fetch, read_pins
 from tests.support.closing import Closing
@@ -57,14 +56,6 @@ class PostgresServer(Closing):
         self._folder = Path(tempfile.mkdtemp(prefix="ingestd-postgres-"))
         self._process: GuardedProcess | None = None
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
     def connect(self) -> PostgresClient:
         """A new connection."""
         return PostgresClient(self.port)
@@ -76,7 +67,8 @@ class PostgresServer(Closing):
             self._process = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Make an empty database, and wait until it takes connections."""
         _unpack(self._folder)
         data = self._folder / "data"
         data.mkdir()

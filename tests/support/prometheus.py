@@ -9,12 +9,12 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
 from tests.support.chart import debian_program
+from tests.support.closing import Closing
 from tests.support.daemon import free_port
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -54,7 +54,7 @@ def prometheus_program() -> Path | None:
     return debian_program("prometheus", "prometheus")
 
 
-class Prometheus:
+class Prometheus(Closing):
     """Runs while the block does; it scrapes a port of this machine as a pod of a namespace."""
 
     def __init__(
@@ -77,7 +77,8 @@ class Prometheus:
         self._address = f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Start it; it scrapes at once."""
         program = prometheus_program()
         assert program is not None
         with (self._folder / "prometheus.log").open("wb") as output:
@@ -93,17 +94,12 @@ class Prometheus:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(30)
+    def close(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(30)
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The series that an expression gives now."""

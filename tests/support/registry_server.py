@@ -2,7 +2,7 @@
 
     with RegistryServer(SHOP / "registry.json.xz") as registry:
         ... registry.url ...
-        registry.stop()
+        registry.close()
         registry.start()      # the same address again
 
 The document is ``{"ids": {id: {schemaType, schema, references}}, "subjects": {subject: [{version,
@@ -22,10 +22,10 @@ import urllib.request
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tests.support.closing import Closing
 from tests.support.daemon import free_port
 
 Answer = tuple[int, Any]
@@ -33,7 +33,7 @@ _NO_SCHEMA: Answer = (404, {"error_code": 40403, "message": "Schema not found"})
 _NO_VERSION: Answer = (404, {"error_code": 40402, "message": "Version not found"})
 
 
-class RegistryServer:
+class RegistryServer(Closing):
     """One registry; ``options`` are those of the module's documentation."""
 
     def __init__(self, document: Path | dict[str, Any], **options: Any) -> None:
@@ -70,7 +70,7 @@ class RegistryServer:
         self._process.stdin.flush()
         assert self._process.stdout.readline() == "listening\n", "the registry did not start"
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the process."""
         if self._process is None:
             return
@@ -80,18 +80,6 @@ class RegistryServer:
                 pipe.close()
         self._process.wait(timeout=30)
         self._process = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
 
 def load_document(path: Path) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
 from tests.support.chart import objects, only
+from tests.support.closing import Closing
 from tests.support.daemon import Daemon
 from tests.support.pod import Pod
 
@@ -15,7 +15,7 @@ LABELS = {"namespace": "lake", "pod": "shop-ingestd-0"}
 """What a monitor of the chart would add to the pod's series."""
 
 
-class Release:
+class Release(Closing):
     """Values, the objects that they give, and the process of the pod while there is one."""
 
     def __init__(
@@ -30,18 +30,14 @@ class Release:
         self.found: list[dict[str, Any]] = []
         self.pod = self._rendered(values)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def tell(self, error: BaseException) -> None:
+        """The end of the pod's log."""
         if self._daemon is not None:
-            if error is not None:
-                error.add_note(self._daemon.tail(30))
+            error.add_note(self._daemon.tail(30))
+
+    def close(self) -> None:
+        """Kill the pod."""
+        if self._daemon is not None:
             self._daemon.kill()
 
     @property
@@ -55,7 +51,7 @@ class Release:
         spec: dict[str, Any] = only(self.found, "PrometheusRule")["spec"]
         return spec
 
-    def start(self) -> None:
+    def place(self) -> None:
         """The pod is placed: return when it is ready."""
         self._daemon = self.pod.start()
         self.daemon.wait_until(lambda: self.pod.probe(self.daemon, "startup") == 200)
@@ -67,7 +63,7 @@ class Release:
             self.daemon.terminate()
             assert self.daemon.wait() == 0
         self.pod = self._rendered(values)
-        self.start()
+        self.place()
 
     def wait_for_rows(self) -> None:
         """Return when a batch has put rows into tables: from then on all series are there."""

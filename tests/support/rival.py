@@ -3,21 +3,20 @@
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from tests.support.closing import Closing
 
 _STORM_SECONDS = 2.0
 _CALM_SECONDS = 0.2
 _NOTHING = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, ())
 
 
-class Rival:
+class Rival(Closing):
     """Commits nothing, again and again, while the block runs: every snapshot is in the way."""
 
     def __init__(self, warehouse: Path, table: str) -> None:
@@ -26,16 +25,12 @@ class Rival:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rival", daemon=True)
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Begin to commit."""
         self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """The last commit ends."""
         self._ended.set()
         self._thread.join()
 

@@ -4,13 +4,13 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
+
+from tests.support.closing import Closing
 
 _PIECE = 16 << 10
 
 
-class TcpProxy:
+class TcpProxy(Closing):
     """Listens on `address` and passes everything on to `target`, HOST:PORT, set before use."""
 
     def __init__(self) -> None:
@@ -26,16 +26,12 @@ class TcpProxy:
         self._delay = 0.0
         self._rate = 0.0
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Begin to listen."""
         threading.Thread(target=self._accept, daemon=True).start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End all connections; there are no new ones."""
         self._listener.close()
         self.cut()
         self._flows.set()

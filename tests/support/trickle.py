@@ -1,16 +1,15 @@
 """A ledger that comes in little by little, as long as a block runs."""
 
 import threading
-from types import TracebackType
-from typing import Self
 
 from ingestd.dev.broker import DevBroker
+from tests.support.closing import Closing
 from tests.support.ledger import Ledger
 
 _PAUSE_SECONDS = 0.5
 
 
-class Trickle:
+class Trickle(Closing):
     """Puts `step` changes of a ledger into their topics twice a second; `finish` puts the rest."""
 
     def __init__(self, ledger: Ledger, broker: DevBroker, step: int) -> None:
@@ -23,19 +22,16 @@ class Trickle:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="trickle", daemon=True)
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """The first step, and then the others."""
         self.more(self._step)
         self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """The step under way ends."""
         self._ended.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def more(self, changes: int) -> None:
         """At once."""

@@ -1,0 +1,110 @@
+"""Every block of code that people follow is run by a test that is named here, or says why not."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.support.code_blocks import ROOT, CodeBlock, code_blocks, followed_pages
+
+ENGINES = "tests/compat/test_engines.py::test_"
+READING = "tests/docs/test_newcomer.py::test_every_command_of_the_readme_reads_the_table"
+FIRST = "tests/integration/test_newcomer.py::test_"
+OPERATIONS = "tests/docs/test_operations_commands.py::test_every_line_of_a_block_does_its_work"
+PIPELINES = "tests/docs/test_examples.py::test_pipelines_that_are_shown_are_valid"
+SHOWN = "tests/docs/test_shown_commands.py::test_"
+DEMO = "tests/integration/test_demo.py::test_the_demo_ends_with_tables_that_hold_what_the_workload"
+PICTURE = "not run: a picture in letters"
+
+SHOWN_BY = {
+    ("README.md", "git clone"): f"{SHOWN}the_newcomer_plays_the_first_commands",
+    ("README.md", "21,378 records"): f"{DEMO}_ends_in",
+    ("README.md", "# ingestd.yaml"): f"{FIRST}the_first_pipeline_of_the_readme_brings_rows",
+    ("README.md", "ingestd init"): f"{FIRST}the_first_pipeline_of_the_readme_brings_rows",
+    ("README.md", "ods.orders would be"): f"{FIRST}the_first_pipeline_of_the_readme_brings_rows",
+    ("README.md", "ingestd import-"): f"{FIRST}the_other_commands_of_the_first_pipeline_work",
+    ("README.md", "ingestd tables"): READING,
+    ("README.md", "import ingestd.paimon"): (
+        f"{ENGINES}the_program_of_the_readme_runs_with_pandas_polars_and_duckdb"
+    ),
+    ("README.md", "-- spark-sql"): f"{ENGINES}spark_sql_of_the_readme_reads_the_table",
+    ("README.md", "SET 'execution"): f"{ENGINES}flink_sql_of_the_readme_reads_the_table",
+    ("README.md", "-- etc/catalog/lake"): (
+        "not run: Paimon's plugin for Trino is in no package registry; the page says so"
+    ),
+    ("README.md", "from pypaimon"): f"{ENGINES}pypaimon_of_the_readme_reads_the_table",
+    ("CONTRIBUTING.md", "make setup"): f"{SHOWN}every_make_target_can_be_made",
+    ("bench/README.md", "make bench"): f"{SHOWN}measurements_take_the_options_that_are_shown",
+    ("docs/architecture.md", " driver"): PICTURE,
+    ("docs/architecture.md", "cli -> daemon"): PICTURE,
+    ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
+    ("docs/migration.md", "pipeline:"): PIPELINES,
+    ("docs/operations.md", "ENV INGESTD_CLASS"): (
+        "tests/docker/test_dockerfile.py::test_the_archive_of_classes_is_made_as_the_page_says"
+    ),
+    ("docs/operations.md", "telemetry:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/operations.md", "total = driver"): "not run: a sum, whose parts are measured",
+    ("docs/operations.md", "ingestd "): OPERATIONS,
+    ("docs/security.md", "make sbom"): f"{SHOWN}every_make_target_can_be_made",
+    ("helm/ingestd/README.md", "helm install"): (
+        "tests/chart/test_shown_values.py::test_the_values_that_the_page_shows_are_installed"
+    ),
+    ("helm/ingestd/README.md", "config:"): (
+        "tests/chart/test_shown_values.py::test_the_values_that_the_page_shows_are_installed"
+    ),
+}
+"""Page and beginning of the first line: the test, or ``not run:`` and why."""
+
+
+def blocks() -> list[CodeBlock]:
+    return [block for page in followed_pages() for block in code_blocks(page)]
+
+
+def fits(key: tuple[str, str], block: CodeBlock) -> bool:
+    return block.page == key[0] and block.first.startswith(key[1])
+
+
+def test_every_block_has_a_test_or_a_reason() -> None:
+    bare = [
+        f"{block.page}, {block.heading}: {block.first}"
+        for block in blocks()
+        if sum(fits(key, block) for key in SHOWN_BY) != 1
+    ]
+    assert bare == [], "write a test that runs the block and name it here"
+
+
+def test_no_test_is_named_for_a_block_that_is_gone() -> None:
+    found = blocks()
+    assert [key for key in SHOWN_BY if not any(fits(key, block) for block in found)] == []
+
+
+@pytest.mark.parametrize("named", sorted(set(SHOWN_BY.values())))
+def test_a_test_that_is_named_exists_and_takes_blocks_from_the_page(named: str) -> None:
+    if named.startswith("not run: "):
+        assert len(named) > 20
+        return
+    file, _, name = named.partition("::")
+    text = (ROOT / file).read_text()
+    names = {one.name for one in ast.walk(ast.parse(text)) if isinstance(one, ast.FunctionDef)}
+    assert name in names
+    readers = ("code_blocks", "tests.support.readme", 're.findall(r"```yaml')
+    assert any(reader in text for reader in readers), "it does not read the page"
+
+
+def test_only_few_blocks_are_not_run() -> None:
+    assert sum(one.startswith("not run") for one in SHOWN_BY.values()) <= 4
+
+
+def test_blocks_are_found_as_readers_see_them(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One\n\n    indented\n\n    more\n\ntext\n    no code\n\n- item\n\n    of the item\n\n"
+        "## Two\n    at once\n\n```sql\nSELECT 1;\n\n    x\n```\n~~~\nplain\n~~~\n"
+    )
+    found = [(one.heading, one.language, one.text) for one in code_blocks(page)]
+    assert found == [
+        ("One", "", "indented\n\nmore\n"),
+        ("Two", "", "at once\n"),
+        ("Two", "sql", "SELECT 1;\n\n    x\n"),
+        ("Two", "-", "plain\n"),
+    ]
