@@ -26,8 +26,6 @@ Pairs = Iterator[tuple[int, Blob]]
 
 _LEAST_ROWS = 2048
 """Fewer rows of a topic partition are not worth looking for the newest among them."""
-_CHUNKS = 2
-"""Rows of so many times the largest chunk are held back."""
 
 
 @dataclass(slots=True)
@@ -79,7 +77,7 @@ class HeldRows:
     @property
     def is_full(self) -> bool:
         """Whether as much is held back as may be; to be asked between chunks of records."""
-        return self._bytes >= _CHUNKS * self._context.max_chunk_bytes
+        return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
         """Blobs of all that is held back."""
