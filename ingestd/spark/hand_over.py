@@ -23,7 +23,7 @@ _SMALLEST = 16 << 10  # below it a blob is as cheap as the name of its file
 
 
 def leave(pairs: Iterable[tuple[int, Blob]], folder: str | None) -> Iterator[tuple[int, bytes]]:
-    """The pairs as they go through the shuffle: large blobs as references into files.
+    """The pairs as they go through the shuffle: large blobs of rows as references into files.
 
     Without a folder every blob goes through the shuffle itself. RetryableError when the folder
     cannot be written.
@@ -35,7 +35,7 @@ def leave(pairs: Iterable[tuple[int, Blob]], folder: str | None) -> Iterator[tup
     files: dict[int, SlotFile] = {}
     with ExitStack() as stack:
         for slot, blob in pairs:
-            if len(blob) < _SMALLEST:
+            if isinstance(blob, bytes) or len(blob) < _SMALLEST:  # what is no rows stays bytes
                 yield slot, as_bytes(blob)
                 continue
             try:

@@ -1,12 +1,15 @@
 """Blobs on their way through files, or through the shuffle where there is no shared folder."""
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from ingestd.errors import RetryableError
-from ingestd.ingest.rows.blobs import Blob
+from ingestd.ingest.rows.blobs import Blob, Report, encode_report, receive
+from ingestd.ingest.values.counts import Counts
+from ingestd.paimon.spec.data_types import RowKind
 from ingestd.spark.hand_over import FolderShelf, collect, leave
 
 LARGE = [bytes([n]) * (40_000 + n) for n in range(4)]
@@ -15,7 +18,7 @@ PAIRS: list[tuple[int, Blob]] = [
     (1, pa.py_buffer(LARGE[1])),
     (0, b"small"),
     (0, pa.py_buffer(LARGE[2])),
-    (1, LARGE[3]),
+    (1, pa.py_buffer(LARGE[3])),
 ]
 
 
@@ -34,6 +37,14 @@ def test_only_names_and_small_blobs_go_through_the_shuffle(tmp_path: Path) -> No
     pairs = list(leave(PAIRS, str(tmp_path)))
     assert max(len(blob) for _, blob in pairs) < 1_000
     assert len(list(tmp_path.iterdir())) == 2  # one file for each slot
+
+
+def test_what_is_no_rows_arrives_as_what_it_was_however_large_it_is(tmp_path: Path) -> None:
+    counts = Counts(rows=Counter({(f"table_{n}", RowKind.INSERT): n for n in range(5_000)}))
+    report = encode_report(Report(counts=counts))
+    assert len(report) > 40_000
+    pairs = list(leave([(0, report), *PAIRS], str(tmp_path)))
+    assert receive(collect(blob for _, blob in pairs[:1])).reports == (Report(counts=counts),)
 
 
 def test_without_a_folder_blobs_go_through_the_shuffle_themselves() -> None:
