@@ -1,6 +1,7 @@
 """What every test may ask for; the pieces live in ``tests/support``."""
 
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -35,6 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--matrix", action="store_true", help="write what readers say to docs/compatibility.json"
     )
+
+
+def pytest_configure() -> None:
+    """Let SIGINT interrupt, as it does on a terminal: a shell's background jobs ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,8 +1,6 @@
 """The registry client against a registry process."""
 
 import pickle
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from ingestd.errors import ConfigError, SourceError
 from ingestd.kafka.registry_http import RegistryHttp, RegistrySettings, check_registry
 from ingestd.kafka.schema_registry import SchemaRegistry, forget_schemas
 from tests.support.captured_avro import REGISTRY, schema_texts
+from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.registry_server import RegistryServer
 from tests.support.scripted_http import Reply, ScriptedServer
 
@@ -143,34 +142,12 @@ def test_credentials_are_sent_and_wrong_ones_are_an_error(
             registry_at(server.url).find(3)
 
 
-def certificate(folder: Path, name: str, issuer: str | None = None) -> Path:
-    """A certificate with its key in one file, signed by another one or by itself."""
-    key, request, found = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
-    subject = ["-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost"]
-    made = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key), *subject]
-    if issuer is None:
-        run([*made, "-x509", "-days", "2", "-out", str(found)])
-    else:
-        run([*made, "-out", str(request)])
-        signed = ["-CA", str(folder / f"{issuer}.pem"), "-CAkey", str(folder / f"{issuer}.key")]
-        command = ["openssl", "x509", "-req", "-in", str(request), *signed, "-CAcreateserial"]
-        run([*command, "-copy_extensions", "copy", "-days", "2", "-out", str(found)])
-    both = folder / f"{name}-both.pem"
-    both.write_text(found.read_text() + key.read_text())
-    return both
-
-
-def run(command: list[str]) -> None:
-    subprocess.run(command, check=True, capture_output=True)
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
+@pytest.mark.skipif(not HAS_OPENSSL, reason="makes certificates with openssl")
 def test_with_mtls_both_sides_show_who_they_are(tmp_path: Path) -> None:
-    certificate(tmp_path, "authority")
-    server_file = certificate(tmp_path, "localhost", "authority")
-    ours = certificate(tmp_path, "client", "authority")
-    authority = str(tmp_path / "authority.pem")
-    with RegistryServer(DOCUMENT, certificate=str(server_file), client_ca=authority) as server:
+    signer = Authority(tmp_path)
+    authority, served = str(signer.path), signer.sign("localhost", host="localhost")
+    ours = signer.sign("client").both
+    with RegistryServer(DOCUMENT, certificate=str(served.both), client_ca=authority) as server:
         shown = {"ca_location": authority, "certificate_location": str(ours)}
         assert registry_at(server.url, **shown).find(1) is not None
         for wrong in ({}, {"ca_location": authority}):
