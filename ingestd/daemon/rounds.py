@@ -31,6 +31,10 @@ class Rounds:
         """A query starts; it has to go round first."""
         self._last, self._held, self.any = self._ticks(), False, False
 
+    def opened(self) -> None:
+        """The query has been started, however long that took."""
+        self._last = self._ticks()
+
     def done(self) -> None:
         """A batch has begun or ended, or nothing is new."""
         self._last, self.any = self._ticks(), True

@@ -97,6 +97,8 @@ class Status:
                 self._batch_done, self._running = False, None
                 self._rounds.started()
                 self._standing.given_up()
+            elif state == "running":
+                self._rounds.opened()
         metrics.record_state(state)
 
     def follow(self, sources: Iterable[str]) -> None:

@@ -72,6 +72,7 @@ class Ahead:
         self._spark = spark
         self._pool = ThreadPoolExecutor(1, "ahead")  # no thread until it is needed
         self._begun: _Begun | None = None
+        self._has_turn = False
         self._taken_one: Any = None
 
     @contextmanager
@@ -83,6 +84,7 @@ class Ahead:
         begun, self._begun = self._begun, None
         with ExitStack() as stack:
             stack.callback(self._end_turn)
+            self._has_turn = True
             pairs = None if begun is None else self._taken(begun, context, groups, stack)
             if begun is not None and pairs is not None:
                 yield HandOver(begun.folder, pairs)
@@ -104,11 +106,11 @@ class Ahead:
         except RetryableError:
             return  # the batch itself will say so
         view = _view(context, groups)
-        ending, before = Event(), self._taken_one
+        ending, before, waits = Event(), self._taken_one, self._has_turn
 
         def submitted() -> tuple[Pairs, Any]:
             pairs = decoded(self._spark, view, groups, folder)
-            if before is not None:
+            if waits:
                 self._wait_behind(before, ending)
             return pairs, _map_stage(self._spark, pairs)
 
@@ -116,10 +118,10 @@ class Ahead:
         self._begun = _Begun(view, groups, folder, stack, ending, running)
 
     def _wait_behind(self, before: Any, ending: Event) -> None:  # noqa: ANN401  (of the JVM)
-        """Until a stage 1 has ended, and the job that takes it is there to have the cores."""
+        """Until a stage 1 that ran early has ended, and its batch has a job to have the cores."""
         tracker, patience = self._spark.statusTracker(), time.monotonic() + _PATIENCE_SECONDS
         while not ending.wait(_POLL_SECONDS):
-            if not before.isCompleted():
+            if before is not None and not before.isCompleted():
                 continue
             if tracker.getActiveJobsIds() or time.monotonic() > patience:
                 return
@@ -136,7 +138,7 @@ class Ahead:
         self._pool.shutdown()
 
     def _end_turn(self) -> None:
-        self._taken_one = None
+        self._has_turn, self._taken_one = False, None
 
     def _taken(
         self, begun: _Begun, context: BatchContext, groups: Groups, stack: ExitStack

@@ -35,6 +35,7 @@ from ingestd.ingest.upkeep.batch_summary import BatchListener, BatchSummary, Tab
 from ingestd.ingest.upkeep.table_work import TableGrowth
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
+from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.spark.ahead import Ahead
@@ -214,9 +215,9 @@ class MicroBatch:
         self, name: str, batch: Batch, result: RoundResult, step: Step
     ) -> TableCommit:
         begin, begun = time.monotonic(), time.time()
-        committed = self._lake.commit(
-            name, result.messages.get(name, ()), step, overwrite=name in batch.truncates.emptied
-        )
+        messages, emptied = result.messages.get(name, ()), name in batch.truncates.emptied
+        with bind(batch_id=batch.batch_id, table=name):  # the thread is one of a pool
+            committed = self._lake.commit(name, messages, step, overwrite=emptied)
         return TableCommit(
             table=name,
             status=committed.status,

@@ -52,7 +52,7 @@ def open_slot_file(folder: str) -> SlotFile:
     """A file of a batch's folder, with a name that no other attempt has; raises OSError."""
     path = Path(folder, f"{uuid.uuid4().hex}{SUFFIX}")
     stream = _taken(Path(folder, SPARE), path)
-    return SlotFile(str(path), path.open("xb") if stream is None else stream)
+    return SlotFile(str(path), _new(path) if stream is None else stream)
 
 
 def mapped_file(path: str) -> pa.Buffer:
@@ -70,6 +70,14 @@ def mapped_file(path: str) -> pa.Buffer:
         return pa.py_buffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
     finally:
         os.close(descriptor)
+
+
+def _new(path: Path) -> BinaryIO:
+    """A file of its own, locked: the attempt that writes it may outlive its batch."""
+    stream = path.open("xb")
+    with suppress(OSError):  # where there are no locks nobody takes files either
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return stream
 
 
 def _taken(spare: Path, path: Path) -> BinaryIO | None:

@@ -76,7 +76,8 @@ pub struct Column {
     seen: usize,
     left_out: Vec<u32>,
     lacking: Vec<[u32; 2]>,
-    /// Bytes of a cell in the reading before, rounded up.
+    /// Bytes of all cells in the reading before, and of one of them, rounded up.
+    before: usize,
     usual: usize,
 }
 
@@ -103,6 +104,7 @@ impl Column {
             seen: 0,
             left_out: Vec::new(),
             lacking: Vec::new(),
+            before: 0,
             usual: 0,
         }
     }
@@ -110,14 +112,17 @@ impl Column {
     /// Empty again, with room for so many rows.
     pub fn start(&mut self, rows: usize) {
         self.take();
-        reserve(&mut self.cells, rows, self.usual);
+        // After one long cell many short ones may come: what came before bounds the guess.
+        let bytes = (rows * self.usual).min(2 * self.before);
+        reserve(&mut self.cells, rows, bytes);
     }
 
     /// The column of all rows.
     pub fn finish(&mut self, rows: usize) -> Fit<Finished> {
         self.pad(rows)?;
         if let Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) = &self.cells {
-            self.usual = pieces.data.len().div_ceil(rows.max(1));
+            self.before = pieces.data.len();
+            self.usual = self.before.div_ceil(rows.max(1));
         }
         Ok(self.take())
     }
@@ -406,7 +411,7 @@ fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     Ok(value)
 }
 
-fn reserve(cells: &mut Cells, rows: usize, usual: usize) {
+fn reserve(cells: &mut Cells, rows: usize, bytes: usize) {
     match cells {
         Cells::Int8(_, values) => values.reserve(rows),
         Cells::Int16(_, values) => values.reserve(rows),
@@ -421,7 +426,7 @@ fn reserve(cells: &mut Cells, rows: usize, usual: usize) {
         Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) => {
             pieces.offsets.reserve(rows + 1);
             pieces.offsets.push(0);
-            pieces.data.reserve(rows * usual);
+            pieces.data.reserve(bytes);
         }
         Cells::Runs(_) => {}
     }

@@ -107,6 +107,8 @@ class _DecodeTask:
                 break
             self._findings.note_kept(one)
             yield from self._decode_batch(wanted.source, place_of(one.where), batch, [])
+            if self._held.is_full:
+                yield from self._release()
             wanted = replace(wanted, start=one.until)
         return wanted
 

@@ -57,3 +57,13 @@ def test_a_query_that_is_started_again_has_its_time(clock: Clock) -> None:
     assert (rounds.any, rounds.seconds) == (False, 0)
     clock.now += 6
     assert rounds.is_overdue
+
+
+def test_time_that_the_start_took_is_not_counted(clock: Clock) -> None:
+    rounds = Rounds(clock, clock, 5)
+    clock.now += 100
+    rounds.opened()
+    assert not rounds.is_overdue
+    assert not rounds.any
+    clock.now += 6
+    assert rounds.is_overdue

@@ -69,6 +69,19 @@ def test_a_query_that_never_goes_round_makes_it_dead_though_its_loop_ticks(clock
     assert status.is_ready
 
 
+def test_a_query_that_took_long_to_start_has_its_time_to_plan_the_first_batch(
+    clock: Clock,
+) -> None:
+    status = Status("shop", "1.0", [], clock, clock, batch_timeout=60)
+    status.enter("starting")
+    clock.now += 70
+    status.enter("running")
+    assert status.is_live
+    clock.now += 61
+    status.beat()
+    assert not status.is_live
+
+
 def test_a_batch_under_way_or_put_off_is_no_missing_round(clock: Clock) -> None:
     status = Status("shop", "1.0", [], clock, clock, batch_timeout=600)
     status.enter("running")

@@ -35,6 +35,7 @@ class Stages:
         self.broken = False
         self.done = Event()
         self.done.set()
+        self.active = [1]
 
     def decoded(self, _: object, view: BatchContext, groups: Any, folder: str | None) -> str:
         if self.broken:
@@ -45,7 +46,7 @@ class Stages:
         return f"pairs {len(self.begun)}"
 
     def statusTracker(self) -> Any:  # noqa: N802  (Spark's name)
-        return SimpleNamespace(getActiveJobsIds=lambda: [1])
+        return SimpleNamespace(getActiveJobsIds=lambda: self.active)
 
     def map_stage(self, _: object, pairs: str) -> Any:
         number, cancelled = int(pairs.split()[1]), self.cancelled
@@ -150,6 +151,22 @@ def test_the_next_one_waits_for_one_that_is_taken_before_it_has_ended(
         stages.done.set()
     assert taken(ahead, replace(VIEW, slots=3)) == "pairs 2"
     assert stages.submitted == [1, 2]
+
+
+def test_the_next_one_waits_for_the_job_of_a_batch_that_took_none(
+    ahead: Ahead, stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 600.0)
+    stages.active.clear()
+    with ahead.hand_over(VIEW, GROUPS):
+        ahead.follow(replace(VIEW, slots=3), GROUPS)
+        while not stages.begun:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        assert stages.submitted == []
+        stages.active.append(7)
+    assert taken(ahead, replace(VIEW, slots=3)) == "pairs 1"
+    assert stages.submitted == [1]
 
 
 def test_a_batch_that_begins_its_own_waits_for_no_job(ahead: Ahead, stages: Stages) -> None:

@@ -1,10 +1,15 @@
 """What a batch tells its listener, run in one process without Spark."""
 
+import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ingestd.ingest.tables import lake
 from ingestd.ingest.upkeep.batch_summary import BatchSummary
+from ingestd.log import event_fields
 from tests.support import crash_scene
 
 
@@ -25,3 +30,35 @@ def test_a_batch_tells_when_its_changes_were_made_and_what_feeds_its_tables(
     spans = [summary.times.events[crash_scene.TABLE] for summary in heard]
     assert all(span.oldest <= span.newest for span in spans)
     assert [span.oldest for span in spans] == sorted({span.oldest for span in spans})
+
+
+class Lines(logging.Handler):
+    """Fields of lines, as the thread that logs has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fields: list[tuple[str, Mapping[str, object]]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.fields.append((record.getMessage(), event_fields(record)))
+
+
+def test_what_a_commit_logs_names_its_table_and_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, commit = Lines(), lake.commit
+
+    def loud(*arguments: Any, **named: Any) -> Any:
+        logging.getLogger("ingestd.test").warning("committing")
+        return commit(*arguments, **named)
+
+    monkeypatch.setattr(lake, "commit", loud)
+    logging.getLogger().addHandler(told)
+    try:
+        crash_scene.Scene(tmp_path, "keyed").live()
+    finally:
+        logging.getLogger().removeHandler(told)
+    lines = [fields for event, fields in told.fields if event == "committing"]
+    commits = [(one["table"], one["batch_id"]) for one in lines]
+    assert {(crash_scene.TABLE, batch) for batch in range(crash_scene.BATCHES)} <= {*commits}
+    assert len(set(commits)) == len(commits)

@@ -70,6 +70,17 @@ def test_a_file_that_is_still_read_is_not_written_over(tmp_path: Path) -> None:
     assert part.to_pybytes() == b"a" * 2_000
 
 
+def test_a_new_file_is_not_taken_from_an_attempt_that_outlives_its_batch(tmp_path: Path) -> None:
+    late = open_slot_file(str(tmp_path))
+    (tmp_path / SPARE).mkdir()
+    old = Path(late.path).rename(tmp_path / SPARE / f"old{SUFFIX}")
+    path = written(tmp_path, b"b" * 100)
+    late.append(b"a" * 200)
+    late.close()
+    assert mapped_file(path).to_pybytes() == b"b" * 100
+    assert old.stat().st_size == 200
+
+
 def test_a_file_can_be_taken_when_its_last_reader_has_gone(tmp_path: Path) -> None:
     old = spare_file(tmp_path, LARGE)
     part = mapped_file(str(old)).slice(1_000, 2_000)

@@ -1,5 +1,7 @@
 """What is read natively, what is left to the decoder in Python, and that nobody can tell."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -168,3 +170,25 @@ def test_declared_types_come_out_the_same(
     [_, facts] = same([records, records], declared={TABLE: {"v": data_type}})
     assert facts["rejected"] == []
     assert in_python == []
+
+
+MANY_AFTER_ONE = """
+import resource
+from ingestd_native import Plan
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+plan = Plan(("object", False, False, (("text", False, ("text", ())),)))
+assert plan.read([b'{"text":"%s"}' % (b"x" * (1 << 20))], b"", b"") is not None
+assert plan.read([b'{"text":"x"}'] * 20_000, b"", b"") is not None
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded as Linux does it")
+def test_many_short_texts_after_a_long_one_take_no_room_for_as_many_long_ones() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_AFTER_ONE],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr

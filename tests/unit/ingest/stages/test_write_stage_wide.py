@@ -41,8 +41,12 @@ def _wide(number: int, columns: int) -> bytes:
     return json.dumps({"id": number, **{f"c{i}": number * i for i in range(columns)}}).encode()
 
 
+def wide_settings(columns: int) -> dict[str, TableSettings]:
+    return {"orders": TableSettings(evolution=EvolutionPolicy(max_columns=columns + 2))}
+
+
 def test_a_table_of_thousands_of_columns_takes_rows_and_one_column_more() -> None:
-    rig = _Chunked(data_format="json")
+    rig = _Chunked(data_format="json", settings=wide_settings(COLUMNS))
     rig.produce(*(_wide(number, COLUMNS) for number in range(10)))
     rig.run()
     rig.produce(*(_wide(number, COLUMNS + 1) for number in range(10, 20)))
