@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ingestd.daemon.upkeep_process import Opening
+from ingestd.daemon.upkeep_process import Asking, Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.upkeep.choice import Job
 from ingestd.ingest.upkeep.work import Done
@@ -59,7 +59,7 @@ class UpkeepChild:
                 if self._pid is None:
                     return None
                 _LOG.info("upkeep_process_started", extra={"ctx": {"pid": self._pid}})
-            door.send(job)
+            door.send(Asking(job, logging.getLogger().level))
             done: Done | None = self._heard(door, stopping, grace)
         except (EOFError, OSError) as error:
             code = self._reap()

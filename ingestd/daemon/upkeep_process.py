@@ -6,6 +6,7 @@ files and no damage. It ends when the daemon says so or at SIGTERM, which give t
 and take back the files that it knows of, and at once when the daemon has gone.
 """
 
+import logging
 import os
 import queue
 import signal
@@ -20,14 +21,24 @@ import pyarrow as pa
 
 from ingestd.ingest.upkeep.choice import Job
 from ingestd.ingest.upkeep.work import do_job
-from ingestd.log import LogFormat, add_secrets, configure_logging, is_secret_name
+from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.spark.python_daemon import name_process
 
+_LOG = logging.getLogger(__name__)
 NAME = "ingestd-upkeep"
 _GONE = 1
 
-Asked = queue.SimpleQueue[Job | None]
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A job, and the level of the daemon's log by now."""
+
+    job: Job
+    level: int
+
+
+Asked = queue.SimpleQueue[Asking | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +80,20 @@ def serve(door: Connection) -> None:
     catalog = load_catalog(opening.metastore, opening.warehouse, options)
     asked = Asked()
     threading.Thread(target=_listen, args=(door, asked), name="listen", daemon=True).start()
-    while (job := asked.get()) is not None:
-        door.send(do_job(catalog, job, opening.commit_user))
+    while (asking := asked.get()) is not None:
+        logging.getLogger().setLevel(asking.level)
+        with bind(table=asking.job.table):
+            _LOG.debug("upkeep_job", extra={"ctx": {"kind": asking.job.kind}})
+            door.send(do_job(catalog, asking.job, opening.commit_user))
 
 
 def _listen(door: Connection, asked: Asked) -> None:
     """Hear what comes while a job is being done, above all that the daemon is no more."""
     try:
         while True:
-            job: Job | None = door.recv()
-            asked.put(job)
-            if job is None:
+            asking: Asking | None = door.recv()
+            asked.put(asking)
+            if asking is None:
                 os.kill(os.getpid(), signal.SIGTERM)
     except (EOFError, OSError):
         os._exit(_GONE)

@@ -40,6 +40,21 @@ volumes:
   {{- end }}
 {{- end }}
 
+{{/* A volume of one node: pods beside the daemon go where it is, if they can. */}}
+{{- define "ingestd.beside" -}}
+{{- if and .Values.persistence.enabled (not .Values.affinity) (not (has "ReadWriteMany" .Values.persistence.accessModes)) -}}
+affinity:
+  podAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "ingestd.daemon" . | nindent 14 }}
+{{- end }}
+{{- end }}
+
 {{- define "ingestd.container" -}}
 image: {{ include "ingestd.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}

@@ -1,11 +1,17 @@
 import logging
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from ingestd.config.load import load_config
+from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.daemon.reload import changed, reread, taken_over
+from ingestd.daemon.reload import _FIXED, _FIXED_SECTIONS, changed, reread, taken_over
+from ingestd.errors import ConfigError
 
 TEXT = """
 pipeline: {name: shop, trigger: 1s}
@@ -64,3 +70,71 @@ def test_a_file_with_a_mistake_changes_nothing(
     with caplog.at_level(logging.ERROR):
         assert reread(file, running) is None
     assert "sauces" in str(events(caplog)["reload_refused"]["message"])
+
+
+EVERYTHING = """
+pipeline: {name: shop}
+warehouse: {path: lake, catalog: {metastore: rest, uri: "http://127.0.0.1:1", warehouse: w,
+                                  token: t}}
+sources:
+  shop: {kafka: {bootstrap.servers: "127.0.0.1:1"}, topics: [a], format: debezium-avro,
+         schema-registry: {url: "http://127.0.0.1:1"}}
+tables: {orders: {}}
+"""
+NO_VALUE = {
+    "sources.shop.type_mapping",
+    "sources.shop.scan_startup_specific_offsets",
+    "sources.shop.scan_bounded_specific_offsets",
+    "routing.rules",
+}
+"""What another value made up here is refused for: that is to notice it as well."""
+
+
+def another(value: Any) -> Any:
+    """A value that differs, of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, dict):
+        return {**value, "x": "1"}
+    return "7" if value is None else value + ("x" if isinstance(value, str) else ("x",))
+
+
+def with_another_value(model: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The model with one leaf changed, for each leaf, and where that is."""
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        inner = value if isinstance(value, dict) and value else {}
+        if isinstance(value, BaseModel):
+            for where, one in with_another_value(value, f"{path}{name}."):
+                yield where, model.model_copy(update={name: one})
+        elif inner and all(isinstance(one, BaseModel) for one in inner.values()):
+            for key, held in inner.items():
+                for where, one in with_another_value(held, f"{path}{name}.{key}."):
+                    yield where, model.model_copy(update={name: {**inner, key: one}})
+        else:
+            yield f"{path}{name}", model.model_copy(update={name: another(value)})
+
+
+def test_every_key_is_taken_over_or_said_to_need_a_restart(file: Path) -> None:
+    file.write_text(EVERYTHING)
+    loaded = load_config(file)
+    before = pipeline_settings(loaded)
+    unnoticed, refused, keys = set(), set(), 0
+    for where, config in with_another_value(loaded.config):
+        keys += 1
+        try:
+            after = pipeline_settings(replace(loaded, config=config))
+        except (ConfigError, AttributeError):
+            refused.add(where)
+            continue
+        if not changed(after, before):
+            unnoticed.add(where)
+    assert keys > 100
+    assert refused == NO_VALUE
+    unnoticed.remove("warehouse.catalog.case_sensitive")  # says nothing to a REST catalog
+    sections = {one.partition(".")[0] for one in unnoticed}
+    assert sections == {"logging", *_FIXED_SECTIONS}
+    assert sections <= Config.model_fields.keys()
+    assert {*_FIXED} <= {name for name in dir(before) if not name.startswith("_")}

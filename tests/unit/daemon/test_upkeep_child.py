@@ -1,5 +1,7 @@
 """The process itself: what it does, and that it neither outlives the daemon nor breaks a table."""
 
+import json
+import logging
 import os
 import signal
 import subprocess
@@ -25,6 +27,7 @@ from tests.support.native_tables import native_table, put
 
 COLUMNS = [("k", "INT"), ("v", "STRING")]
 NEVER = threading.Event()
+Capture = pytest.CaptureFixture[str]
 JOB = Job("compact", "db.t")
 
 
@@ -48,6 +51,19 @@ def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_it_logs_at_the_level_that_the_daemon_has_by_now_and_names_the_table(
+    tmp_path: Path, child: UpkeepChild, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    table(tmp_path, 1)
+    monkeypatch.setattr(logging.getLogger(), "level", logging.INFO)
+    child.do(JOB, NEVER, 1)
+    assert "upkeep_job" not in capfd.readouterr().out
+    monkeypatch.setattr(logging.getLogger(), "level", logging.DEBUG)
+    child.do(JOB, NEVER, 1)
+    [line] = [one for one in capfd.readouterr().out.splitlines() if "upkeep_job" in one]
+    assert {"pipeline": "shop", "table": "db.t"}.items() <= json.loads(line).items()
 
 
 def test_it_compacts_and_expires_under_a_name_of_its_own(
