@@ -28,7 +28,9 @@ OfSource: TypeAlias = Annotated[str | None, typer.Option("--source", help="Only 
 OfTopic: TypeAlias = Annotated[str | None, typer.Option("--topic", help="Only of this topic.")]
 OfStage: TypeAlias = Annotated[
     str | None,
-    typer.Option("--stage", help="Only of this stage: fetch, decode, route, key, cast or schema."),
+    typer.Option(
+        "--stage", help="Only of this stage: fetch, decode, route, key, cast, schema or merge."
+    ),
 ]
 OfReason: TypeAlias = Annotated[
     str | None, typer.Option("--reason", help="Only with this reason, as `ls` shows it.")

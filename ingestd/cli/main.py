@@ -20,6 +20,8 @@ from ingestd.cli.interrupts import EXIT_CODE, interrupt_message
 from ingestd.errors import IngestdError
 from ingestd.log import configure_logging, printable, redact
 
+READER_GONE = 141
+"""Nobody reads the output any more; as shells have it: 128 and the number of SIGPIPE."""
 _UNREADABLE = 4
 _DEBUG = "--debug"
 
@@ -124,7 +126,7 @@ def _options(
     Begin with `ingestd demo`, or with `ingestd init`, `ingestd plan -c FILE` and
     `ingestd run -c FILE`. Exit codes: 0 fine, 1 findings or unexpected, 2 configuration or
     usage, 3 Kafka, 4 warehouse, 5 stopped by policy, 6 another daemon has taken over,
-    130 interrupted.
+    130 interrupted, 141 nobody reads the output any more.
     """
 
 
@@ -142,6 +144,8 @@ def execute(arguments: Sequence[str]) -> int:
     try:
         app(args=[one for one in arguments if one != _DEBUG], prog_name="ingestd")
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            return READER_GONE
         if end.code == EXIT_CODE:
             typer.echo(f"interrupted: {interrupt_message(end)}", err=True)
         return end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -8,7 +8,7 @@ import pytest
 
 from ingestd import errors
 from ingestd.cli.interrupts import EXIT_CODE
-from ingestd.cli.main import _options
+from ingestd.cli.main import READER_GONE, _options
 from tests.support.command_line import run_command
 from tests.support.native_tables import native_table, put
 
@@ -24,7 +24,7 @@ def documented() -> dict[int, str]:
 def test_the_table_has_every_code_and_no_other() -> None:
     kinds = [one for one in vars(errors).values() if inspect.isclass(one)]
     ours = {one.exit_code for one in kinds if issubclass(one, errors.IngestdError)}
-    assert documented().keys() == ours | {0, EXIT_CODE}
+    assert documented().keys() == ours | {0, EXIT_CODE, READER_GONE}
 
 
 def test_help_names_the_same_codes() -> None:

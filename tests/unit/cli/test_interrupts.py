@@ -9,21 +9,26 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 
 import pytest
 
-from ingestd.cli import interrupts
+from ingestd.cli import interrupts, replaying
 from ingestd.cli.main import execute
 from ingestd.crash_points import Point
+from ingestd.ingest.letters.dead_letter import COLUMNS
 from ingestd.paimon.spec.schema import SetOption
 from ingestd.paimon.table.buckets.hash_index import CACHE
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.metadata.time_travel import tag_names
 from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.interruptions import Steps, run_stepwise
@@ -75,6 +80,30 @@ def littered(warehouse: Path) -> None:
         (warehouse / "db.db/t" / name).write_bytes(b"lost")
 
 
+def outlived(warehouse: Path) -> None:
+    """Changelogs that are longer than their snapshots, and may be shorter."""
+    keyed(warehouse)
+    kept = {"snapshot.num-retained.max": "1", "snapshot.num-retained.min": "1"}
+    longer = {"changelog.num-retained.min": "4", "changelog.num-retained.max": "4"}
+    table = alter(open_native(warehouse), *starmap(SetOption, (kept | longer).items()))
+    expire_snapshots(table, expire_settings(table.schema.options), NOW_MS)
+
+
+def lettered(warehouse: Path) -> None:
+    """Dead letters in two files."""
+    columns = [(name, str(kind)) for name, kind in COLUMNS if name != "headers"]
+    table = native_table(warehouse, columns, options={"bucket": "-1"})
+    for first in (0, 3):
+        put(table, [letter(offset) for offset in range(first, first + 3)])
+
+
+def letter(offset: int) -> dict[str, object]:
+    texts = dict.fromkeys(("reason", "message", "job", "table"), "x")
+    record = {"key": b"k", "value": b"v", "timestamp": None}
+    place = {"source": "s", "topic": "t", "partition": 0, "offset": offset}
+    return {**place, **record, **texts, "stage": "cast" if offset % 2 else "decode"}
+
+
 @dataclass(frozen=True)
 class Work:
     """A table and a command on it; `rest` are the words behind the name of the table."""
@@ -96,11 +125,16 @@ WORKS = {
     "rescale": Work(keyed, ["rescale"], ["--buckets", "3"]),
     "repair": Work(unindexed, ["repair", "hash-index"]),
     "expire snapshots": Work(keyed, ["expire", "snapshots"], ["--retain-max", "1"]),
+    "expire changelogs": Work(
+        outlived, ["expire", "changelogs"], ["--retain-min", "2", "--retain-max", "2"]
+    ),
     "expire partitions": Work(parted, ["expire", "partitions"], ["--expiration-time", "9000 d"]),
     "expire tags": Work(tagged, ["expire", "tags"]),
     "orphans": Work(littered, ["orphans"], ["--older-than", "0 ms"]),
     "rollback": Work(keyed, ["rollback"], ["--snapshot", "2"]),
     "truncate": Work(keyed, ["truncate"]),
+    "dlq replay": Work(lettered, ["dlq", "replay"], ["--bootstrap", "broker-0:9092"]),
+    "dlq purge": Work(lettered, ["dlq", "purge"], ["--stage", "cast"]),
 }
 
 
@@ -111,6 +145,7 @@ class Told:
     rows: list[dict[str, object]]
     files: Counter[tuple[bytes, int, int, int]]
     snapshots: int | None
+    changelogs: tuple[int, ...]
     tags: tuple[str, ...]
     strays: tuple[str, ...]
 
@@ -122,7 +157,9 @@ class Told:
         rows = sorted(read_table(table).to_pylist(), key=repr)
         strays = tuple(sorted(path.name for path in Path(table.path).rglob("*lost*")))
         kept = len(ids) if name in ("expire snapshots", "rollback") else None
-        return cls(rows, Counter(one), kept, tuple(tag_names(table.io, table.paths)), strays)
+        changelogs = tuple(changelog_ids(table))
+        tags = tuple(tag_names(table.io, table.paths))
+        return cls(rows, Counter(one), kept, changelogs, tags, strays)
 
 
 def unsound(warehouse: Path) -> list[object]:
@@ -140,6 +177,7 @@ def test_an_interrupt_at_any_step_leaves_a_sound_table_and_the_command_finishes_
 ) -> None:
     work = WORKS[name]
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(replaying, "produce", lambda source, topic, sent: len(list(sent)))
     made = tmp_path / "made"
     work.make(made)
     calm, steps = copied(made, tmp_path / "calm"), Steps()

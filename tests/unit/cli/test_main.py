@@ -3,6 +3,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,6 +189,19 @@ def test_an_error_that_nobody_foresaw_is_one_and_no_traceback_unless_asked_for(
     assert done.returncode == 1
     assert ("Traceback" in done.stderr) is trace
     assert "division by zero" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "init --help", "tables . --json"])
+def test_a_reader_that_has_gone_ends_a_command_in_silence(words: str, tmp_path: Path) -> None:
+    """As `ingestd read ... | head` does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from ingestd.cli.main import main; main()", *words.split()]
+    with os.fdopen(writer, "w") as gone:
+        done = subprocess.run(
+            command, cwd=tmp_path, stdout=gone, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (main.READER_GONE, b"")
 
 
 def test_main_ends_the_process_with_the_code() -> None:
