@@ -67,7 +67,8 @@ def _reached(io: FileIO, path: str) -> Offsets | None:
     """Offsets up to which the generation believes that everything is committed.
 
     FormatError for whatever would keep Spark from going on: it reads the query's id, the newest
-    batch and the one before, and the newest commit, and counts all batches up to there.
+    batch and the one before, and the newest commit, and counts all batches up to there; its first
+    batch it writes into an empty directory only.
     """
     _check_document(io, f"{path}/metadata", "id")
     planned, committed = _batch_ids(io, f"{path}/offsets"), _batch_ids(io, f"{path}/commits")
@@ -77,6 +78,7 @@ def _reached(io: FileIO, path: str) -> Offsets | None:
     if committed:
         _check_document(io, f"{path}/commits/{max(committed)}", "nextBatchWatermarkMs")
     if last < 0:
+        _check_empty(io, f"{path}/offsets")
         return None
     for batch_id in range(max(last - 1, 0), last):
         read_batch_offsets(io, path, batch_id)
@@ -95,6 +97,13 @@ def _check_document(io: FileIO, path: str, key: str) -> None:
         raise FormatError(f"{path}: not a file of Spark: {error!r}") from error
     if not isinstance(document, dict) or key not in document:
         raise FormatError(f"{path}: not a file of Spark: it has no {key}")
+
+
+def _check_empty(io: FileIO, directory: str) -> None:
+    """FormatError for what a process left that died while it wrote the first batch."""
+    left = io.list_names(directory)
+    if left:
+        raise FormatError(f"{directory}: has no batch, but the unfinished file {min(left)}")
 
 
 def _batch_ids(io: FileIO, directory: str) -> list[int]:

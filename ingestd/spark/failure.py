@@ -7,6 +7,7 @@ from ingestd.errors import IngestdError
 
 _RAISED = re.compile(r"\bingestd\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^\s*((?:[\w.$]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
+_ENDED_WITH = re.compile(r"terminated with exception: (.+)")
 _LONGEST = 500
 
 
@@ -26,6 +27,9 @@ def raised_error(text: str) -> IngestdError | None:
 
 
 def last_cause(text: str) -> str:
-    """The last line of a traceback that names an error: what happened, without where."""
-    found = _CAUSE.findall(text)
+    """The last line of a traceback that names an error: what happened, without where.
+
+    Else what Spark says that its query ended with, behind which it shows a plan.
+    """
+    found = _CAUSE.findall(text) or _ENDED_WITH.findall(text)
     return (found[-1] if found else text.strip().rpartition("\n")[2])[:_LONGEST]

@@ -102,6 +102,16 @@ def test_whatever_spark_could_not_read_makes_a_new_generation_from_the_tables(
     assert f"{tmp_path}/gen-0/" in chosen.reason
 
 
+def test_what_a_death_at_the_very_first_batch_left_makes_a_new_generation(tmp_path: Path) -> None:
+    for folder in ("offsets", "commits"):
+        (tmp_path / "gen-0" / folder).mkdir(parents=True)
+    assert _chosen(tmp_path, {}) == Generation(f"{tmp_path}/gen-0", {}, "continued")
+    (tmp_path / "gen-0" / "offsets" / ".0.3ee52c25.tmp").write_text("")
+    chosen = _chosen(tmp_path, {})
+    assert (chosen.path, chosen.seed) == (f"{tmp_path}/gen-1", {})
+    assert ".0.3ee52c25.tmp" in chosen.reason
+
+
 def test_a_commit_that_is_missing_only_repeats_its_batch(tmp_path: Path) -> None:
     _plan(tmp_path, 0, 0, 10)
     _plan(tmp_path, 1, 10, 20)

@@ -21,3 +21,11 @@ def test_the_cause_is_the_last_error_a_traceback_names() -> None:
     text = "Traceback:\n  File x, line 1\nKeyError: 'a'\n\nValueError: no such thing\n\tat java.X.y"
     assert last_cause(text) == "ValueError: no such thing"
     assert last_cause("nothing that names\nan end") == "an end"
+
+
+def test_the_cause_of_a_query_is_not_looked_for_in_the_plan_behind_it() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: it is so SQLSTATE: X\n"
+        "=== Streaming Query ===\n+- ~StreamingDataSourceV2ScanRelation[source#0] ranges"
+    )
+    assert last_cause(text) == "it is so SQLSTATE: X"
