@@ -4,13 +4,15 @@
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, TypeVar
 
 TopicOffsets: TypeAlias = Mapping[str, Mapping[int, int]]
 Offsets: TypeAlias = Mapping[str, TopicOffsets]
+Place: TypeAlias = tuple[str, str, int]
+"""A topic partition: source, topic, partition."""
 
 _VERSION = 1
 _OFFSET_LOG_HEADER = "v1"
@@ -52,6 +54,15 @@ class BatchOffsets:
     def ranges(self) -> list[OffsetRange]:
         """The non-empty ranges, ordered by source, topic and partition."""
         return ranges_between(self.start, self.until)
+
+
+def starts_of(ranges: Iterable[OffsetRange]) -> dict[Place, int]:
+    """The smallest offset of each topic partition that ranges have."""
+    starts: dict[Place, int] = {}
+    for one in ranges:
+        place = (one.source, one.topic, one.partition)
+        starts[place] = min(one.start, starts.get(place, one.start))
+    return starts
 
 
 def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:

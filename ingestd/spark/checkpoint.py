@@ -6,6 +6,7 @@ and the old one stays for a person to look at.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ingestd.errors import FormatError, IngestdError
@@ -71,14 +72,16 @@ def _reached(io: FileIO, path: str) -> Offsets | None:
     batch it writes into an empty directory only.
     """
     _check_document(io, f"{path}/metadata", "id")
-    planned, committed = _batch_ids(io, f"{path}/offsets"), _batch_ids(io, f"{path}/commits")
+    names = io.list_names(f"{path}/offsets")
+    planned, committed = _batch_ids(names), _batch_ids(io.list_names(f"{path}/commits"))
     last = max(planned, default=-1)
     if max(committed, default=-1) > last:
         raise FormatError(f"{path}/commits: has batch {max(committed)}, offsets end at {last}")
     if committed:
         _check_document(io, f"{path}/commits/{max(committed)}", "nextBatchWatermarkMs")
     if last < 0:
-        _check_empty(io, f"{path}/offsets")
+        if names:  # a process died while it wrote the first batch
+            raise FormatError(f"{path}/offsets: has no batch, but the unfinished file {min(names)}")
         return None
     for batch_id in range(max(last - 1, 0), last):
         read_batch_offsets(io, path, batch_id)
@@ -99,15 +102,8 @@ def _check_document(io: FileIO, path: str, key: str) -> None:
         raise FormatError(f"{path}: not a file of Spark: it has no {key}")
 
 
-def _check_empty(io: FileIO, directory: str) -> None:
-    """FormatError for what a process left that died while it wrote the first batch."""
-    left = io.list_names(directory)
-    if left:
-        raise FormatError(f"{directory}: has no batch, but the unfinished file {min(left)}")
-
-
-def _batch_ids(io: FileIO, directory: str) -> list[int]:
-    return [int(name) for name in io.list_names(directory) if name.isdigit()]
+def _batch_ids(names: Iterable[str]) -> list[int]:
+    return [int(name) for name in names if name.isdigit()]
 
 
 def _ahead(reached: Offsets, tables: Offsets) -> bool:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from ingestd.ingest.settings.context import BatchContext, Coverage, SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.stages.truncates import Place, Stream
+from ingestd.ingest.stages.truncates import Stream
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.older_snapshots import covered_before
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import OffsetRange, Offsets
+from ingestd.kafka.ranges import OffsetRange, Offsets, Place, starts_of
 
 _Sources = Mapping[str, SourceSettings]
 
@@ -59,10 +59,7 @@ def reading_again(
     of those that it found lost just before them: the others were told of by the batch that had them
     first, into a topic too, which no table keeps the offsets of.
     """
-    own: dict[Place, int] = {}
-    for one in (*batch, *context.lost):
-        place = one.source, one.topic, one.partition
-        own[place] = min(one.start, own.get(place, one.start))
+    own = starts_of((*batch, *context.lost))
     letters = context.tables[context.dead_letters]
     covered = {
         source: {topic: dict(partitions) for topic, partitions in topics.items()}

@@ -1,8 +1,6 @@
 """A warehouse in a real S3 server: conditional puts, races, and a pipeline that is killed."""
 
 import multiprocessing
-import os
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +19,7 @@ from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
 from tests.support.s3_server import S3Server, built, can_be_had, running_s3
+from tests.support.store_checks import check_directories, check_large_file
 
 pytestmark = [
     pytest.mark.integration,
@@ -48,33 +47,11 @@ def opened(s3: S3Server) -> tuple[FileIO, str]:
 
 
 def test_large_files_are_read_in_ranges_and_never_replaced(s3: S3Server) -> None:
-    io, root = opened(s3)
-    content = os.urandom(20 << 20)
-    with io.open_output(f"{root}/data") as stream:
-        stream.write(content)
-    with io.open_input(f"{root}/data") as stream:
-        stream.seek(9 << 20)
-        assert stream.read(1000) == content[9 << 20 :][:1000]
-        assert stream.size() == len(content)
-    with pytest.raises(StorageError, match="already exists"), io.open_output(f"{root}/data") as out:
-        out.write(b"other")
-    assert io.read_bytes(f"{root}/data") == content
+    check_large_file(*opened(s3))
 
 
 def test_directories_are_seen_listed_and_deleted(s3: S3Server) -> None:
-    io, root = opened(s3)
-    io.make_directory(f"{root}/db.db")
-    assert io.exists(f"{root}/db.db")
-    assert io.list_names(f"{root}/db.db") == []
-    io.write_new(f"{root}/db.db/t/schema/schema-0", b"{}")
-    assert io.list_names(root) == ["db.db"]
-    (entry,) = io.list_entries(f"{root}/db.db/t/schema")
-    assert (entry.name, entry.is_directory, entry.size) == ("schema-0", False, 2)
-    assert abs(entry.modified_ms / 1000 - time.time()) < 300
-    io.rename_directory(f"{root}/db.db/t", f"{root}/db.db/u")
-    assert io.list_names(f"{root}/db.db") == ["u"]
-    io.delete_tree(f"{root}/db.db")
-    assert not io.exists(f"{root}/db.db")
+    check_directories(*opened(s3))
 
 
 def test_a_store_that_refuses_says_why(s3: S3Server) -> None:

@@ -4,14 +4,12 @@ With INGESTD_LONG=1 each of four processes commits 100 times.
 """
 
 import os
-import time
 import uuid
 from collections.abc import Iterator
 from subprocess import SubprocessError
 
 import pytest
 
-from ingestd.errors import StorageError
 from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.io.stores import open_store
@@ -21,6 +19,7 @@ from tests.support.azure_server import AzureServer, installed, running_azure
 from tests.support.gcs_server import GcsServer, built, running_gcs
 from tests.support.native_tables import native_table, put
 from tests.support.racing import Runner, Track, wrong_race
+from tests.support.store_checks import check_directories, check_large_file
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 COMMITS = 100 if "INGESTD_LONG" in os.environ else 10
@@ -69,35 +68,13 @@ def test_the_store_proves_that_it_creates_a_name_once(server: Server) -> None:
 
 
 def test_directories_are_seen_listed_renamed_and_deleted(server: Server) -> None:
-    io, root = opened(server)
-    io.make_directory(f"{root}/db.db")
-    assert io.exists(f"{root}/db.db")
-    assert io.list_names(f"{root}/db.db") == []
-    io.write_new(f"{root}/db.db/t/schema/schema-0", b"{}")
-    assert io.list_names(root) == ["db.db"]
-    (entry,) = io.list_entries(f"{root}/db.db/t/schema")
-    assert (entry.name, entry.is_directory, entry.size) == ("schema-0", False, 2)
-    assert abs(entry.modified_ms / 1000 - time.time()) < 300
-    io.rename_directory(f"{root}/db.db/t", f"{root}/db.db/u")
-    assert io.list_names(f"{root}/db.db") == ["u"]
-    io.delete_tree(f"{root}/db.db")
-    assert not io.exists(f"{root}/db.db")
+    check_directories(*opened(server))
 
 
 def test_a_large_file_goes_in_parts_and_is_never_replaced(server: Server) -> None:
     if isinstance(server, GcsServer):
         pytest.skip("fake-gcs-server has no multipart uploads of the XML interface")
-    io, root = opened(server)
-    content = os.urandom(20 << 20)
-    with io.open_output(f"{root}/data") as stream:
-        stream.write(content)
-    with io.open_input(f"{root}/data") as stream:
-        stream.seek(9 << 20)
-        assert stream.read(1000) == content[9 << 20 :][:1000]
-        assert stream.size() == len(content)
-    with pytest.raises(StorageError, match="already exists"), io.open_output(f"{root}/data") as out:
-        out.write(b"other")
-    assert io.read_bytes(f"{root}/data") == content
+    check_large_file(*opened(server))
 
 
 def test_of_racing_processes_each_commits_each_change_once(server: Server) -> None:

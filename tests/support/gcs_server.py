@@ -6,7 +6,6 @@ once into the user's cache.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import time
@@ -24,7 +23,7 @@ from urllib.request import Request, urlopen
 from ingestd.dev.jars import cache_folder
 from tests.support.daemon import free_port
 from tests.support.http_serving import HttpServing
-from tests.support.made_once import alone
+from tests.support.made_once import built_by_go
 
 VERSION = "v1.56.1"
 _PROGRAM = "github.com/fsouza/fake-gcs-server"
@@ -65,21 +64,7 @@ def can_be_had() -> bool:
 
 def built() -> Path:
     """Its program, from the cache or built into it; SubprocessError when it cannot be."""
-    program = _program()
-    with alone(program.parent):
-        if not program.exists():
-            home = program.with_name(f"build-{os.getpid()}")
-            environment = {**os.environ, "GOBIN": str(home)}
-            subprocess.run(
-                ["go", "install", f"{_PROGRAM}@{VERSION}"],
-                env=environment,
-                check=True,
-                capture_output=True,
-                timeout=_BUILD_SECONDS,
-            )
-            (home / program.name).replace(program)
-            home.rmdir()
-    return program
+    return built_by_go(_program(), f"{_PROGRAM}@{VERSION}", _BUILD_SECONDS)
 
 
 @contextmanager

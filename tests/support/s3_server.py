@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 from ingestd.dev.jars import cache_folder
 from tests.support.daemon import free_port
-from tests.support.made_once import alone
+from tests.support.made_once import built_by_go
 
 VERSION = "v1.8.0"
 _PROGRAM = "github.com/versity/versitygw/cmd/versitygw"
@@ -70,16 +70,7 @@ def _program() -> Path:
 
 def built() -> Path:
     """The server's program, from the cache or built into it; SubprocessError when it cannot be."""
-    program = _program()
-    with alone(program.parent):
-        if not program.exists():
-            home = program.with_name(f"build-{os.getpid()}")
-            environment = {**os.environ, "GOBIN": str(home)}
-            install = ["go", "install", f"{_PROGRAM}@{VERSION}"]
-            subprocess.run(install, env=environment, check=True, timeout=_BUILD_SECONDS)
-            (home / program.name).replace(program)
-            home.rmdir()
-    return program
+    return built_by_go(_program(), f"{_PROGRAM}@{VERSION}", _BUILD_SECONDS)
 
 
 def _wait(endpoint: str, process: subprocess.Popen[bytes]) -> None:

@@ -14,9 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from tests.support.closing import Closing
 from tests.support.screen import Screen
 
 COLUMNS, LINES = 80, 24
@@ -85,26 +84,22 @@ class Window:
         return screen
 
 
-class Tmux:
+class Tmux(Closing):
     """A server of its own in a folder; it ends with the block of `with`, and every program too."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._made = 0
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Begin the server."""
         size = ("-x", str(COLUMNS), "-y", str(LINES))
         self.ask("new-session", "-d", *size, "-s", "keep", "sleep 3600")
         for name, value in (("history-limit", "5000"), ("default-terminal", "xterm-256color")):
             self.ask("set-option", "-g", name, value)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the server with every program."""
         self.ask("kill-server")
 
     def run(self, words: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Window:

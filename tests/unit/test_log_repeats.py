@@ -12,20 +12,14 @@ import pytest
 from ingestd import log, log_repeats
 from ingestd.log import JsonFormatter, TextFormatter, bind, event_fields
 from ingestd.log_repeats import SummingHandler
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 class Bench:
     """A logger of its own that writes JSON lines through the handler."""
 
     def __init__(self, formatter: logging.Formatter | None = None) -> None:
-        self.stream, self.clock = io.StringIO(), Clock()
+        self.stream, self.clock = io.StringIO(), Clock(100.0)
         self.handler = SummingHandler(self.stream, event_fields, window=60, clock=self.clock)
         self.handler.setFormatter(formatter or JsonFormatter())
         self.logger = logging.Logger("ingestd.bench")

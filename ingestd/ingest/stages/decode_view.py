@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ingestd.ingest.settings.context import BatchContext, Coverage, TableContext
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.ranges import OffsetRange, Place, starts_of
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
-_Place = tuple[str, str, int]
 _NO_INDEX = IndexEntries()
 
 
@@ -22,15 +21,12 @@ def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchCo
     Tables are without index entries, sequence numbers and snapshots, and hold of the stream what
     lies within the ranges or in what was lost before them.
     """
-    starts: dict[_Place, int] = {}
-    for one in (*ranges, *context.lost):
-        place = (one.source, one.topic, one.partition)
-        starts[place] = min(one.start, starts.get(place, one.start))
+    starts = starts_of((*ranges, *context.lost))
     tables = {name: _table_view(one, starts) for name, one in context.tables.items()}
     return replace(context, tables=tables, max_run_bytes=0, index_cache_bytes=0)
 
 
-def _table_view(one: TableContext, starts: Mapping[_Place, int]) -> TableContext:
+def _table_view(one: TableContext, starts: Mapping[Place, int]) -> TableContext:
     return replace(
         one,
         index_entries=_NO_INDEX,
@@ -41,7 +37,7 @@ def _table_view(one: TableContext, starts: Mapping[_Place, int]) -> TableContext
     )
 
 
-def _held_of(covered: Coverage, starts: Mapping[_Place, int]) -> Coverage:
+def _held_of(covered: Coverage, starts: Mapping[Place, int]) -> Coverage:
     """What of the ranges that begin at `starts` is held; up to the start itself is nothing."""
     held: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), start in starts.items():

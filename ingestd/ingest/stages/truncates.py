@@ -15,7 +15,7 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.schemas.discovery import TableTruncate
 from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying, Feed
 from ingestd.ingest.stages.outcome import RoundResult
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.ranges import OffsetRange, Place
 
 _LOG = logging.getLogger(__name__)
 MAX_READ_AGAIN = 10_000_000
@@ -32,8 +32,6 @@ _WAY_OUT = (
     "yourself"
 )
 
-Place = tuple[str, str, int]
-"""Source, topic, partition."""
 _Record = tuple[str, str, int, int]
 
 

@@ -16,15 +16,9 @@ from ingestd.daemon.status import Status
 from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
+from tests.support.clock import Clock
 
 PATHS = ("/metrics", "/livez", "/readyz", "/status")
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +30,7 @@ def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

@@ -1,22 +1,9 @@
 """A query that neither begins a batch nor finds that there is nothing to do is overdue."""
 
-import pytest
 from prometheus_client import REGISTRY
 
 from ingestd.daemon.rounds import STUCK_SECONDS, Rounds
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+from tests.support.clock import Clock
 
 
 def test_it_is_overdue_when_no_round_came_for_too_long(clock: Clock) -> None:

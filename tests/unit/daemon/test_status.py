@@ -8,19 +8,7 @@ from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+from tests.support.clock import Clock
 
 
 @pytest.fixture
