@@ -43,11 +43,11 @@ def compiled_classes(sources: Path, more: Sequence[Path] = ()) -> Path:
 
 
 def judge_command(
-    main: str, classes: Path, *arguments: str, more: Sequence[Path] = ()
+    main: str, classes: Path, *arguments: str, more: Sequence[Path] = (), heap: str = "768m"
 ) -> Sequence[str]:
     """Command line of a judge: small heap, quick start, UTC; `more` archives beside Paimon."""
     classpath = ":".join([str(classes), *map(str, (*paimon_classpath(), *more))])
-    flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx768m", "-Duser.timezone=UTC"]
+    flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Xmx{heap}", "-Duser.timezone=UTC"]
     return [
         java_command(),
         *flags,

@@ -39,14 +39,15 @@ class Oracle(Closing):
     """One running oracle; safe to share between tests, one request at a time.
 
     An `exclusive` one never replaces a snapshot that another process has just put on the local
-    disk: Java's own rename there looks first and moves then.
+    disk: Java's own rename there looks first and moves then. What a command answers lies in the
+    `heap` as a whole.
     """
 
-    def __init__(self, *, exclusive: bool = False) -> None:
+    def __init__(self, *, exclusive: bool = False, heap: str = "768m") -> None:
         self._lock = threading.Lock()
         flags = ["serve", "--exclusive"] if exclusive else ["serve"]
         self._process = subprocess.Popen(
-            judge_command("Oracle", compiled_classes(SOURCES), *flags),
+            judge_command("Oracle", compiled_classes(SOURCES), *flags, heap=heap),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
