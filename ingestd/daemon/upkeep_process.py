@@ -85,6 +85,16 @@ def serve(door: Connection) -> None:
         with bind(table=asking.job.table):
             _LOG.debug("upkeep_job", extra={"ctx": {"kind": asking.job.kind}})
             door.send(do_job(catalog, asking.job, opening.commit_user))
+        give_memory_back()
+
+
+def give_memory_back() -> None:
+    """Let the system have what the last job has freed: allocators keep it for a job as large.
+
+    The system's pool is the C library's, which all that is not Arrow's takes its memory from.
+    """
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+        pool.release_unused()
 
 
 def _listen(door: Connection, asked: Asked) -> None:

@@ -17,7 +17,12 @@ from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
-from ingestd.paimon.format.parquet_stream import StreamedFile, next_count, open_streamed
+from ingestd.paimon.format.parquet_stream import (
+    StreamedFile,
+    has_threads,
+    next_count,
+    open_streamed,
+)
 from ingestd.paimon.format.row_groups import (
     FilePart,
     GroupFilter,
@@ -131,12 +136,13 @@ def _read_part(
     ranges: tuple[RowRange, ...] = ((0, file.metadata.num_rows),)
     groups: Sequence[int] = range(file.metadata.num_row_groups)
     if wanted is None:
-        rows = file.read(columns=names).select(names)
+        rows = file.read(columns=names, use_threads=has_threads()).select(names)
     else:
         check_chunk_types(source)
         found = wanted_groups(file, wanted)
         groups = [number for number, _ in found]
-        rows = file.read_row_groups(groups, columns=names).select(names)
+        rows = file.read_row_groups(groups, columns=names, use_threads=has_threads())
+        rows = rows.select(names)
         ranges = tuple(part for _, part in found)
     wide = int96_columns(file, names)
     if wide:

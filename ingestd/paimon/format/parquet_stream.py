@@ -44,7 +44,7 @@ class StreamedFile:
         count = min(size.fitting(promised), first)
         batches = self.reader.iter_batches(
             batch_size=count, row_groups=None if groups is None else list(groups),
-            columns=list(self.names),
+            columns=list(self.names), use_threads=has_threads(),
         )  # fmt: skip
         for batch in batches:
             # Takes effect with the next batch.
@@ -81,6 +81,15 @@ class StreamedFile:
             path = chunk.path_in_schema
             if path in wanted or path.partition(".")[0] in wanted:
                 yield chunk
+
+
+def has_threads() -> bool:
+    """Whether the library has threads to decode columns side by side.
+
+    A single one decodes no faster than the caller, and what it allocates for the caller to free is
+    memory that the library's allocator gives back late or never.
+    """
+    return pa.cpu_count() > 1
 
 
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:

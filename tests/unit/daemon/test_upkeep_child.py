@@ -29,6 +29,7 @@ COLUMNS = [("k", "INT"), ("v", "STRING")]
 NEVER = threading.Event()
 Capture = pytest.CaptureFixture[str]
 JOB = Job("compact", "db.t")
+FULL = Job("full", "db.t")
 
 
 def table(folder: Path, commits: int, *, rows: int = 10, **options: str) -> FileStoreTable:
@@ -88,6 +89,28 @@ def test_it_compacts_and_expires_under_a_name_of_its_own(
     missing = child.do(Job("compact", "db.no"), NEVER, 1)
     assert isinstance(missing, NotDone)
     assert missing.error == "TableNotFoundError"
+
+
+def test_what_a_large_job_took_is_given_back_and_small_ones_keep_nothing(
+    tmp_path: Path, child: UpkeepChild
+) -> None:
+    one = table(tmp_path, 4, rows=50_000)
+    child.do(Job("compact", "db.no"), NEVER, 1)  # it is there, and has imported everything
+    before = _memory(child)
+    assert isinstance(child.do(FULL, NEVER, 60), Compacted)
+    large = _memory(child)["VmHWM"] - before["VmRSS"]
+    assert large > 20 << 20
+    for size in range(100, 1_000, 100):
+        for n in range(3):
+            put(one, [{"k": k, "v": f"{n}" * 20} for k in range(size)])
+        child.do(FULL, NEVER, 60)
+    eventually(lambda: _memory(child)["RssAnon"] - before["RssAnon"] < large / 4)
+
+
+def _memory(child: UpkeepChild) -> dict[str, int]:
+    """Bytes that the process has now, and has had at most."""
+    lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
+    return {one.partition(":")[0]: int(one.split()[1]) << 10 for one in lines if " kB" in one}
 
 
 def test_killed_in_the_middle_it_harms_nothing_and_comes_back(

@@ -1,4 +1,7 @@
 import io as bytes_io
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -69,3 +72,33 @@ def test_parts_of_a_row_group_may_go_on_as_large_as_those_before_it() -> None:
 
 def test_a_file_without_rows_has_no_parts() -> None:
     assert batches(stored(pa.table({"t": pa.array([], pa.string())})), None, SIZE) == []
+
+
+@pytest.mark.parametrize(
+    ("reads", "threads"),
+    [
+        ("list(format.read_batches(io, path, None, size))", 0),
+        ("format.read_file(io, path, None)", 1),  # which reads ahead
+    ],
+)
+def test_with_one_thread_for_all_the_library_decodes_on_that_of_the_caller(
+    tmp_path: Path, reads: str, threads: int
+) -> None:
+    # What a thread of the library's allocates and another frees is hardly ever given back.
+    pq.write_table(pa.table({"k": range(1000), "t": ["a"] * 1000}), tmp_path / "f.parquet")
+    program = f"""
+import os
+import pyarrow as pa
+from ingestd.paimon.format import parquet as format
+from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.io.local import LocalFileIO
+pa.set_cpu_count(1)
+count = lambda: len(os.listdir("/proc/self/task"))
+io, path, size, before = LocalFileIO(), {str(tmp_path / "f.parquet")!r}, BatchSize(4000), count()
+{reads}
+print(count() - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    )
+    assert int(done.stdout) == threads
