@@ -4,18 +4,17 @@ What Spark adds to a batch does not depend on the tables, and would hide what do
 outcomes cross the border between driver and task as they do in Spark: pickled.
 """
 
-import json
 import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
+import msgspec
 import numpy as np
 from pyspark import cloudpickle
 
@@ -45,12 +44,19 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Medians over batches; milliseconds, and bytes that the driver sent to a task."""
+class Spent:
+    """What something took: CPU of this process and time on the wall, milliseconds."""
 
     cpu_ms: float
     wall_ms: float
-    sent_bytes: int
+
+
+def spent(work: Callable[[], object]) -> Spent:
+    """Do it; what it took."""
+    begun, used = time.perf_counter(), time.process_time()
+    work()
+    cpu, wall = time.process_time() - used, time.perf_counter() - begun
+    return Spent(cpu * 1e3, wall * 1e3)
 
 
 class _Silent:
@@ -89,6 +95,7 @@ class OneProcess:
         self._batch: micro_batch.MicroBatch | None = None
         self._lake: Lake | None = None
         self._numbers = 0
+        self._chunk = self._settings.limits.max_chunk_records
 
     def open(self) -> None:
         """Open the lake as a daemon does when it starts."""
@@ -115,7 +122,7 @@ class OneProcess:
             named = {"name": "bench", "db": "shop", "table": table}
             source = {"connector": "mysql", "snapshot": "false", **named, **place}
             value = {"before": None, "after": row, "source": source, "op": "c", "ts_ms": 1}
-            log.append((json.dumps(key).encode(), json.dumps(value).encode()))
+            log.append((msgspec.json.encode(key), msgspec.json.encode(value)))
 
     def run(self) -> None:
         """One batch over everything that is new."""
@@ -129,19 +136,16 @@ class OneProcess:
             log[done:] = [(b"", b"")] * (len(log) - done)
         self._done = {topic: len(log) for topic, log in self._logs.items()}
 
-    def cost(self, batches: Iterator[Mapping[str, Sequence[Row]]], keys: Sequence[str]) -> Cost:
-        """What a batch costs, after a few that warm up."""
-        cpu, wall, sent = [], [], []
-        for number, batch in enumerate(batches):
-            for table, rows in batch.items():
-                self.produce(table, rows, keys)
-            begun, used = time.perf_counter(), time.process_time()
-            self.run()
-            if number >= 2:
-                cpu.append(time.process_time() - used)
-                wall.append(time.perf_counter() - begun)
-                sent.append(self._sent)
-        return Cost(median(cpu) * 1e3, median(wall) * 1e3, int(median(sent)))
+    def batch(self, rows: Mapping[str, Sequence[Row]], keys: Sequence[str]) -> Spent:
+        """One batch over these rows by table; what it took, their messages not."""
+        for table, own in rows.items():
+            self.produce(table, own, keys)
+        return spent(self.run)
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of context that the driver sent to a task of the latest batch."""
+        return self._sent
 
     def _offsets(self, _: int) -> BatchOffsets:
         until = {topic: {0: len(log)} for topic, log in self._logs.items()}
@@ -162,8 +166,9 @@ class OneProcess:
         return [pickle.loads(pickle.dumps(write_slot(there, blobs)))]
 
     def _fetch(self, _: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
-        pairs = self._logs[wanted.topic][wanted.start : wanted.until]
-        offsets = np.arange(wanted.start, wanted.until, dtype=np.int64)
-        keys: list[bytes | None] = [key for key, _ in pairs]
-        values: list[bytes | None] = [value for _, value in pairs]
-        yield RecordChunk(wanted.topic, wanted.partition, offsets, offsets, keys, values, None)
+        for start in range(wanted.start, wanted.until, self._chunk):
+            pairs = self._logs[wanted.topic][start : min(start + self._chunk, wanted.until)]
+            offsets = np.arange(start, start + len(pairs), dtype=np.int64)
+            keys: list[bytes | None] = [key for key, _ in pairs]
+            values: list[bytes | None] = [value for _, value in pairs]
+            yield RecordChunk(wanted.topic, wanted.partition, offsets, offsets, keys, values, None)
