@@ -10,7 +10,9 @@ the same: a table's manifests are joined every thirty commits.
 import argparse
 import gc
 import json
+import os
 import statistics
+import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,9 +21,12 @@ from pathlib import Path
 from bench import growing
 from bench.growing import Growing, Make
 from bench.one_process import Spent
+from ingestd.spark.python_daemon import keep_memory, prepare_imports
 
 WARM_UP = 2
 _CYCLE = 30
+_SET_FOR_WORKERS = "MIMALLOC_PURGE_DELAY"
+_GARBAGE_OBJECTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,6 @@ def measured(name: str, dimension: Dimension) -> list[GrowthPoint]:
         for side in sides:
             for _ in range(WARM_UP):
                 side.step()
-        gc.collect()
         samples = [_sample(sides, dimension.steps, number) for number in range(dimension.samples)]
     return [
         _point(name, dimension, size, [sample[place] for sample in samples])
@@ -131,6 +135,7 @@ def _sample(sides: Sequence[Growing], steps: int, number: int) -> list[Spent]:
     """The mean of some steps of each side; nobody is always first."""
     places = range(len(sides))
     taken: list[list[Spent]] = [[] for _ in places]
+    gc.collect()  # as a worker does after its tasks
     for step in range(number, number + steps):
         for place in reversed(places) if step % 2 else places:
             taken[place].append(sides[place].step())
@@ -154,11 +159,22 @@ def _point(name: str, dimension: Dimension, size: int, samples: Sequence[Spent])
     )
 
 
+def _be_a_worker() -> None:
+    """Allocate and collect as the processes do in which nearly all of a batch happens."""
+    if _SET_FOR_WORKERS not in os.environ:
+        prepare_imports()
+        os.execv(sys.executable, [sys.executable, "-m", "bench.growth", *sys.argv[1:]])
+    keep_memory()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_OBJECTS)
+
+
 def main() -> None:
     """Print one JSON line for each point."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    _be_a_worker()
     parser.add_argument("scale", nargs="?", default="quick", choices=sorted(SCALES))
     parser.add_argument("dimensions", nargs="*", help=f"of {', '.join(DIMENSIONS)}; all without")
     chosen = parser.parse_args()

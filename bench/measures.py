@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bench import cluster, growth, own_programs
+from bench import cluster, own_programs
 from bench.figures import Figures, snapshot, snapshot_files
 from bench.floors import all_cores, floors
 from bench.ingestd_run import run_ingestd
@@ -155,7 +155,8 @@ def compacting(session: Session, _: str, __: str) -> list[Record]:
 
 def cost_growth(session: Session, _: str, __: str) -> list[Record]:
     """What a batch costs as tables and loads grow."""
-    return [{"points": [asdict(one) for one in growth.measure(session.sizes.growth)]}]
+    with _scratch(session) as folder:
+        return [{"points": own_programs.growing(session.sizes.growth, folder, session.timeout)}]
 
 
 def more_cores(session: Session, _: str, __: str) -> list[Record]:

@@ -124,23 +124,25 @@ class OneProcess:
             value = {"before": None, "after": row, "source": source, "op": "c", "ts_ms": 1}
             log.append((msgspec.json.encode(key), msgspec.json.encode(value)))
 
-    def run(self) -> None:
-        """One batch over everything that is new."""
+    def run(self) -> Spent:
+        """One batch over everything that is new; what it took."""
         assert self._batch is not None
+        batch, number = self._batch, self._numbers
         with mock.patch.object(micro_batch, "run_stages", self._stages):
-            self._batch.run(self._numbers)
+            taken = spent(lambda: batch.run(number))
         self._numbers += 1
         for topic, log in self._logs.items():
             done = self._done.get(topic, 0)
             # Nobody asks for these again, and a long run has many.
             log[done:] = [(b"", b"")] * (len(log) - done)
         self._done = {topic: len(log) for topic, log in self._logs.items()}
+        return taken
 
     def batch(self, rows: Mapping[str, Sequence[Row]], keys: Sequence[str]) -> Spent:
-        """One batch over these rows by table; what it took, their messages not."""
+        """One batch over these rows by table; what it took without making their messages."""
         for table, own in rows.items():
             self.produce(table, own, keys)
-        return spent(self.run)
+        return self.run()
 
     @property
     def sent_bytes(self) -> int:

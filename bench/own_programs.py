@@ -30,12 +30,23 @@ def compacting(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
     return {"times_faster": {"java": ours["rows_per_second"] / java["rows_per_second"]}, **told}
 
 
+def growing(scale: str, scratch: Path, timeout: float) -> list[dict[str, Any]]:
+    """`bench.growth` of a scale: a point for each size of each dimension."""
+    return _lines("bench.growth", [scale], scratch, timeout)
+
+
 def _last_line(
     module: str, arguments: list[str], scratch: Path, timeout: float
 ) -> Mapping[str, Any]:
+    return _lines(module, arguments, scratch, timeout)[-1]
+
+
+def _lines(
+    module: str, arguments: list[str], scratch: Path, timeout: float
+) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", module, *arguments]
     temporary = {"TMPDIR": str(scratch)}
     log = scratch / f"{module}.log"
     with MeteredProcess(command, log, folder=ROOT, environment=temporary) as process:
         process.finish(timeout)
-    return process.documents()[-1]
+    return process.documents()

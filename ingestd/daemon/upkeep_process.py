@@ -23,10 +23,13 @@ from ingestd.ingest.upkeep.choice import Job
 from ingestd.ingest.upkeep.work import do_job
 from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.table.metadata.kept_manifests import KEPT
 from ingestd.spark.python_daemon import name_process
 
 _LOG = logging.getLogger(__name__)
 NAME = "ingestd-upkeep"
+KEPT_ENTRIES = 100_000
+"""Entries of manifests that are kept from job to job, some 1.3 kB each: as many live files."""
 _GONE = 1
 
 
@@ -77,6 +80,7 @@ def serve(door: Connection) -> None:
     add_secrets(value for name, value in options.items() if is_secret_name(name))
     level, style = opening.log_level, opening.log_format
     configure_logging(level, style, stream=sys.stdout, pipeline=opening.pipeline)
+    KEPT.limit(KEPT_ENTRIES)
     catalog = load_catalog(opening.metastore, opening.warehouse, options)
     asked = Asked()
     threading.Thread(target=_listen, args=(door, asked), name="listen", daemon=True).start()

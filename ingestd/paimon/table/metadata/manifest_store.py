@@ -28,6 +28,7 @@ from ingestd.paimon.spec.manifest import (
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
+from ingestd.paimon.table.metadata.kept_manifests import KEPT
 from ingestd.paimon.table.metadata.manifest_bounds import joined_meta, partition_stats
 
 
@@ -60,15 +61,16 @@ def read_manifest(io: FileIO, paths: TablePaths, name: str) -> list[ManifestEntr
 
 def read_listed_manifest(
     io: FileIO, paths: TablePaths, meta: ManifestFileMeta
-) -> list[ManifestEntry]:
+) -> Sequence[ManifestEntry]:
     """Entries of a manifest of a list; FormatError if there are not as many as the list says."""
-    entries = read_manifest(io, paths, meta.file_name)
+    path = paths.manifest(meta.file_name)
+    entries = KEPT.get(path)
+    if entries is None:
+        entries = decode_manifest(_read(io, path), path)
+        KEPT.put(path, entries)
     promised = meta.num_added_files + meta.num_deleted_files
     if len(entries) != promised:
-        raise FormatError(
-            f"manifest {paths.manifest(meta.file_name)} has {len(entries)} entries, {promised} "
-            "are promised"
-        )
+        raise FormatError(f"manifest {path} has {len(entries)} entries, {promised} are promised")
     return entries
 
 
