@@ -288,7 +288,7 @@ def _growth_goals() -> Iterator[Goal]:
     title = "bytes through the driver by bytes shuffled"
     yield Goal("cores/driver", title, "standalone Spark, 2 workers", 0.05, False, _driver_share)
     title = "1,000 records into 50,000 files in 2,000 partitions"
-    yield Goal("growth/files", title, "an empty table", 1.5, False, _full_table)
+    yield Goal("growth/full", title, "an empty table", 1.5, False, _full_table)
 
 
 GOALS = (*_rate_goals(), *_cost_goals(), *_time_goals(), *_table_goals(), *_growth_goals())

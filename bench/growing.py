@@ -41,7 +41,7 @@ PARTITIONS = 2_000
 TOUCHED = 10
 BATCHES_A_JOB = 5
 """As many runs of a bucket as make a compaction due."""
-_HIGHEST_LEVEL = 5
+HIGHEST_LEVEL = 5
 _LATER_SECONDS = 7_200
 """By then snapshots may expire, but for the fewest that stay."""
 Batches = Iterator[Mapping[str, Sequence[Mapping[str, Any]]]]
@@ -246,7 +246,7 @@ def _file(partition: int, number: int) -> DataFileMeta:
         min_sequence_number=0,
         max_sequence_number=0,
         schema_id=0,
-        level=_HIGHEST_LEVEL,
+        level=HIGHEST_LEVEL,
         creation_time_ms=0,
         delete_row_count=0,
         file_source=FileSource.COMPACT,

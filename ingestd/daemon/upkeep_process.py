@@ -29,7 +29,7 @@ from ingestd.spark.python_daemon import name_process
 _LOG = logging.getLogger(__name__)
 NAME = "ingestd-upkeep"
 KEPT_ENTRIES = 100_000
-"""Entries of manifests that are kept from job to job, some 1.3 kB each: as many live files."""
+"""Entries of manifests that are kept from job to job, some 1.1 kB each."""
 _GONE = 1
 
 

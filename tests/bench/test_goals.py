@@ -3,7 +3,7 @@
 import pytest
 
 from bench.goals import GOALS, Outcome, number, outcomes
-from tests.support.bench_session import run, session
+from tests.support.bench_session import line, run, session
 
 
 def by_key(records: list[dict[str, object]]) -> dict[str, Outcome]:
@@ -49,10 +49,33 @@ def test_the_share_of_the_floor_prefers_the_rate_after_the_first_batch() -> None
     assert by_key([*warm, *floors])["floor"].values == pytest.approx((0.5, 0.5))
 
 
+def growth(**dimensions: dict[int, list[float]]) -> list[dict[str, object]]:
+    points = [
+        {"dimension": name, "size": size, "cpu_ms_per_batch": 1.0, "samples": samples}
+        for name, sizes in dimensions.items()
+        for size, samples in sizes.items()
+    ]
+    return [{**line("growth", "ingestd"), "points": points}]
+
+
 def test_growth_compares_cost_with_size() -> None:
     found = by_key(session())
     assert found["growth/events"].values == pytest.approx((0.5,))
-    assert found["growth/files"].values == pytest.approx((1.2,))
+    assert found["growth/files"].values == ()
+    assert found["growth/full"].values == pytest.approx((1.2,))
+
+
+def test_the_worst_tenfold_growth_is_judged_sample_by_sample() -> None:
+    sizes = {10: [1.0, 2.0, 4.0], 100: [2.0, 4.0, 8.0], 500: [9.0] * 3, 1_000: [22.0, 44.0, 80.0]}
+    outcome = by_key(growth(keys=sizes))["growth/keys"]
+    assert outcome.values == pytest.approx((1.1, 1.1, 1.0))
+    assert outcome.verdict == "**missed**"
+
+
+def test_growth_from_nothing_is_no_growth_by_ten() -> None:
+    found = by_key(growth(files={0: [2.0, 2.0], 5_000: [2.0, 2.0], 50_000: [3.2, 2.8]}))
+    assert found["growth/files"].values == pytest.approx((0.16, 0.14))
+    assert found["growth/full"].values == pytest.approx((1.6, 1.4))
 
 
 def test_reading_and_compaction_are_rows_of_the_table() -> None:

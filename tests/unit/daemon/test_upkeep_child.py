@@ -150,6 +150,20 @@ def test_given_up_it_takes_its_files_back(tmp_path: Path, child: UpkeepChild) ->
     assert verify(one) == []
 
 
+def test_a_job_reads_none_of_the_manifests_that_one_before_it_has_read(
+    tmp_path: Path, child: UpkeepChild
+) -> None:
+    one = table(tmp_path, 2)
+    first = child.do(JOB, NEVER, 1)
+    for path in Path(one.path, "manifest").glob("manifest-*"):
+        if "list" not in path.name:
+            path.unlink()
+    second = child.do(JOB, NEVER, 1)
+    assert isinstance(first, Compacted)
+    assert isinstance(second, Compacted)
+    assert second.standing == first.standing
+
+
 @contextmanager
 def _on_first_file(child: UpkeepChild, folder: Path, what: signal.Signals) -> Iterator[None]:
     """Signal the process as soon as it has begun the first of its files."""

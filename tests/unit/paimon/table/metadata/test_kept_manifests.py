@@ -1,0 +1,88 @@
+"""Manifests that are read once: how many are kept, and what a scan then reads."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from ingestd.errors import FormatError
+from ingestd.paimon.io.file_io import FileIO, MemoryFileIO
+from ingestd.paimon.spec.binary_row import EMPTY_ROW
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.table.metadata import manifest_store
+from ingestd.paimon.table.metadata.kept_manifests import KEPT, KeptManifests
+from ingestd.paimon.table.metadata.manifest_store import read_listed_manifest, write_manifests
+from ingestd.paimon.table.metadata.scan import live_entries
+from tests.support.metadata_tables import data_file, metadata_table
+from tests.support.watched_file_io import WatchedFileIO
+
+
+class Counting(WatchedFileIO):
+    """Counts reads by path."""
+
+    def __init__(self, inner: FileIO) -> None:
+        self.inner = inner
+        self.reads: Counter[str] = Counter()
+
+    @contextmanager
+    def _call(self, operation: str, path: str) -> Iterator[None]:
+        if operation == "read_bytes":
+            self.reads[path] += 1
+        yield
+
+
+def entries(*names: str) -> tuple[ManifestEntry, ...]:
+    return tuple(ManifestEntry(FileKind.ADD, EMPTY_ROW, 0, 2, data_file(name)) for name in names)
+
+
+def test_nothing_is_kept_unless_a_process_asks_for_it() -> None:
+    KEPT.put("a", entries("x"))
+    assert KEPT.get("a") is None
+    assert KEPT.entries == 0
+
+
+def test_the_longest_unused_go_first_and_a_limit_holds_at_once() -> None:
+    kept = KeptManifests(5)
+    kept.put("a", entries("1", "2"))
+    kept.put("b", entries("3", "4"))
+    assert kept.get("a") == entries("1", "2")
+    kept.put("c", entries("5", "6"))
+    assert (kept.get("a"), kept.get("b"), kept.entries) == (entries("1", "2"), None, 4)
+    kept.put("a", entries("1", "2"))
+    assert kept.entries == 4
+    kept.limit(3)
+    assert (kept.get("c"), kept.entries) == (None, 2)
+    kept.limit(0)
+    assert (kept.get("a"), kept.entries) == (None, 0)
+
+
+def test_a_manifest_above_the_limit_pushes_nothing_out() -> None:
+    kept = KeptManifests(2)
+    kept.put("a", entries("1"))
+    kept.put("large", entries("2", "3", "4"))
+    assert (kept.get("a"), kept.get("large")) == (entries("1"), None)
+
+
+def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_store, "KEPT", KeptManifests(100))
+    io = Counting(MemoryFileIO())
+    table = metadata_table(io)
+    metas = [*write_manifests(table, entries("a", "b")), *write_manifests(table, entries("c"))]
+    for _ in range(3):
+        assert [one.file.file_name for one in live_entries(table, metas)] == ["a", "b", "c"]
+    metas += write_manifests(table, entries("d"))
+    assert [one.file.file_name for one in live_entries(table, metas)] == ["a", "b", "c", "d"]
+    assert [io.reads[table.paths.manifest(one.file_name)] for one in metas] == [1, 1, 1]
+
+
+def test_what_is_kept_is_held_against_what_a_list_promises(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(manifest_store, "KEPT", KeptManifests(100))
+    table = metadata_table()
+    (meta,) = write_manifests(table, entries("a", "b"))
+    assert len(read_listed_manifest(table.io, table.paths, meta)) == 2
+    with pytest.raises(FormatError, match="has 2 entries, 3 are promised"):
+        read_listed_manifest(table.io, table.paths, replace(meta, num_added_files=3))
