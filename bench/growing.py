@@ -8,9 +8,10 @@ import itertools
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +30,9 @@ from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.buckets.hash_index import Hashes
 from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata import manifest_store
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.kept_manifests import KEPT
+from ingestd.paimon.table.metadata.kept_manifests import KeptManifests
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -74,14 +76,16 @@ class Maintained:
     bench: OneProcess
     batches: Batches
     table: str
+    kept: KeptManifests = field(default_factory=lambda: KeptManifests(KEPT_ENTRIES))
+    """As the process has them that does these jobs."""
 
     def step(self) -> Spent:
         """Run some batches, then do both jobs."""
         for _ in range(BATCHES_A_JOB):
             self.bench.batch(next(self.batches), KEYS)
         name = f"{DATABASE}.{self.table}"
-        KEPT.limit(KEPT_ENTRIES)  # as the process does that has these jobs
-        return spent(lambda: self._do(name, "compact", "expire"))
+        with mock.patch.object(manifest_store, "KEPT", self.kept):
+            return spent(lambda: self._do(name, "compact", "expire"))
 
     def _do(self, table: str, *kinds: Kind) -> None:
         for kind in kinds:
