@@ -95,7 +95,7 @@ _QUICK: Mapping[str, Sequence[int]] = {
     "events": (1_000, 10_000),
     "keys": (19_000, 190_000),
     "tables": (10, 100),
-    "tables-written": (2, 20),
+    "tables-written": (10, 100),
     "partitions": (20, 200),
     "partitions-written": (2, 20),
     "files": (0, 4_000),
