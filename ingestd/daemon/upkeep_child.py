@@ -1,6 +1,7 @@
 """The daemon's end of an upkeep process: started when there is something to do, asked, ended.
 
 Where Spark's Python processes are forks of one that has imported everything, this is one as well.
+A process that has once given way to others does not do what ingest waits for: another one does.
 """
 
 import logging
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ingestd.daemon.niceness import arguments
 from ingestd.daemon.upkeep_process import Asking, Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.upkeep.choice import Job
@@ -41,6 +43,7 @@ class UpkeepChild:
         self._process: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
         self._door: Connection | None = None
+        self._gives_way = False
 
     @property
     def pid(self) -> int | None:
@@ -52,8 +55,11 @@ class UpkeepChild:
 
         RetryableError when the process ended instead of answering.
         """
+        if job.urgent and self._gives_way:
+            self.close()
         try:
-            door = self._door or self._start()
+            door = self._door or self._start(urgent=job.urgent)
+            self._gives_way = not job.urgent
             if self._pid is None:
                 self._pid = self._heard(door, stopping, grace)
                 if self._pid is None:
@@ -80,13 +86,13 @@ class UpkeepChild:
                 _LOG.debug("upkeep_process_gone")
         self._reap()
 
-    def _start(self) -> Connection:
+    def _start(self, *, urgent: bool) -> Connection:
         ours, theirs = socket.socketpair()
         forked = forked_python()
         command, variables = (sys.executable, _ENVIRONMENT) if forked is None else forked
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603  (nothing of it comes from outside)
-                [command, "-m", _MODULE],
+                [command, "-m", _MODULE, *arguments(urgent=urgent)],
                 stdin=theirs.fileno(),
                 env={**os.environ, **_ENVIRONMENT, **variables, "PYTHONPATH": worker_path()},
             )

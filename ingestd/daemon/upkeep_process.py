@@ -1,9 +1,10 @@
 """The process that compacts and expires, beside the daemon: asked over a socket, one job at a time.
 
-It has its own memory and its own interpreter, so ingest waits for neither, and it is niced and has
-a single thread of Arrow's, so ingest goes first. Killed at any moment it leaves orphan
-files and no damage. It ends when the daemon says so or at SIGTERM, which give the job under way up
-and take back the files that it knows of, and at once when the daemon has gone.
+It has its own memory and its own interpreter, so ingest waits for neither, and it is niced, but for
+what ingest is about to wait for, and has a single thread of Arrow's, so ingest goes first. Killed
+at any moment it leaves orphan files and no damage. It ends when the daemon says so or at SIGTERM,
+which give the job under way up and take back the files that it knows of, and at once when the
+daemon has gone.
 """
 
 import logging
@@ -19,6 +20,7 @@ from types import FrameType
 
 import pyarrow as pa
 
+from ingestd.daemon.niceness import give_way
 from ingestd.ingest.upkeep.choice import Job
 from ingestd.ingest.upkeep.work import do_job
 from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
@@ -61,19 +63,22 @@ class Opening:
         return f"ingestd-{self.pipeline}.compact"
 
 
-def main() -> None:
-    """Serve the socket that is the standard input."""
+def main(*, gives_way: bool) -> None:
+    """Serve the socket that is the standard input; says whether the process has given way."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the daemon says when to end
     signal.signal(signal.SIGTERM, _give_up)
     name_process(NAME)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     with Connection(sys.stdin.fileno()) as door:
-        serve(door)
+        serve(door, gives_way=gives_way)
 
 
-def serve(door: Connection) -> None:
-    """Say which process this is, then do jobs until None comes instead of one."""
+def serve(door: Connection, *, gives_way: bool) -> None:
+    """Say which process this is, then do jobs until None comes instead of one.
+
+    A process that has not given way does so at the first job that nobody waits for.
+    """
     door.send(os.getpid())
     opening: Opening = door.recv()
     options = opening.catalog_options
@@ -86,6 +91,9 @@ def serve(door: Connection) -> None:
     threading.Thread(target=_listen, args=(door, asked), name="listen", daemon=True).start()
     while (asking := asked.get()) is not None:
         logging.getLogger().setLevel(asking.level)
+        if not (gives_way or asking.job.urgent):
+            give_way()
+            gives_way = True
         with bind(table=asking.job.table):
             _LOG.debug("upkeep_job", extra={"ctx": {"kind": asking.job.kind}})
             door.send(do_job(catalog, asking.job, opening.commit_user))

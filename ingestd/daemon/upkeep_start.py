@@ -1,16 +1,22 @@
-"""The first module of an upkeep process: gives way to all others before it imports anything."""
+"""The first module of an upkeep process: gives way to all others before it imports anything.
+
+Unless ingest is about to wait for what the process is started for.
+"""
 
 import importlib
-import os
+import sys
+
+from ingestd.daemon.niceness import give_way, gives_way
 
 _PROGRAM = "ingestd.daemon.upkeep_process"
-_NICENESS = 10  # with less it starves where other programs use the machine, and ingest waits
 
 
 def main() -> None:
-    """Become the process, which gets about a tenth of a core that others want."""
-    os.nice(_NICENESS)
-    importlib.import_module(_PROGRAM).main()
+    """Become the process."""
+    gentle = gives_way(sys.argv[1:])
+    if gentle:
+        give_way()
+    importlib.import_module(_PROGRAM).main(gives_way=gentle)
 
 
 if __name__ == "__main__":

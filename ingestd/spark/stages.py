@@ -9,11 +9,12 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
@@ -147,7 +148,32 @@ def decoded(
     """Stage 1 over `groups`, shuffled if there are several; it runs when its pairs are wanted."""
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(view, folder, kept)))
-    return pairs.partitionBy(view.slots, _slot) if len(groups) > 1 else pairs
+    if len(groups) == 1:
+        return pairs
+    shuffled = pairs.partitionBy(view.slots, _slot)
+    if folder is not None:
+        _serialize_plainly(spark, shuffled)
+    return shuffled
+
+
+def _serialize_plainly(spark: SparkContext, shuffled: Pairs) -> None:
+    """Have a shuffle of nothing but names use Java's serializer instead of Kryo.
+
+    Spark chooses Kryo for numbers and bytes, and makes each task's anew, with all of Scala's
+    classes. For blobs it stays: Java's holds on to what it has written. Where a Spark is built
+    otherwise nothing changes.
+    """
+    values: Any = shuffled._jrdd
+    with suppress(Py4JError):
+        values.rdd().dependencies().head().rdd().setSerializer(_java_serializer(spark))
+
+
+@cache
+def _java_serializer(spark: SparkContext) -> Any:  # noqa: ANN401  (of the JVM)
+    """A name costs the JVM a look into each of its jars, so it is asked for once."""
+    jvm: Any = spark._jvm
+    context: Any = spark._jsc
+    return jvm.org.apache.spark.serializer.JavaSerializer(context.sc().conf())
 
 
 def _collected(

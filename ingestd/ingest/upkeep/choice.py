@@ -24,10 +24,11 @@ Due = Literal["all", "rested", "pressing"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to do for a table, "database.table"."""
+    """Something to do for a table, "database.table"; ingest waits, or is about to, if `urgent`."""
 
     kind: Kind
     table: str
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,9 @@ class UpkeepChoice:
         if not ready:
             return None
         name = min(ready)[-1]
-        return Job("full" if self._work[name].wants_full else "compact", name)
+        work = self._work[name]
+        urgent = work.is_over_stop or (choice == "pressing" and work.nears_stop)
+        return Job("full" if work.wants_full else "compact", name, urgent)
 
     def _next_expiry(self, now: float) -> Job | None:
         """The table whose expiry has been due longest, if it was at this time."""

@@ -125,14 +125,22 @@ class TableWork:
         asked = self.due_since is not None or (not self.seen and self.look_at <= now)
         return asked and self.not_before <= now
 
+    @property
+    def nears_stop(self) -> bool:
+        """Whether ingest, which adds a run with each batch, will soon wait for a compaction.
+
+        With one run less than writers may make it has two batches to end in.
+        """
+        stop = self.rules.stop_runs
+        return stop is not None and self._crowd >= stop - 1
+
     def is_pressing(self, now: float) -> bool:
         """Whether what is due should not even wait for a stream that is behind.
 
-        It may until a bucket is as full as writers may make it, and for no longer than a minute.
+        It may until a bucket nears the stop trigger, and for no longer than a minute.
         """
-        stop = self.rules.stop_runs
         since = self.look_at if self.due_since is None else self.due_since
-        return (stop is not None and self._crowd >= stop) or now - since >= _PATIENCE_SECONDS
+        return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
         """Whether it was compacted a moment ago, and nobody waits to see what is new.

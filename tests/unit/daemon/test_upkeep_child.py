@@ -112,6 +112,28 @@ def _memory(child: UpkeepChild) -> dict[str, int]:
     return {one.partition(":")[0]: int(one.split()[1]) << 10 for one in lines if " kB" in one}
 
 
+def test_only_a_process_that_has_not_given_way_does_what_is_urgent(child: UpkeepChild) -> None:
+    urgent, gentle = Job("compact", "db.no", urgent=True), Job("compact", "db.no")
+
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, child.pid or 0) - os.getpriority(os.PRIO_PROCESS, 0)
+
+    child.do(urgent, NEVER, 1)
+    first = child.pid
+    assert niceness() == 0
+    child.do(urgent, NEVER, 1)
+    child.do(gentle, NEVER, 1)
+    assert child.pid == first
+    gentle_by = niceness()
+    assert gentle_by > 0
+    child.do(gentle, NEVER, 1)
+    assert (child.pid, niceness()) == (first, gentle_by)
+    child.do(urgent, NEVER, 1)
+    assert child.pid != first
+    assert niceness() == 0
+    assert not _is_running(first or 0)
+
+
 def test_killed_in_the_middle_it_harms_nothing_and_comes_back(
     tmp_path: Path, child: UpkeepChild
 ) -> None:

@@ -45,7 +45,7 @@ def test_what_is_above_the_stop_trigger_comes_before_all_others(choice: UpkeepCh
     append(choice, "db.early", 1, 5, now=1.0)
     append(choice, "db.full", 2, 9, now=2.0)
     assert list(choice.over_stop()) == ["db.full"]
-    assert choice.take(3.0) == Job("compact", "db.full")
+    assert choice.take(3.0) == Job("compact", "db.full", urgent=True)
     choice.compacted(job.table, TableStanding(2), Ended(changed=True), 3.0)
     assert list(choice.over_stop()) == []
 
@@ -63,11 +63,20 @@ def test_behind_a_stream_that_is_behind_only_what_presses_is_compacted(
     choice.opened("db.old", PLAIN, 0.0)
     append(choice, "db.due", 1, 5, now=0.0)
     assert choice.take(1.0, "pressing") is None
-    append(choice, "db.full", 1, 8, now=1.0)
-    assert choice.take(1.0, "pressing") == Job("compact", "db.full")
+    append(choice, "db.full", 1, 7, now=1.0)
+    assert choice.take(1.0, "pressing") == Job("compact", "db.full", urgent=True)
     assert choice.take(1.0, "pressing") is None
     assert choice.take(60.0, "pressing") == Job("compact", "db.due")
     assert choice.take(60.0, "pressing") == Job("compact", "db.old")
+
+
+def test_only_what_ingest_waits_for_is_urgent_while_the_stream_keeps_up(
+    choice: UpkeepChoice,
+) -> None:
+    append(choice, "db.near", 1, 8)
+    assert choice.take(0.0) == Job("compact", "db.near")
+    append(choice, "db.over", 1, 9)
+    assert choice.take(0.0) == Job("compact", "db.over", urgent=True)
 
 
 def test_a_table_rests_between_compactions_unless_somebody_waits(choice: UpkeepChoice) -> None:
@@ -83,7 +92,7 @@ def test_a_table_rests_between_compactions_unless_somebody_waits(choice: UpkeepC
     assert choice.take(22.0) == Job("compact", "db.a")
     choice.compacted("db.a", TableStanding(3), Ended(changed=True), 30.0)
     append(choice, "db.a", 4, 8, now=30.0)
-    assert choice.take(30.0) == Job("compact", "db.a")
+    assert choice.take(30.0) == Job("compact", "db.a", urgent=True)
 
 
 def test_a_table_whose_news_wait_for_compactions_does_not_rest(choice: UpkeepChoice) -> None:

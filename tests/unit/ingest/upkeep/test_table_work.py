@@ -148,13 +148,14 @@ def test_more_runs_than_the_stop_trigger_are_told_once_they_are_known() -> None:
     assert one.is_over_stop
 
 
-def test_what_is_due_is_pressing_at_the_stop_trigger_known_or_not() -> None:
-    one = work(schema(num_sorted_run__stop_trigger="6"))
+def test_what_is_due_is_pressing_one_run_before_the_stop_trigger_known_or_not() -> None:
+    one = work(schema(num_sorted_run__stop_trigger="7"))
     append(one, 2, a=4)
     assert one.is_due(9.0)
     assert not one.is_pressing(9.0)
     append(one, 3, a=1)
     assert one.is_pressing(9.0)
+    assert not one.is_over_stop
     compacted(one, TableStanding(3, 0, {A: 2}))
     assert not one.is_pressing(9.0)
 
