@@ -17,7 +17,7 @@ from itertools import chain
 from threading import Event
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
@@ -30,8 +30,8 @@ from ingestd.spark.stages import HandOver, Pairs, decoded, hand_over_folder
 _LOG = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
+_STAGE_POLL_SECONDS = 0.05
 _PATIENCE_SECONDS = 1.0
-_WAIT_MILLIS = 250
 
 Groups = list[list[OffsetRange]]
 
@@ -75,7 +75,6 @@ class Ahead:
         self._begun: _Begun | None = None
         self._has_turn = False
         self._taken_one: Any = None
-        self._moment: Any = None
 
     @contextmanager
     def hand_over(self, context: BatchContext, groups: Groups) -> Iterator[HandOver]:
@@ -122,25 +121,17 @@ class Ahead:
     def _wait_behind(self, before: Any, ending: Event) -> None:  # noqa: ANN401  (of the JVM)
         """Until a stage 1 that ran early has ended, and its batch has a job to have the cores.
 
-        The JVM waits for the first, which takes most of a batch: every question to it costs both.
+        The end of a stage is asked for less often: every question costs two processes, and there
+        is time to begin the next one until the stage 2 behind it lets go of the first core.
         """
+        while before is not None and not ending.wait(_STAGE_POLL_SECONDS):
+            if before.isCompleted():
+                break
         tracker, patience = self._spark.statusTracker(), time.monotonic() + _PATIENCE_SECONDS
-        while before is not None and not ending.is_set() and not self._ended(before):
-            continue
         while not ending.is_set() and not tracker.getActiveJobsIds():
             if time.monotonic() > patience:
                 return
             ending.wait(_POLL_SECONDS)
-
-    def _ended(self, running: Any) -> bool:  # noqa: ANN401  (of the JVM)
-        """Whether something that runs in the JVM has ended, or does so in a moment."""
-        if self._moment is None:  # a name costs the JVM a look into each of its jars
-            jvm: Any = self._spark._jvm
-            duration = jvm.scala.concurrent.duration.Duration
-            self._moment = duration.create(_WAIT_MILLIS, "milliseconds")
-        with suppress(Py4JJavaError):  # it takes longer
-            running.ready(self._moment, None)
-        return bool(running.isCompleted())
 
     def forget(self) -> None:
         """Throw away what was begun."""

@@ -36,10 +36,6 @@ class Stages:
         self.done = Event()
         self.done.set()
         self.active = [1]
-        self.asked: list[int] = []
-        create = SimpleNamespace(create=lambda number, unit: number / 1000)
-        duration = SimpleNamespace(duration=SimpleNamespace(Duration=create))
-        self._jvm = SimpleNamespace(scala=SimpleNamespace(concurrent=duration))
 
     def decoded(self, _: object, view: BatchContext, groups: Any, folder: str | None) -> str:
         if self.broken:
@@ -56,15 +52,11 @@ class Stages:
         number, cancelled = int(pairs.split()[1]), self.cancelled
         self.submitted.append(number)
 
-        done, asked = self.done, self.asked
+        done = self.done
 
         class Running:
             def cancel(self) -> None:
                 cancelled.append(number)
-
-            def ready(self, moment: float, permit: None) -> None:
-                asked.append(number)
-                done.wait(moment)
 
             def isCompleted(self) -> bool:  # noqa: N802  (Scala's name)
                 return done.is_set()
@@ -156,12 +148,9 @@ def test_the_next_one_waits_for_one_that_is_taken_before_it_has_ended(
         while len(stages.begun) < 2:
             time.sleep(0.001)
         assert stages.submitted == [1]
-        while not stages.asked:
-            time.sleep(0.001)
         stages.done.set()
     assert taken(ahead, replace(VIEW, slots=3)) == "pairs 2"
     assert stages.submitted == [1, 2]
-    assert stages.asked[0] == 1
 
 
 def test_the_next_one_waits_for_the_job_of_a_batch_that_took_none(

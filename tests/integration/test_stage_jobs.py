@@ -1,0 +1,36 @@
+"""What the jobs of a batch have Spark's own classes do: how a shuffle writes its pairs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+
+from ingestd.ingest.settings.context import BatchContext, RoutingConfig
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.spark.session import build_session
+from ingestd.spark.stages import decoded
+
+pytestmark = pytest.mark.integration
+
+GROUPS = [[OffsetRange("s", "t", 0, 0, 5)], [OffsetRange("s", "t", 0, 5, 10)]]
+VIEW = BatchContext("p", "d", {}, RoutingConfig(), {}, "d.letters", slots=2)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkContext]:
+    session = build_session("test", {"spark.master": "local[2]"})
+    yield session.sparkContext
+    session.stop()
+
+
+@pytest.mark.parametrize(
+    ("folder", "serializer"), [("/a/folder", "JavaSerializer"), (None, "KryoSerializer")]
+)
+def test_names_are_shuffled_by_java_and_blobs_as_spark_does(
+    spark: SparkContext, folder: str | None, serializer: str
+) -> None:
+    values: Any = decoded(spark, VIEW, GROUPS, folder)._jrdd
+    shuffled = values.rdd().dependencies().head().rdd()
+    chosen = shuffled.dependencies().head().serializer()
+    assert chosen.getClass().getSimpleName() == serializer
