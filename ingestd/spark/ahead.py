@@ -128,10 +128,9 @@ class Ahead:
             if before.isCompleted():
                 break
         tracker, patience = self._spark.statusTracker(), time.monotonic() + _PATIENCE_SECONDS
-        while not ending.is_set() and not tracker.getActiveJobsIds():
-            if time.monotonic() > patience:
+        while not ending.wait(_POLL_SECONDS):
+            if tracker.getActiveJobsIds() or time.monotonic() > patience:
                 return
-            ending.wait(_POLL_SECONDS)
 
     def forget(self) -> None:
         """Throw away what was begun."""

@@ -258,9 +258,11 @@ from ingestd.spark.early_start import keep
 variables = nursery.variables
 keep(SimpleNamespace(python=variables["PYSPARK_PYTHON"], variables=variables))
 child = UpkeepChild(Opening("shop", "filesystem", {str(tmp_path)!r}, {{}}))
-done = child.do(Job("compact", "db.t"), threading.Event(), 1)
+done = child.do(Job("compact", "db.t", urgent=True), threading.Event(), 1)
+nice = os.getpriority(os.PRIO_PROCESS, child.pid) - os.getpriority(os.PRIO_PROCESS, 0)
 stat = Path(f"/proc/{{child.pid}}/stat").read_text()
-print(type(done).__name__, child.pid, int(stat.rpartition(")")[2].split()[1]) == os.getpid())
+is_ours = int(stat.rpartition(")")[2].split()[1]) == os.getpid()
+print(type(done).__name__, child.pid, is_ours, nice)
 child.close()
 nursery.close()
 """
@@ -268,6 +270,6 @@ nursery.close()
     done = subprocess.run(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=120
     )
-    what, pid, is_ours = done.stdout.splitlines()[-1].split()
-    assert (what, is_ours) == ("Compacted", "False")
+    what, pid, is_ours, nice = done.stdout.splitlines()[-1].split()
+    assert (what, is_ours, nice) == ("Compacted", "False", "0")
     eventually(lambda: not _is_running(int(pid)))
