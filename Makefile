@@ -181,12 +181,17 @@ sbom: setup ## build/sbom.json: the bill of materials, from the lock files
 	$(BIN)/python -m docs.sbom build/sbom.json
 
 # The auditor gets an environment of its own, and asks a database of vulnerabilities in the network.
+# ADVISORIES="FOLDER ...": copies of databases are read instead, where there is no network.
 .PHONY: audit
-audit: setup ## known vulnerabilities of the locked packages
+audit: setup ## known vulnerabilities of the locked packages (ADVISORIES=FOLDER: offline, jars too)
+ifdef ADVISORIES
+	@$(BIN)/python -m docs.audit $(ADVISORIES)
+else
 	$(BIN)/python -m venv --clear build/audit
 	build/audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes \
 	  -r .ci/audit.lock
 	@.ci/audit build/audit/bin/pip-audit requirements.lock
+endif
 
 .PHONY: wheels
 wheels: setup ## dist/: ingestd, and the native reader for every Python from 3.11 on
