@@ -1,9 +1,9 @@
-"""Messages that bring columns of their own: taken apart before there are more cells than bytes.
+"""Messages that bring columns of their own: taken apart before their cells outgrow their bytes.
 
 Every row of a batch has a cell for each of its columns, so n messages with a column each would
-make n times n cells of a few bytes each. What a table has already is its own affair; columns that
-it lacks may make no more cells than the messages have bytes, or the messages become several
-batches. Where each message has most of the columns that never happens.
+make n times n cells of a few bytes each. What a table has already is its own affair; more than a
+few columns that it lacks may make no more cells than the messages have bytes, or the messages become
+several batches. Where each message has most of the columns that never happens.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -32,9 +32,13 @@ def check_width(names: Collection[str]) -> None:
 
 def too_many_cells(lacking: int, values: Sequence[bytes | None]) -> bool:
     """Whether these messages may not be one batch with `lacking` columns that the table lacks."""
-    if lacking <= FEW or len(values) <= 1:
+    if lacking <= FEW:
         return False
-    return lacking * len(values) > sum(len(value) for value in values if value)
+    return _too_many(lacking, len(values), sum(len(value) for value in values if value))
+
+
+def _too_many(lacking: int, messages: int, size: int) -> bool:
+    return lacking > FEW and messages > 1 and lacking * messages > size
 
 
 def check_cells(lacking: int, values: Sequence[bytes]) -> None:
@@ -55,8 +59,7 @@ def parts(
     for place, value in enumerate(values):
         brought = [name for name in lacking_in(place) if name not in names]
         size += len(value)
-        wide = len(names) + len(brought)
-        if place > start and wide * (place - start + 1) > size:
+        if _too_many(len(names) + len(brought), place - start + 1, size):
             yield start, place
             start, size, names = place, len(value), set()
             brought = list(lacking_in(place))

@@ -9,19 +9,25 @@ from collections.abc import Callable
 from ingestd import metrics
 
 STUCK_SECONDS = 300.0
-"""Sources are asked within a minute, or there is an error; a loop that ticks every second is silent
+"""A source is asked within a minute, or there is an error; a loop that ticks every second is silent
 for no longer than Spark takes to start."""
+ASKING_SECONDS = 60.0
+"""How much longer a round may take for each source beyond the first, for they are asked in turn."""
 
 
 class Rounds:
-    """When a query last went round, by `ticks`; `clock` gives seconds since 1970."""
+    """When a query of some sources last went round, by `ticks`; `clock` is seconds since 1970."""
 
     def __init__(
-        self, clock: Callable[[], float], ticks: Callable[[], float], patience: float
+        self,
+        clock: Callable[[], float],
+        ticks: Callable[[], float],
+        patience: float,
+        sources: int = 1,
     ) -> None:
         self._clock = clock
         self._ticks = ticks
-        self._patience = min(STUCK_SECONDS, patience)
+        self._patience = min(STUCK_SECONDS + ASKING_SECONDS * max(sources - 1, 0), patience)
         self._last = ticks()
         self._held = False
         self.any = False

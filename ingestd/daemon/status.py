@@ -70,7 +70,7 @@ class Status:
         self._state = "starting"
         self._since = clock()
         self._beat = ticks()
-        self._rounds = Rounds(clock, ticks, batch_timeout)
+        self._rounds = Rounds(clock, ticks, batch_timeout, len(sources))
         self._restarts = 0
         self._recent = Recent()
         self._running: RunningBatch | None = None

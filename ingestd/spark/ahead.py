@@ -60,9 +60,9 @@ class _Begun:
     def throw_away(self) -> None:
         """End what runs of it, and remove its files."""
         self.ending.set()
-        with suppress(Py4JError, PySparkException):
-            self.running.result()[1].cancel()
         with suppress(_ThrownAwayError), self.stack:
+            with suppress(Py4JError, PySparkException):
+                self.running.result()[1].cancel()
             raise _ThrownAwayError
 
 

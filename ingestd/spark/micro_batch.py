@@ -84,9 +84,11 @@ class MicroBatch:
         """
         try:
             return self._run(batch_id)
-        except BaseException:
-            self._ahead.forget()
-            raise
+        except BaseException as error:
+            try:
+                self._ahead.forget()
+            finally:
+                raise error  # the first one, whatever a JVM that is gone makes of the second
 
     def _run(self, batch_id: int) -> Offsets:
         offsets = self._read_offsets(batch_id)

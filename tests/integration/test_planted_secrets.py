@@ -13,6 +13,7 @@ from ingestd.dev.broker import DevBroker
 from tests.support.change_events import event, key
 from tests.support.daemon import Daemon, ingestd, run_daemon
 from tests.support.kafka_broker import fresh_topic, produce
+from tests.support.otlp_receiver import OtlpReceiver
 from tests.support.planted import Planted, files_below, processes
 from tests.support.rest_server import RestServer
 
@@ -22,6 +23,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 @pytest.fixture
 def planted() -> Planted:
     return Planted()
+
+
+@pytest.fixture
+def collector() -> Iterator[OtlpReceiver]:
+    with OtlpReceiver() as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -89,17 +96,28 @@ def page(daemon: Daemon, path: str, token: str) -> bytes:
 
 
 def test_no_secret_is_in_anything_that_the_daemon_shows_or_leaves(
-    tmp_path: Path, broker: DevBroker, catalog: RestServer, planted: Planted
+    tmp_path: Path,
+    broker: DevBroker,
+    catalog: RestServer,
+    collector: OtlpReceiver,
+    planted: Planted,
 ) -> None:
     topic = fresh_topic(broker)
     rows = [(key(id=n), event("c", {"id": n, "v": "x"})) for n in range(50)]
     produce(broker, topic, [*rows, (key(id=1), b"{bad")])
     config = configuration(tmp_path, broker, topic, catalog, planted)
-    secrets = planted.by_place
+    config["telemetry"] = {
+        "traces": "otlp",
+        "endpoint": collector.endpoint.replace("//", f"//me:{planted.secret('collector')}@"),
+    }
+    secrets = dict(planted.by_place)
+    # Not where it is put, which is for whoever may look into the process, but all else is searched.
+    environment = {"OTEL_EXPORTER_OTLP_HEADERS": f"x-api-key={planted.secret('collector-key')}"}
     temporary = tmp_path / "tmp"
     temporary.mkdir()
+    environment["TMPDIR"] = str(temporary)
     own = [tmp_path / "secrets", tmp_path / "ingestd.yaml"]
-    with run_daemon(config, tmp_path, environment={"TMPDIR": str(temporary)}) as daemon:
+    with run_daemon(config, tmp_path, environment=environment) as daemon:
         token = secrets["page-token"]
         daemon.wait_until(lambda: daemon.get("/readyz")[0] == 200)
         daemon.wait_until(
@@ -107,15 +125,21 @@ def test_no_secret_is_in_anything_that_the_daemon_shows_or_leaves(
         )
         paths = ("/status", "/metrics", "/")
         shown = planted.search((path, page(daemon, path, token)) for path in paths)
+        collector.wait_for(bool)
         running = planted.search(processes(daemon.family()))
         left_while_running = planted.search(files_below(tmp_path, leaving_out=own))
         daemon.terminate()
         assert daemon.wait() == 0
     assert "secret_in_plain_text" in daemon.log.read_text()
+    told = [str(one) for one in (*collector.spans, *collector.resources)]
+    assert planted.search({"traces": "\n".join(told)}.items()) == {}
+    assert planted.found_in(json.dumps(collector.headers)) == ["collector", "collector-key"]
     # What is searched for can be found: where it was put, but for the page's token, in its file.
     hidden = planted.search(files_below(tmp_path)).values()
     assert {place for places in hidden for place in places} == secrets.keys()
-    assert (shown, running, left_while_running) == ({}, {}, {})
+    assert (shown, left_while_running) == ({}, {})
+    assert {place for places in running.values() for place in places} == {"collector-key"}
+    assert {name.partition("/")[2] for name in running} == {"environ"}
     assert planted.search(files_below(tmp_path, leaving_out=own)) == {}
 
 

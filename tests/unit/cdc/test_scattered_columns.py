@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingestd.cdc import scattered_columns
 from ingestd.cdc.base import DataFormat, Decoded, RecordChunk, load_data_format
 from ingestd.cdc.record_errors import RecordError
-from ingestd.cdc.scattered_columns import MOST_IN_A_RECORD, check_width, parts
+from ingestd.cdc.scattered_columns import FEW, MOST_IN_A_RECORD, check_width, parts, too_many_cells
 
 ROOT = Path(__file__).resolve().parents[3]
 FORMATS = ["debezium-json", "json", "maxwell-json", "debezium-flat-json"]
@@ -73,15 +74,15 @@ def cells_in(decoded: Decoded) -> int:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_columns_of_one_message_each_make_no_more_cells_than_there_are_bytes(name: str) -> None:
+def test_columns_of_one_message_each_make_few_cells_for_each_message(name: str) -> None:
     chunk = scattered(name, 900)
     decoded = decoder(name).decode(chunk, {}, {})
     assert decoded.rejected == []
     assert rows_in(decoded) == {n: {"id": n, f"c{n:06}": n} for n in range(900)}
     offsets = [offset for batch in decoded.batches for offset in batch.offset.tolist()]
     assert offsets == sorted(offsets), "batches come in the order of their messages"
-    # Bytes are those of a message as it is restated, with its table and its operation.
-    assert cells_in(decoded) <= sum(len(value or b"") + 120 for value in chunk.values)
+    # A part has the few columns that are never too many, and one that all have.
+    assert cells_in(decoded) <= len(chunk.values) * (FEW + 1)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -124,10 +125,24 @@ def test_a_message_of_too_many_columns_is_refused_by_name() -> None:
         check_width(row)
 
 
+def test_few_columns_are_never_taken_apart() -> None:
+    values = [b"{}"] * FEW
+    assert list(parts(values, lambda place: [str(place)])) == [(0, FEW)]
+    assert not too_many_cells(FEW, values)
+    assert list(parts([*values, b"{}"], lambda place: [str(place)])) == [(0, FEW), (FEW, FEW + 1)]
+    assert too_many_cells(FEW + 1, values)
+
+
 @given(st.lists(st.tuples(st.integers(1, 60), st.sets(st.integers(0, 40))), min_size=1))
 def test_parts_follow_each_other_and_none_but_a_single_message_breaks_the_bound(
     messages: list[tuple[int, set[int]]],
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scattered_columns, "FEW", 3)
+        follow_each_other(messages)
+
+
+def follow_each_other(messages: list[tuple[int, set[int]]]) -> None:
     values = [b"x" * size for size, _ in messages]
     found = list(parts(values, lambda place: [str(name) for name in messages[place][1]]))
     assert [start for start, _ in found] == [0, *(stop for _, stop in found[:-1])]
@@ -135,7 +150,8 @@ def test_parts_follow_each_other_and_none_but_a_single_message_breaks_the_bound(
     for start, stop in found:
         names = set().union(*(brought for _, brought in messages[start:stop]))
         size = sum(size for size, _ in messages[start:stop])
-        assert stop == start + 1 or len(names) * (stop - start) <= size
+        few = len(names) <= scattered_columns.FEW
+        assert few or stop == start + 1 or len(names) * (stop - start) <= size
 
 
 @pytest.mark.parametrize("name", ["debezium-json", "json"])

@@ -2,7 +2,7 @@
 
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.rounds import STUCK_SECONDS, Rounds
+from ingestd.daemon.rounds import ASKING_SECONDS, STUCK_SECONDS, Rounds
 from tests.support.clock import Clock
 
 
@@ -24,6 +24,17 @@ def test_patience_may_be_less(clock: Clock) -> None:
     clock.now += 6
     assert rounds.is_overdue
     assert rounds.seconds == 6
+
+
+def test_many_sources_are_asked_in_turn_and_may_all_be_slow(clock: Clock) -> None:
+    rounds = Rounds(clock, clock, 3600, 6)
+    clock.now += STUCK_SECONDS + 5 * ASKING_SECONDS
+    assert not rounds.is_overdue
+    clock.now += 1
+    assert rounds.is_overdue
+    hasty = Rounds(clock, clock, 5, 6)
+    clock.now += 6
+    assert hasty.is_overdue
 
 
 def test_a_round_that_is_put_off_on_purpose_is_not_overdue(clock: Clock) -> None:

@@ -200,6 +200,21 @@ def test_what_is_thrown_away_leaves_no_files(ahead: Ahead, stages: Stages) -> No
     assert list(stages.parent.iterdir()) == []
 
 
+def test_what_cannot_be_cancelled_leaves_no_files_and_says_so(
+    ahead: Ahead, stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_: object, pairs: str) -> Any:
+        raise ConnectionRefusedError(pairs)
+
+    monkeypatch.setattr(module, "_map_stage", gone)
+    ahead.follow(VIEW, GROUPS)
+    with pytest.raises(ConnectionRefusedError):
+        ahead.forget()
+    ahead.forget()
+    wait_for_removal()
+    assert list(stages.parent.iterdir()) == []
+
+
 def test_a_batch_that_fails_leaves_no_files_of_what_it_took(ahead: Ahead, stages: Stages) -> None:
     ahead.follow(VIEW, GROUPS)
     with pytest.raises(KeyError), ahead.hand_over(VIEW, GROUPS):

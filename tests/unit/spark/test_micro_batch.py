@@ -3,13 +3,17 @@
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.tables import lake
 from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from ingestd.log import event_fields
+from ingestd.spark.ahead import Ahead
+from ingestd.spark.micro_batch import MicroBatch
 from tests.support import crash_scene
 
 
@@ -30,6 +34,22 @@ def test_a_batch_tells_when_its_changes_were_made_and_what_feeds_its_tables(
     spans = [summary.times.events[crash_scene.TABLE] for summary in heard]
     assert all(span.oldest <= span.newest for span in spans)
     assert [span.oldest for span in spans] == sorted({span.oldest for span in spans})
+
+
+def test_the_first_error_is_told_whatever_a_jvm_that_is_gone_makes_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(_: object) -> None:
+        raise ConnectionResetError
+
+    monkeypatch.setattr(Ahead, "forget", gone)
+    nothing: Any = None
+    settings: Any = SimpleNamespace(rejection_limits=RejectionLimits())
+    batch = MicroBatch(nothing, settings, nothing, {}.__getitem__, nothing, nothing)
+    with pytest.raises(KeyError) as caught:
+        batch.run(7)
+    assert caught.value.args == (7,)
+    assert isinstance(caught.value.__context__, ConnectionResetError)
 
 
 class Lines(logging.Handler):
