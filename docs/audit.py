@@ -10,7 +10,7 @@ be compared: that is no pass.
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
@@ -83,7 +83,8 @@ def read_database(folders: Iterable[Path]) -> Database:
     for path in _files(folders):
         try:
             text = path.read_text(encoding="utf-8")
-            document: Any = json.loads(text) if path.suffix == ".json" else _yaml(text)
+            read: Callable[[str], Any] = json.loads if path.suffix == ".json" else _yaml
+            document = read(text)
         except (ValueError, yaml.YAMLError) as error:
             database.unread.append(f"{path} cannot be read: {str(error).splitlines()[0]}")
             continue
@@ -147,7 +148,7 @@ def _files(folders: Iterable[Path]) -> Iterator[Path]:
                 yield path
 
 
-def _yaml(text: str) -> Any:
+def _yaml(text: str) -> object:
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  (both are safe)
 
 

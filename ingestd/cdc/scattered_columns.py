@@ -2,8 +2,8 @@
 
 Every row of a batch has a cell for each of its columns, so n messages with a column each would
 make n times n cells of a few bytes each. What a table has already is its own affair; more than a
-few columns that it lacks may make no more cells than the messages have bytes, or the messages become
-several batches. Where each message has most of the columns that never happens.
+few columns that it lacks may make no more cells than the messages have bytes, or the messages
+become several batches. Where each message has most of the columns that never happens.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

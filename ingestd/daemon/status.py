@@ -70,7 +70,6 @@ class Status:
         self._state = "starting"
         self._since = clock()
         self._beat = ticks()
-        self._rounds = Rounds(clock, ticks, batch_timeout, len(sources))
         self._restarts = 0
         self._recent = Recent()
         self._running: RunningBatch | None = None
@@ -82,6 +81,7 @@ class Status:
         self._standing = Standing()
         self._schemas = SchemaLog()
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
+        self._rounds = Rounds(clock, ticks, batch_timeout, len(self._reachable))
         self._why_silent: dict[str, str] = {}
         self._met: set[str] = set()
         self._upkeep: Callable[[], dict[str, Any]] = dict

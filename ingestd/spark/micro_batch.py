@@ -84,7 +84,7 @@ class MicroBatch:
         """
         try:
             return self._run(batch_id)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (it is raised again)
             try:
                 self._ahead.forget()
             finally:

@@ -72,8 +72,6 @@ def test_directories_are_seen_listed_renamed_and_deleted(server: Server) -> None
 
 
 def test_a_large_file_goes_in_parts_and_is_never_replaced(server: Server) -> None:
-    if isinstance(server, GcsServer):
-        pytest.skip("fake-gcs-server has no multipart uploads of the XML interface")
     check_large_file(*opened(server))
 
 

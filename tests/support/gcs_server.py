@@ -1,14 +1,17 @@
 """fake-gcs-server, a process that keeps generations of objects as Google's store does.
 
 It knows the JSON interface for uploads and copies alone, and our client asks by the XML interface;
-`XmlFront` stands before it and says the same in the other words. It is built from its Go module,
-once into the user's cache.
+`XmlFront` stands before it and says the same in the other words. What the XML interface calls the
+parts of an upload are objects that the JSON interface composes into one. The server is built from
+its Go module, once into the user's cache.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 from urllib.request import Request, urlopen
 
 from ingestd.dev.jars import cache_folder
@@ -32,6 +35,8 @@ _START_SECONDS = 60
 BUCKET = "lake"
 _CONDITION = "x-goog-if-generation-match"
 _COPY = "x-goog-copy-source"
+_PARTS = ".parts"
+"""Where parts of uploads wait; no listing of a table's directories shows it."""
 _HOP_BY_HOP = {"content-length", "connection", "transfer-encoding"}
 
 
@@ -93,7 +98,7 @@ def running_gcs(program: Path, folder: Path) -> Iterator[GcsServer]:
 
 
 class XmlFront(HttpServing):
-    """Says puts and copies of the XML interface in the JSON interface; all else goes through."""
+    """Says puts, copies and uploads in parts in the JSON interface; all else goes through."""
 
     def __init__(self, target: str) -> None:
         super().__init__(type("Handler", (_Handler,), {"target": target}))
@@ -105,11 +110,32 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        status, _, told = _ask(_in_json(self.target, self.path, self.headers, body))
+        query = parse_qs(urlsplit(self.path).query)
+        path = self.path
+        if "partNumber" in query:
+            path = f"/{BUCKET}/{_part(query['uploadId'][0], query['partNumber'][0])}"
+        status, _, told = _ask(_in_json(self.target, path, self.headers, body))
         found = json.loads(told) if status == HTTPStatus.OK else {}
         made = found.get("resource", found)
         generation = str(made.get("generation", ""))
         self._answer(status, {"ETag": '"e"', "x-goog-generation": generation}, b"")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        query = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        if "uploads" in query:
+            return self._answer(200, {}, _xml("InitiateMultipartUpload", UploadId=uuid.uuid4().hex))
+        upload, numbers = query["uploadId"][0], re.findall(r"<PartNumber>(\d+)<", body)
+        sources = [{"name": _part(upload, number)} for number in numbers]
+        bucket, name = _place(urlsplit(self.path).path)
+        way = f"{self.target}/storage/v1/b/{bucket}/o"
+        composed = json.dumps({"sourceObjects": sources, "destination": {}}).encode()
+        place = f"{way}/{quote(name, '')}/compose"
+        status, _, told = _ask(Request(place, composed, method="POST"))
+        for one in sources:
+            _ask(Request(f"{way}/{quote(one['name'], '')}", method="DELETE"))
+        made = _xml("CompleteMultipartUpload", Bucket=bucket, Key=name, ETag="e")
+        return self._answer(status, {}, made if status == HTTPStatus.OK else told)
 
     def do_GET(self) -> None:
         ranged = {name: self.headers[name] for name in ("Range",) if name in self.headers}
@@ -147,6 +173,15 @@ def _in_json(target: str, path: str, headers: Any, body: bytes) -> Request:
         query += f"&ifGenerationMatch={headers[_CONDITION]}"
     plain = {"Content-Type": "application/octet-stream"}
     return Request(f"{target}/upload/storage/v1/b/{bucket}/o?{query}", body, plain, method="POST")
+
+
+def _part(upload: str, number: str) -> str:
+    return f"{_PARTS}/{upload}/{number}"
+
+
+def _xml(what: str, **fields: str) -> bytes:
+    inside = "".join(f"<{name}>{text}</{name}>" for name, text in fields.items())
+    return f"<{what}Result>{inside}</{what}Result>".encode()
 
 
 def _place(path: str) -> tuple[str, str]:
