@@ -26,33 +26,52 @@ impl Bitmap {
     }
 }
 
-/// Which cells are there; costs nothing until the first one is not.
+/// Which cells are not there: first of some, and the one behind them. Others cost nothing.
 #[derive(Default)]
-pub struct Validity {
-    bits: Option<Bitmap>,
-    pub nulls: usize,
+pub struct Absent {
+    ranges: Vec<[u32; 2]>,
+    pub count: usize,
 }
 
-impl Validity {
+impl Absent {
+    /// Cells from one on; all that were added before lie before it.
     #[inline(always)]
-    pub fn present(&mut self) {
-        if let Some(bits) = &mut self.bits {
-            bits.push(true);
+    pub fn add(&mut self, start: usize, count: usize) {
+        let (start, end) = (start as u32, (start + count) as u32);
+        self.count += count;
+        match self.ranges.last_mut() {
+            Some(last) if last[1] == start => last[1] = end,
+            _ => self.ranges.push([start, end]),
         }
     }
 
-    /// `length` cells are there already.
-    pub fn absent(&mut self, length: usize, count: usize) {
-        let bits = self.bits.get_or_insert_with(|| {
-            let mut bits = Bitmap::default();
-            bits.extend(true, length);
-            bits
-        });
-        bits.extend(false, count);
-        self.nulls += count;
+    /// The bits of so many cells, none if all are there.
+    pub fn validity(&self, cells: usize) -> Option<Vec<u8>> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut bytes = vec![0xFF; cells.div_ceil(8)];
+        if let (Some(last), over @ 1..) = (bytes.last_mut(), cells % 8) {
+            *last = 0xFF >> (8 - over);
+        }
+        for &[start, end] in &self.ranges {
+            clear(&mut bytes, start as usize, end as usize);
+        }
+        Some(bytes)
     }
+}
 
-    pub fn into_bytes(self) -> Option<Vec<u8>> {
-        self.bits.map(|bits| bits.bytes)
+/// Clears the bits from one to before another.
+fn clear(bytes: &mut [u8], start: usize, end: usize) {
+    let mut at = start;
+    while at < end {
+        if at % 8 == 0 && end - at >= 8 {
+            let whole = (end - at) / 8;
+            bytes[at / 8..at / 8 + whole].fill(0);
+            at += 8 * whole;
+        } else {
+            bytes[at / 8] &= !(1 << (at % 8));
+            at += 1;
+        }
     }
 }

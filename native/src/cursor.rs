@@ -1,5 +1,7 @@
 //! A place in one JSON text, and the few steps that all readers share.
 
+use crate::lane::{LANE, Lane, same};
+
 /// A text that is not exactly what the plan describes.
 #[derive(Debug)]
 pub struct Misfit;
@@ -27,6 +29,23 @@ impl<'a> Cursor<'a> {
     pub fn rest(&self) -> &'a [u8] {
         // `at` never passes the end: it moves over bytes that were seen.
         self.bytes.get(self.at..).unwrap_or(&[])
+    }
+
+    /// The next sixteen bytes; none if there are not so many.
+    #[inline(always)]
+    pub fn lane(&self) -> Option<&'a Lane> {
+        self.bytes
+            .get(self.at..self.at.wrapping_add(LANE))?
+            .first_chunk()
+    }
+
+    /// Sixteen bytes before this place and sixteen from it on; none if there are not so many.
+    #[inline(always)]
+    pub fn around(&self) -> Option<&'a [u8; 2 * LANE]> {
+        let start = self.at.wrapping_sub(LANE);
+        self.bytes
+            .get(start..start.wrapping_add(2 * LANE))?
+            .first_chunk()
     }
 
     /// The bytes from `start` to here.
@@ -76,9 +95,16 @@ impl<'a> Cursor<'a> {
     /// Moves behind a piece of text if it stands here.
     #[inline(always)]
     pub fn passes(&mut self, piece: &Piece) -> bool {
-        let found = piece.starts(self.rest());
+        let length = piece.text.len();
+        let found = match self.lane() {
+            Some(lane) => {
+                same(lane, &piece.lane, piece.beyond)
+                    && (length <= LANE || piece.goes_on(self.rest()))
+            }
+            None => piece.is_start(self.rest()),
+        };
         if found {
-            self.at += piece.text.len();
+            self.at += length;
         }
         found
     }
@@ -130,51 +156,28 @@ impl<'a> Cursor<'a> {
 /// A short text that is looked for again and again.
 pub struct Piece {
     pub text: Vec<u8>,
-    words: [u64; WORDS],
-    masks: [u64; WORDS],
-    count: usize,
+    /// The first bytes of the text, and which bits of them lie beyond its end.
+    lane: Lane,
+    beyond: u32,
 }
-
-/// Longer pieces take a call.
-const WORDS: usize = 4;
 
 impl Piece {
     pub fn new(text: Vec<u8>) -> Self {
-        let (mut words, mut masks) = ([0; WORDS], [0; WORDS]);
-        for (place, bytes) in text.chunks(8).take(WORDS).enumerate() {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            words[place] = u64::from_le_bytes(whole);
-            masks[place] = u64::MAX >> (64 - 8 * bytes.len());
-        }
-        let count = text.len().div_ceil(8);
-        Piece {
-            text,
-            words,
-            masks,
-            count,
-        }
+        let mut lane = [0; LANE];
+        let first = &text[..text.len().min(LANE)];
+        lane[..first.len()].copy_from_slice(first);
+        let beyond = 0xFFFF & (0xFFFF << first.len());
+        Piece { text, lane, beyond }
     }
 
-    /// Whether a text starts with this: eight bytes at a time, whatever follows it.
-    #[inline(always)]
-    fn starts(&self, text: &[u8]) -> bool {
-        if self.count > WORDS || text.len() < 8 * WORDS {
-            return text.starts_with(&self.text);
-        }
-        // Two words are what most names have; masks beyond the end are empty.
-        let mut unlike = self.unlike(text, 0) | self.unlike(text, 1);
-        if self.count > 2 {
-            unlike |= self.unlike(text, 2) | self.unlike(text, 3);
-        }
-        unlike == 0
+    /// Whether a text starts with this, if it is known to start with the first lane.
+    #[inline(never)]
+    fn goes_on(&self, text: &[u8]) -> bool {
+        text[LANE..].starts_with(&self.text[LANE..])
     }
 
-    /// Bits of the word at a place that differ.
-    #[inline(always)]
-    fn unlike(&self, text: &[u8], place: usize) -> u64 {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&text[8 * place..8 * place + 8]);
-        (u64::from_le_bytes(bytes) ^ self.words[place]) & self.masks[place]
+    #[cold]
+    fn is_start(&self, text: &[u8]) -> bool {
+        text.starts_with(&self.text)
     }
 }

@@ -138,7 +138,8 @@ impl Consumer {
             }
             error
         });
-        self.known.extend(places.into_iter().map(|(topic, ..)| topic));
+        self.known
+            .extend(places.into_iter().map(|(topic, ..)| topic));
         self.checked(error)
     }
 

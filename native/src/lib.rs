@@ -8,9 +8,11 @@
 mod base64;
 mod bitmap;
 mod buffer;
+mod cells;
 mod column;
 mod cursor;
 mod kafka;
+mod lane;
 mod librdkafka;
 mod number;
 mod object;
@@ -22,6 +24,7 @@ mod skip;
 mod spec;
 mod text;
 mod trail;
+mod values;
 
 #[cfg(target_endian = "big")]
 compile_error!("Arrow buffers are little-endian, and so must the machine be");

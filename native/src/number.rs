@@ -1,6 +1,7 @@
 //! JSON numbers: integers, floats, decimals, and numbers that nobody wants.
 
 use crate::cursor::{Cursor, Fit, Misfit};
+use crate::lane::{self, LANE};
 use crate::short::{MOST, POWERS, short};
 
 /// Digits of a number that is only looked over, more than which no one sends in good faith.
@@ -51,28 +52,30 @@ pub fn natural_text(text: &[u8]) -> Fit<i64> {
 /// The natural number that begins here, and how many digits it has; none if they are too many.
 #[inline(always)]
 pub fn natural(cursor: &mut Cursor) -> (u64, usize) {
-    let rest = cursor.rest();
-    let Some(first) = eight(rest) else {
-        return cursor.lend(natural_slowly);
-    };
-    let count = leading_digits(first);
-    if count < 8 {
-        cursor.at += count;
-        return (value_of(first, count), count);
+    if let Some(around) = cursor.around() {
+        let (value, count) = lane::natural(around);
+        if count < LANE {
+            cursor.at += count;
+            return (value, count);
+        }
     }
-    let Some(second) = eight(&rest[8..]) else {
-        return cursor.lend(natural_slowly);
-    };
-    let more = leading_digits(second);
-    if more == 8 {
-        return cursor.lend(natural_slowly);
+    cursor.lend(natural_slowly)
+}
+
+/// Moves behind an integer as most are: a few digits, and behind them a comma or a brace.
+#[inline(always)]
+pub fn plain_integer(cursor: &mut Cursor) -> Option<i64> {
+    let around = cursor.around()?;
+    let (_, ahead) = lane::halves(around);
+    let (value, count) = lane::natural(around);
+    if !(1..LANE).contains(&count)
+        || (ahead[0] == b'0' && count > 1)
+        || !matches!(ahead[count], b',' | b'}')
+    {
+        return None;
     }
-    cursor.at += 8 + more;
-    const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-    (
-        value_of(first, 8) * POWERS[more] + value_of(second, more),
-        8 + more,
-    )
+    cursor.at += count;
+    Some(value as i64)
 }
 
 #[cold]
@@ -87,35 +90,6 @@ fn natural_slowly(cursor: &mut Cursor) -> (u64, usize) {
     // Nineteen digits are less than 2^64.
     let count = cursor.at - start;
     if count > 19 { (0, 0) } else { (value, count) }
-}
-
-#[inline(always)]
-fn eight(bytes: &[u8]) -> Option<u64> {
-    bytes.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
-}
-
-/// How many of eight bytes, the lowest first, are digits before one that is none.
-#[inline(always)]
-fn leading_digits(bytes: u64) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    // The high bit stays off only for '0' to '9'; borrows reach no byte below the first other one.
-    let low = bytes.wrapping_sub(ONES * b'0' as u64);
-    let high = bytes.wrapping_add(ONES * (0x7F - b'9') as u64);
-    let other = (low | high | bytes) & (ONES << 7);
-    other.trailing_zeros() as usize / 8
-}
-
-/// The number that the first `count` of eight bytes are, all of them digits.
-#[inline(always)]
-fn value_of(bytes: u64, count: usize) -> u64 {
-    if count == 0 {
-        return 0;
-    }
-    // Zeros in front, so that there are always eight digits.
-    let digits = (bytes & 0x0F0F_0F0F_0F0F_0F0F) << (64 - 8 * count);
-    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
-    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
-    (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xFFFF_FFFF
 }
 
 /// What a number is made of.
@@ -156,10 +130,10 @@ fn shape(cursor: &mut Cursor) -> Fit<Shape> {
 
 #[inline(always)]
 fn digits(cursor: &mut Cursor) {
-    while let Some(bytes) = eight(cursor.rest()) {
-        let count = leading_digits(bytes);
+    while let Some(lane) = cursor.lane() {
+        let count = lane::digits(lane);
         cursor.at += count;
-        if count < 8 {
+        if count < LANE {
             return;
         }
     }
@@ -174,6 +148,42 @@ fn some_digits(cursor: &mut Cursor) -> Fit<()> {
     Ok(())
 }
 
+/// Moves behind a number as most are, with a comma or a brace behind it; false if it is another.
+#[inline(always)]
+pub fn passes_plain(cursor: &mut Cursor) -> bool {
+    let Some(ahead) = cursor.lane() else {
+        return false;
+    };
+    let count = lane::digits(ahead);
+    if !(1..LANE).contains(&count) || (ahead[0] == b'0' && count > 1) {
+        return false;
+    }
+    match ahead[count] {
+        b',' | b'}' => {
+            cursor.at += count;
+            true
+        }
+        b'.' => passes_fraction(cursor, count + 1),
+        _ => false,
+    }
+}
+
+/// The same for the digits behind a point.
+#[inline(always)]
+fn passes_fraction(cursor: &mut Cursor, start: usize) -> bool {
+    let mut behind = *cursor;
+    behind.at += start;
+    let Some(ahead) = behind.lane() else {
+        return false;
+    };
+    let count = lane::digits(ahead);
+    let passes = (1..LANE).contains(&count) && matches!(ahead[count], b',' | b'}');
+    if passes {
+        cursor.at = behind.at + count;
+    }
+    passes
+}
+
 /// Moves behind a number.
 #[inline(always)]
 pub fn skip(cursor: &mut Cursor) -> Fit<()> {
@@ -186,14 +196,22 @@ pub fn skip(cursor: &mut Cursor) -> Fit<()> {
 
 /// The nearest double; a negative zero only where it is written as a fraction.
 pub fn float(cursor: &mut Cursor) -> Fit<f64> {
-    let mut ahead = *cursor;
-    if let Some(short) = short(&mut ahead)
-        && !matches!(ahead.peek(), b'e' | b'E')
-    {
-        *cursor = ahead;
-        return Ok(short.as_float());
+    match short_float(cursor) {
+        Some(value) => Ok(value),
+        None => long_float(cursor),
     }
-    long_float(cursor)
+}
+
+/// The same for a short number; none, and not moved, if it is another.
+#[inline(always)]
+pub fn short_float(cursor: &mut Cursor) -> Option<f64> {
+    let mut ahead = *cursor;
+    let found = short(&mut ahead)?;
+    if matches!(ahead.peek(), b'e' | b'E') {
+        return None;
+    }
+    *cursor = ahead;
+    Some(found.as_float())
 }
 
 #[inline(never)]
@@ -212,18 +230,27 @@ fn long_float(cursor: &mut Cursor) -> Fit<f64> {
 /// as many digits as the precision, counted as the number is written.
 #[inline(always)]
 pub fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
-    let mut ahead = *cursor;
-    if let Some(found) = short(&mut ahead)
-        && found.digits >= POWERS[found.fraction]
-        && let Some(missing) = (scale as usize).checked_sub(found.fraction)
-        && missing <= MOST
-        && found.whole + found.fraction + missing <= precision as usize
-    {
-        *cursor = ahead;
-        let value = found.digits as i128 * POWERS[missing] as i128;
-        return Ok(if found.negative { -value } else { value });
+    match short_decimal(cursor, precision, scale) {
+        Some(value) => Ok(value),
+        None => cursor.lend(|lent| long_decimal(lent, precision, scale)),
     }
-    cursor.lend(|lent| long_decimal(lent, precision, scale))
+}
+
+/// The same for a short number; none, and not moved, if it is another.
+#[inline(always)]
+pub fn short_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Option<i128> {
+    let mut ahead = *cursor;
+    let found = short(&mut ahead)?;
+    let missing = (scale as usize).checked_sub(found.fraction)?;
+    if found.digits < POWERS[found.fraction]
+        || missing > MOST
+        || found.whole + found.fraction + missing > precision as usize
+    {
+        return None;
+    }
+    *cursor = ahead;
+    let value = found.digits as i128 * POWERS[missing] as i128;
+    Some(if found.negative { -value } else { value })
 }
 
 #[inline(never)]

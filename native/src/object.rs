@@ -7,12 +7,12 @@ use crate::cursor::{Cursor, Fit, Misfit, Piece};
 use crate::rows::Rows;
 use crate::skip;
 use crate::text::unescaped;
-use crate::trail::{Place, Trail};
+use crate::trail::{Place, Then, Trail};
 
 /// What a field holds.
 pub enum Node {
     /// This JSON text and no other.
-    Literal(Piece),
+    Literal(Box<Piece>),
     /// Null and nothing else.
     Null,
     Object(Box<Object>),
@@ -21,12 +21,30 @@ pub enum Node {
 }
 
 impl Node {
+    /// Reads the value of a row: as most are at once, all others at length.
     #[inline(always)]
     fn read(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         match self {
+            Node::Column(column) => {
+                if column.passes(cursor, row) {
+                    return Ok(());
+                }
+            }
+            Node::Object(object) if cursor.peek() == b'{' => {
+                return cursor.lend(|lent| object.read_present(lent, row));
+            }
+            _ => {}
+        }
+        cursor.lend(|lent| self.read_any(lent, row))
+    }
+
+    #[inline(never)]
+    fn read_any(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
+        cursor.blanks();
+        match self {
             Node::Column(column) => column.read(cursor, row),
-            Node::Object(object) => cursor.lend(|lent| object.read(lent, row)),
-            Node::Rows(inner) => cursor.lend(|lent| inner.read(lent, row)),
+            Node::Object(object) => object.read(cursor, row),
+            Node::Rows(inner) => inner.read(cursor, row),
             Node::Literal(text) if cursor.passes(text) => Ok(()),
             Node::Literal(_) => Err(Misfit),
             Node::Null => cursor.word(b"null"),
@@ -155,12 +173,18 @@ impl Object {
         if self.nullable && cursor.null()? {
             return Ok(());
         }
-        if self.presence.len() < row {
+        self.read_present(cursor, row)
+    }
+
+    /// The same, if it is not null.
+    #[inline(always)]
+    fn read_present(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
+        if self.presence.len() != row {
             self.presence.resize(row, 0);
         }
         self.presence.push(1);
         self.seen += 1;
-        cursor.lend(|lent| self.read_fields(lent, row))
+        self.read_fields(cursor, row)
     }
 
     /// Reads an object that looks like the latest one, up to where it does not.
@@ -174,17 +198,22 @@ impl Object {
             }
             for (field, value) in &step.repeated {
                 if let Node::Column(column) = &mut self.fields[*field].node {
-                    column.again(row, value)?;
+                    column.again(row, value, self.trail.lesson())?;
                 }
             }
-            if step.is_end {
-                *start = cursor;
-                return Ok(());
-            }
-            cursor.blanks();
-            match step.field {
-                Some(index) => self.fields[index].node.read(&mut cursor, row)?,
-                None => skip::value(&mut cursor)?,
+            match step.then {
+                Then::Skip if skip::passes(&mut cursor) => {}
+                Then::Skip => {
+                    cursor.blanks();
+                    skip::value(&mut cursor)?;
+                }
+                Then::Field(index) => {
+                    self.fields[index].node.read(&mut cursor, row)?;
+                }
+                Then::End => {
+                    *start = cursor;
+                    return Ok(());
+                }
             }
         }
         *start = cursor;
@@ -218,7 +247,7 @@ impl Object {
                     }
                     field.seen = row + 1;
                     required += field.required as usize;
-                    field.node.read(&mut cursor, row)?;
+                    cursor.lend(|lent| field.node.read_any(lent, row))?;
                     steady = field.node.is_steady();
                 }
             }

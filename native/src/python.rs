@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::buffer::Buffer;
-use crate::column::{Cells, Finished};
+use crate::cells::Cells;
+use crate::column::Finished;
 use crate::cursor::{Cursor, Fit, Misfit};
 use crate::object::{Object, Output, Outputs};
 use crate::runs::{Run, Runs};

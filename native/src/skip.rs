@@ -2,7 +2,7 @@
 
 use crate::cursor::{Cursor, Fit, Misfit};
 use crate::number;
-use crate::text::quoted;
+use crate::text::{passes_plain, quoted};
 
 /// How deep a value may be nested.
 const DEEPEST: usize = 64;
@@ -10,12 +10,23 @@ const DEEPEST: usize = 64;
 /// Moves behind the value that begins here.
 #[inline(always)]
 pub fn value(cursor: &mut Cursor) -> Fit<()> {
+    cursor.lend(any_value)
+}
+
+/// Moves behind a plain string or number; false if something else stands here.
+#[inline(always)]
+pub fn passes(cursor: &mut Cursor) -> bool {
+    passes_plain(cursor) || number::passes_plain(cursor)
+}
+
+#[inline(never)]
+fn any_value(cursor: &mut Cursor) -> Fit<()> {
     match cursor.peek() {
         b'"' => quoted(cursor).map(|_| ()),
         b'n' => cursor.word(b"null"),
         b't' => cursor.word(b"true"),
         b'f' => cursor.word(b"false"),
-        b'{' | b'[' => cursor.lend(|cursor| nested(cursor, 0)),
+        b'{' | b'[' => nested(cursor, 0),
         _ => number::skip(cursor),
     }
 }

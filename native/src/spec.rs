@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::bitmap::Bitmap;
-use crate::column::{Cells, Column, Pieces, Range};
+use crate::cells::{Cells, Pieces, Range};
+use crate::column::Column;
 use crate::cursor::Piece;
 use crate::object::{Field, Node, Object};
 use crate::rows::Rows;
@@ -38,7 +39,10 @@ fn node(spec: &Bound<PyTuple>) -> PyResult<Node> {
             let (_, inner): (String, Bound<PyTuple>) = spec.extract()?;
             Node::Rows(Box::new(Rows::new(root(&inner)?)))
         }
-        "literal" => Node::Literal(Piece::new(spec.extract::<(String, Vec<u8>)>()?.1)),
+        "literal" => {
+            let (_, json): (String, Vec<u8>) = spec.extract()?;
+            Node::Literal(Box::new(Piece::new(json)))
+        }
         "null" => Node::Null,
         _ => column(&kind, spec)?,
     })

@@ -1,6 +1,7 @@
 //! JSON strings: where they end, and what they say.
 
 use crate::cursor::{Cursor, Fit, Misfit};
+use crate::lane::{LANE, special};
 
 /// What stands between the quotes.
 pub struct Quoted<'a> {
@@ -30,6 +31,28 @@ pub fn quoted<'a>(cursor: &mut Cursor<'a>) -> Fit<Quoted<'a>> {
     Ok(Quoted { raw, escaped })
 }
 
+/// Moves behind the string that begins here, if it has no escapes; false if it is another value.
+#[inline(always)]
+pub fn passes_plain(cursor: &mut Cursor) -> bool {
+    if cursor.peek() != b'"' {
+        return false;
+    }
+    let mut ahead = *cursor;
+    ahead.at += 1;
+    while let Some(lane) = ahead.lane() {
+        let found = special(lane);
+        if found < LANE {
+            let is_end = lane[found] == b'"';
+            if is_end {
+                cursor.at = ahead.at + found + 1;
+            }
+            return is_end;
+        }
+        ahead.at += LANE;
+    }
+    false
+}
+
 /// A string without escapes.
 #[inline(always)]
 pub fn unescaped<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
@@ -45,7 +68,7 @@ pub fn unescaped<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
 #[inline(always)]
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(lane) = bytes.get(at..at + LANE) {
+    while let Some(lane) = bytes.get(at..at + LANE).and_then(<[u8]>::first_chunk) {
         let found = special(lane);
         if found < LANE {
             return at + found;
@@ -56,45 +79,6 @@ fn plain_length(bytes: &[u8]) -> usize {
         .iter()
         .position(|&b| b == b'"' || b == b'\\' || b < 0x20)
         .unwrap_or(bytes.len() - at)
-}
-
-#[cfg(target_arch = "x86_64")]
-const LANE: usize = 16;
-
-/// The place of the first special byte among sixteen, or more than fifteen.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn special(lane: &[u8]) -> usize {
-    use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
-        _mm_set1_epi8,
-    };
-    debug_assert_eq!(lane.len(), LANE);
-    // SAFETY: the lane has sixteen bytes, and every x86-64 processor has SSE2.
-    let mask = unsafe {
-        let bytes = _mm_loadu_si128(lane.as_ptr().cast::<__m128i>());
-        let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
-        let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"' as i8));
-        let slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
-        _mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(quote, slash)))
-    };
-    mask.trailing_zeros() as usize
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-const LANE: usize = 8;
-
-/// The place of the first special byte among eight, or eight.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn special(lane: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = ONES << 7;
-    let word = u64::from_le_bytes(lane.try_into().unwrap_or([0; 8]));
-    let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
-    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-    let found = control | zero(word ^ ONES * b'"' as u64) | zero(word ^ ONES * b'\\' as u64);
-    found.trailing_zeros() as usize / 8
 }
 
 /// Moves behind an escape and says which character it stands for.
@@ -141,7 +125,7 @@ fn four_digits(cursor: &mut Cursor) -> Fit<u32> {
 #[inline(always)]
 pub fn append(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
     cursor.expect(b'"')?;
-    while let Some(lane) = cursor.rest().first_chunk::<LANE>() {
+    while let Some(lane) = cursor.lane() {
         // A whole lane is quicker copied than the part of it that is wanted.
         data.extend_from_slice(lane);
         let found = special(lane);
@@ -157,6 +141,32 @@ pub fn append(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
         cursor.at += LANE;
     }
     cursor.lend(|lent| append_slowly(lent, data))
+}
+
+/// The same for a string without escapes; false, and nothing is done, if this is another value.
+#[inline(always)]
+pub fn append_plain(cursor: &mut Cursor, data: &mut Vec<u8>) -> bool {
+    if cursor.peek() != b'"' {
+        return false;
+    }
+    let start = data.len();
+    let mut ahead = *cursor;
+    ahead.at += 1;
+    while let Some(lane) = ahead.lane() {
+        data.extend_from_slice(lane);
+        let found = special(lane);
+        if found < LANE {
+            if lane[found] != b'"' {
+                break;
+            }
+            data.truncate(data.len() - (LANE - found));
+            cursor.at = ahead.at + found + 1;
+            return true;
+        }
+        ahead.at += LANE;
+    }
+    data.truncate(start);
+    false
 }
 
 /// The same for what is left of a string.

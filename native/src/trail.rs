@@ -39,12 +39,21 @@ impl Place {
     }
 }
 
-/// A constant text, and the field whose value follows it.
+/// What follows a constant text.
+#[derive(Clone, Copy)]
+pub enum Then {
+    /// The value of a field.
+    Field(usize),
+    /// A value that nobody wants.
+    Skip,
+    /// Nothing of the object.
+    End,
+}
+
+/// A constant text, and what follows it.
 pub struct Step {
     pub text: Piece,
-    /// None at the end of the object, and before a value that nobody wants.
-    pub field: Option<usize>,
-    pub is_end: bool,
+    pub then: Then,
     /// The place of the first field that the text names.
     pub first: usize,
     /// Known fields that the text names.
@@ -69,6 +78,11 @@ impl Trail {
     /// Whether it is still worth learning.
     pub fn learns(&self) -> bool {
         self.lessons < LESSONS
+    }
+
+    /// The number of the latest lesson, zero before the first.
+    pub fn lesson(&self) -> usize {
+        self.lessons
     }
 
     /// Notes what stands at a place; `steady` says that the value may be the same each time.
@@ -106,13 +120,14 @@ impl Trail {
                         .extend(cell.map(|field| (field, value.clone())));
                 }
                 None => {
-                    self.steps.push(draft.step(noted.field, false));
+                    let then = noted.field.map_or(Then::Skip, Then::Field);
+                    self.steps.push(draft.step(then));
                     draft.first = place + 1;
                 }
             }
         }
         draft.text.extend_from_slice(tail);
-        self.steps.push(draft.step(None, true));
+        self.steps.push(draft.step(Then::End));
     }
 }
 
@@ -126,11 +141,10 @@ struct Draft {
 }
 
 impl Draft {
-    fn step(&mut self, field: Option<usize>, is_end: bool) -> Step {
+    fn step(&mut self, then: Then) -> Step {
         Step {
             text: Piece::new(std::mem::take(&mut self.text)),
-            field,
-            is_end,
+            then,
             first: self.first,
             named: std::mem::take(&mut self.named),
             repeated: std::mem::take(&mut self.repeated),
