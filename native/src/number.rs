@@ -65,17 +65,25 @@ pub fn natural(cursor: &mut Cursor) -> (u64, usize) {
 /// Moves behind an integer as most are: a few digits, and behind them a comma or a brace.
 #[inline(always)]
 pub fn plain_integer(cursor: &mut Cursor) -> Option<i64> {
-    let around = cursor.around()?;
-    let (_, ahead) = lane::halves(around);
+    let mut ahead = *cursor;
+    let negative = ahead.peek() == b'-';
+    ahead.at += negative as usize;
+    let around = ahead.around()?;
+    let (_, digits) = lane::halves(around);
     let (value, count) = lane::natural(around);
     if !(1..LANE).contains(&count)
-        || (ahead[0] == b'0' && count > 1)
-        || !matches!(ahead[count], b',' | b'}')
+        || (digits[0] == b'0' && count > 1)
+        || !matches!(digits[count], b',' | b'}')
     {
         return None;
     }
-    cursor.at += count;
-    Some(value as i64)
+    cursor.at = ahead.at + count;
+    // Fifteen digits are far from the ends of what an integer holds.
+    Some(if negative {
+        -(value as i64)
+    } else {
+        value as i64
+    })
 }
 
 #[cold]
