@@ -38,6 +38,16 @@ impl Node {
         cursor.lend(|lent| self.read_any(lent, row))
     }
 
+    /// Reads the value of an object that is not as the latest one.
+    #[inline(never)]
+    fn read_unlike(&mut self, cursor: &mut Cursor, row: usize, at_length: bool) -> Fit<()> {
+        if at_length {
+            self.read_any(cursor, row)
+        } else {
+            self.read(cursor, row)
+        }
+    }
+
     #[inline(never)]
     fn read_any(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         cursor.blanks();
@@ -234,11 +244,14 @@ impl Object {
         let mut cursor = *start;
         let mut lead = cursor.at;
         let learns = self.trail.learns();
+        // The first object takes no short way: what it says is a measure for the others.
+        let is_first = self.trail.lesson() == 0;
         while self.goes_on(&mut cursor, place)? {
             let found = self.name(&mut cursor, place)?;
             let value = cursor.at;
             let mut steady = true;
             match found {
+                None if !is_first && skip::passes(&mut cursor) => {}
                 None => skip::value(&mut cursor)?,
                 Some(index) => {
                     let field = &mut self.fields[index];
@@ -247,7 +260,7 @@ impl Object {
                     }
                     field.seen = row + 1;
                     required += field.required as usize;
-                    cursor.lend(|lent| field.node.read_any(lent, row))?;
+                    cursor.lend(|lent| field.node.read_unlike(lent, row, is_first))?;
                     steady = field.node.is_steady();
                 }
             }

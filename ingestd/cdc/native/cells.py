@@ -114,15 +114,17 @@ def choose(from_first: Marks, first: Cells, second: Cells) -> Cells:
 def differ(first: Cells, second: Cells) -> Marks:
     """Where two columns have not the same value; nulls always differ."""
     equal = _equal(first.array, second.array)
-    validity, values = equal.buffers()
     # Filling nulls would take Arrow several times as long as comparing.
-    same = _bits(values, len(equal))
-    return ~same if validity is None else ~(same & _bits(validity, len(equal)))
+    validity, same = (None if part is None else _bits(part, equal) for part in equal.buffers())
+    if same is None:
+        return np.ones(len(equal), np.bool_)
+    return ~same if validity is None else ~(same & validity)
 
 
-def _bits(packed: pa.Buffer, rows: int) -> Marks:
+def _bits(packed: pa.Buffer, array: Array) -> Marks:
     bits = np.frombuffer(memoryview(packed), np.uint8)
-    return np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
+    end = array.offset + len(array)
+    return np.unpackbits(bits, count=end, bitorder="little").view(np.bool_)[array.offset :]
 
 
 def take(cells: Cells, rows: Indices) -> Cells:
