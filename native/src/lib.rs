@@ -14,6 +14,7 @@ mod cursor;
 mod kafka;
 mod lane;
 mod librdkafka;
+mod node;
 mod number;
 mod object;
 mod python;

@@ -2,74 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::column::{Column, Finished};
-use crate::cursor::{Cursor, Fit, Misfit, Piece};
-use crate::rows::Rows;
+use crate::column::Finished;
+use crate::cursor::{Cursor, Fit, Misfit};
+use crate::node::Node;
 use crate::skip;
 use crate::text::unescaped;
 use crate::trail::{Place, Then, Trail};
-
-/// What a field holds.
-pub enum Node {
-    /// This JSON text and no other.
-    Literal(Box<Piece>),
-    /// Null and nothing else.
-    Null,
-    Object(Box<Object>),
-    Rows(Box<Rows>),
-    Column(Box<Column>),
-}
-
-impl Node {
-    /// Reads the value of a row: as most are at once, all others at length.
-    #[inline(always)]
-    fn read(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
-        match self {
-            Node::Column(column) => {
-                if column.passes(cursor, row) {
-                    return Ok(());
-                }
-            }
-            Node::Object(object) if cursor.peek() == b'{' => {
-                return cursor.lend(|lent| object.read_present(lent, row));
-            }
-            _ => {}
-        }
-        cursor.lend(|lent| self.read_any(lent, row))
-    }
-
-    /// Reads the value of an object that is not as the latest one.
-    #[inline(never)]
-    fn read_unlike(&mut self, cursor: &mut Cursor, row: usize, at_length: bool) -> Fit<()> {
-        if at_length {
-            self.read_any(cursor, row)
-        } else {
-            self.read(cursor, row)
-        }
-    }
-
-    #[inline(never)]
-    fn read_any(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
-        cursor.blanks();
-        match self {
-            Node::Column(column) => column.read(cursor, row),
-            Node::Object(object) => object.read(cursor, row),
-            Node::Rows(inner) => inner.read(cursor, row),
-            Node::Literal(text) if cursor.passes(text) => Ok(()),
-            Node::Literal(_) => Err(Misfit),
-            Node::Null => cursor.word(b"null"),
-        }
-    }
-
-    /// Whether the same value in the next row needs no reading.
-    fn is_steady(&self) -> bool {
-        match self {
-            Node::Literal(_) | Node::Null => true,
-            Node::Column(column) => column.is_steady(),
-            Node::Object(_) | Node::Rows(_) => false,
-        }
-    }
-}
 
 pub struct Field {
     pub name: Vec<u8>,
@@ -188,7 +126,7 @@ impl Object {
 
     /// The same, if it is not null.
     #[inline(always)]
-    fn read_present(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
+    pub fn read_present(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         if self.presence.len() != row {
             self.presence.resize(row, 0);
         }

@@ -12,7 +12,8 @@ use crate::bitmap::Bitmap;
 use crate::cells::{Cells, Pieces, Range};
 use crate::column::Column;
 use crate::cursor::Piece;
-use crate::object::{Field, Node, Object};
+use crate::node::Node;
+use crate::object::{Field, Object};
 use crate::rows::Rows;
 use crate::runs::Runs;
 
