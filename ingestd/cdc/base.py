@@ -7,7 +7,7 @@ when asked for. Nothing here knows how a message looks.
 import importlib
 import threading
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.cdc.schema_lookup import Framing, SchemaLookup
+from ingestd.cdc.texts import Texts, picked
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataType
 
@@ -47,23 +48,26 @@ class RecordChunk:
     partition: int
     offsets: npt.NDArray[np.int64]
     timestamps: npt.NDArray[np.int64]
-    keys: list[bytes | None]
-    values: list[bytes | None]
+    keys: Texts
+    values: Texts
     headers: list[list[tuple[str, bytes | None]] | None] | None
     sizes: npt.NDArray[np.int64] | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> "RecordChunk":
         """Some of the records, as if there were no others; their headers and sizes are lost."""
-        places = indices.tolist()
         return RecordChunk(
             self.topic,
             self.partition,
             self.offsets[indices],
             self.timestamps[indices],
-            [self.keys[place] for place in places],
-            [self.values[place] for place in places],
+            picked(self.keys, indices),
+            picked(self.values, indices),
             None,
         )
+
+    def listed(self) -> "RecordChunk":
+        """The same with lists of keys and values, for who looks at each of them more than once."""
+        return replace(self, keys=list(self.keys), values=list(self.values))
 
 
 @dataclass(frozen=True, slots=True)

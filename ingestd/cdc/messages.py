@@ -1,5 +1,6 @@
 """Messages of one source table on their way to a change batch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +14,8 @@ from ingestd.cdc.record_errors import refuse
 class Messages:
     """Values and keys (None: no key) of messages, parallel to `offsets`, and their wrappers."""
 
-    values: list[bytes]
-    keys: list[bytes] | None
+    values: Sequence[bytes]
+    keys: Sequence[bytes] | None
     offsets: npt.NDArray[np.int64]
     value_shape: Shape = BARE
     key_shape: Shape = BARE

@@ -9,6 +9,7 @@ become several batches. Where each message has most of the columns that never ha
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.texts import Texts, bytes_of
 
 MOST_IN_A_RECORD = 32_768
 """Columns that a message may have which its plan does not know."""
@@ -30,11 +31,11 @@ def check_width(names: Collection[str]) -> None:
         )
 
 
-def too_many_cells(lacking: int, values: Sequence[bytes | None]) -> bool:
+def too_many_cells(lacking: int, values: Texts) -> bool:
     """Whether these messages may not be one batch with `lacking` columns that the table lacks."""
     if lacking <= FEW:
         return False
-    return _too_many(lacking, len(values), sum(len(value) for value in values if value))
+    return _too_many(lacking, len(values), bytes_of(values))
 
 
 def _too_many(lacking: int, messages: int, size: int) -> bool:

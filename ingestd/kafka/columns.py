@@ -1,32 +1,27 @@
 """Records of a topic partition that wait for their chunk, and chunks of bounded size."""
 
-from typing import TypeVar
-
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.texts import Texts, joined
 from ingestd.kafka.records import Header, Numbers, Records
-
-T = TypeVar("T")
 
 
 class Columns:
-    """Records of one topic partition that wait for their chunk.
-
-    Keys and values are joined as they come: later each would have to be fetched from memory again.
-    """
+    """Records of one topic partition that wait for their chunk."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic
         self._partition = partition
-        self._keys: list[bytes | None] = []
-        self._values: list[bytes | None] = []
+        self._keys: list[Texts] = []
+        self._values: list[Texts] = []
+        self._records = 0
         self._headers: list[list[Header] | None] = []
         self._numbers: list[tuple[Numbers, Numbers, Numbers]] = []
         self._bytes = 0  # of keys and values
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return self._records
 
     @property
     def bytes(self) -> int:
@@ -35,8 +30,9 @@ class Columns:
 
     def add(self, records: Records) -> None:
         """Append records; their offsets rise, and all have headers or none has."""
-        self._keys += records.keys
-        self._values += records.values
+        self._keys.append(records.keys)
+        self._values.append(records.values)
+        self._records += len(records)
         self._headers += records.headers or ()
         self._numbers.append((records.offsets, records.timestamps, records.sizes))
         self._bytes += int(records.sizes.sum())
@@ -53,9 +49,10 @@ class Columns:
         count = min(max(1, min(max_records, fitting)), len(self))
         self._numbers = [(offsets[count:], timestamps[count:], sizes[count:])]
         self._bytes -= int(ends[count - 1])
+        self._records -= count
         keys, self._keys = _cut(self._keys, count)
         values, self._values = _cut(self._values, count)
-        headers, self._headers = _cut(self._headers, count)
+        headers, self._headers = self._headers[:count], self._headers[count:]
         return RecordChunk(
             topic=self._topic,
             partition=self._partition,
@@ -68,8 +65,7 @@ class Columns:
         )
 
 
-def _cut(cells: list[T], count: int) -> tuple[list[T], list[T]]:
-    """A list that keeps its first cells, and the few others in one of their own."""
-    rest = cells[count:]
-    del cells[count:]
-    return cells, rest
+def _cut(parts: list[Texts], count: int) -> tuple[Texts, list[Texts]]:
+    """The first texts, and the others as the only part of those that still wait."""
+    whole = joined(parts)
+    return (whole, []) if count == len(whole) else (whole[:count], [whole[count:]])

@@ -13,6 +13,7 @@ import numpy as np
 from confluent_kafka import cimpl
 
 from ingestd.cdc.native.module import native_module
+from ingestd.cdc.texts import Texts
 from ingestd.errors import SourceError
 from ingestd.kafka.records import Event, Numbers, Place, Problem, Records
 
@@ -26,8 +27,8 @@ class _NativeRecords(Protocol):
     offsets: Buffer
     timestamps: Buffer
     sizes: Buffer
-    keys: list[bytes | None]
-    values: list[bytes | None]
+    keys: Texts
+    values: Texts
     events: Sequence[tuple[int, str, int]]
 
 

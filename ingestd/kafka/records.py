@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ingestd.cdc.texts import Texts
+
 Numbers = npt.NDArray[np.int64]
 Header = tuple[str, bytes | None]
 Place = tuple[str, int]
@@ -43,8 +45,8 @@ class Records:
     offsets: Numbers
     timestamps: Numbers
     sizes: Numbers
-    keys: list[bytes | None]
-    values: list[bytes | None]
+    keys: Texts
+    values: Texts
     headers: list[list[Header] | None] | None
     events: Sequence[Event] = ()
 

@@ -6,14 +6,14 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
 
 use crate::buffer::Buffer;
 use crate::librdkafka::{Handle, Library, Message, text_at};
+use crate::texts::{Owner, Span, Texts};
 
 const CONSUMER: c_int = 0x1;
 const TEXT: usize = 512;
@@ -34,8 +34,8 @@ pub struct Records {
     offsets: Py<Buffer>,
     timestamps: Py<Buffer>,
     sizes: Py<Buffer>,
-    keys: Py<PyList>,
-    values: Py<PyList>,
+    keys: Py<Texts>,
+    values: Py<Texts>,
     events: Vec<(c_int, String, i64)>,
 }
 
@@ -171,10 +171,13 @@ impl Consumer {
             )
         });
         found.truncate(usize::try_from(got).unwrap_or(0));
-        let records = runs(py, &library, &found);
+        let keep = std::env::var("INGESTD_KEEP").is_ok();
+        let records = runs(py, &library, &found, keep);
+        if !keep {
         for &message in &found {
             // SAFETY: each was given over to this function and is not looked at again.
             unsafe { (library.message_destroy)(message) };
+        }
         }
         found.clear();
         self.waiting = found;
@@ -234,18 +237,41 @@ impl Drop for Consumer {
     }
 }
 
+/// Messages that are destroyed once nobody reads their texts any more.
+struct Kept {
+    library: Library,
+    messages: Vec<*mut Message>,
+    process: u32,
+}
+
+// SAFETY: messages may be destroyed by any thread.
+unsafe impl Send for Kept {}
+unsafe impl Sync for Kept {}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
+        for &message in &self.messages {
+            // SAFETY: as above
+            unsafe { (self.library.message_destroy)(message) };
+        }
+    }
+}
+
 /// The messages as runs of the same topic partition.
-fn runs(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult<Vec<Records>> {
+fn runs(py: Python, library: &Library, messages: &[*mut Message], keep: bool) -> PyResult<Vec<Records>> {
     // SAFETY: the library gave the messages, which live until they are destroyed.
     let place = |message: *mut Message| unsafe { ((*message).topic, (*message).partition) };
     messages
         .chunk_by(|&one, &next| place(one) == place(next))
-        .map(|run| columns(py, library, run))
+        .map(|run| columns(py, library, run, keep))
         .collect()
 }
 
 /// The messages of a run, of which there is at least one.
-fn columns(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult<Records> {
+fn columns(py: Python, library: &Library, messages: &[*mut Message], keep: bool) -> PyResult<Records> {
     let count = messages.len();
     // SAFETY: as above; a message that is about no topic has none.
     let (topic, partition) = unsafe {
@@ -258,9 +284,8 @@ fn columns(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult
     let mut offsets = Vec::with_capacity(count);
     let mut timestamps = Vec::with_capacity(count);
     let mut sizes = Vec::with_capacity(count);
-    let mut keys = Vec::with_capacity(count);
-    let mut values = Vec::with_capacity(count);
     let mut events = Vec::new();
+    let mut good = Vec::with_capacity(count);
     for &pointer in messages {
         // SAFETY: the library gave `count` messages, which live until they are destroyed.
         let message = unsafe { &*pointer };
@@ -270,37 +295,51 @@ fn columns(py: Python, library: &Library, messages: &[*mut Message]) -> PyResult
             events.push((message.error, text, message.offset));
             continue;
         }
+        good.push(message);
         offsets.push(message.offset);
         // SAFETY: as above; the kind of timestamp is not asked for.
         timestamps.push(unsafe { (library.message_timestamp)(pointer, null_mut()) });
-        let key = bytes(py, message.key, message.key_length);
-        let value = bytes(py, message.payload, message.length);
-        let length =
-            |part: &Option<Bound<PyBytes>>| part.as_ref().map_or(0, |b| b.as_bytes().len());
-        sizes.push((length(&key) + length(&value)) as i64);
-        keys.push(key);
-        values.push(value);
+        sizes.push((message.key_length + message.length) as i64);
     }
+    let (keys, values) = if keep {
+        let owner: Owner = Arc::new(Kept { library: *library, messages: messages.to_vec(), process: std::process::id() });
+        let keys = good.iter().map(|m| Span::new(m.key, m.key_length)).collect();
+        let values = good.iter().map(|m| Span::new(m.payload, m.length)).collect();
+        (Texts::new(keys, owner.clone()), Texts::new(values, owner))
+    } else {
+        let value = |m: &&Message| (m.payload, m.length);
+        let key = |m: &&Message| (m.key, m.key_length);
+        (copied(good.iter().map(key)), copied(good.iter().map(value)))
+    };
     Ok(Records {
         topic,
         partition,
         offsets: Py::new(py, Buffer::of::<i64>(offsets))?,
         timestamps: Py::new(py, Buffer::of::<i64>(timestamps))?,
         sizes: Py::new(py, Buffer::of::<i64>(sizes))?,
-        keys: PyList::new(py, keys)?.unbind(),
-        values: PyList::new(py, values)?.unbind(),
+        keys: Py::new(py, keys)?,
+        values: Py::new(py, values)?,
         events,
     })
 }
 
-fn bytes<'py>(py: Python<'py>, start: *const u8, length: usize) -> Option<Bound<'py, PyBytes>> {
-    if start.is_null() {
-        return None;
-    }
-    // SAFETY: the library says so much memory is there.
-    Some(PyBytes::new(py, unsafe {
-        std::slice::from_raw_parts(start, length)
-    }))
+/// Texts in memory of their own, one behind the other.
+fn copied(parts: impl Iterator<Item = (*const u8, usize)> + Clone) -> Texts {
+    let size = parts.clone().map(|(start, length)| if start.is_null() { 0 } else { length }).sum();
+    let mut memory: Vec<u8> = Vec::with_capacity(size);
+    let spans = parts
+        .map(|(start, length)| {
+            if start.is_null() {
+                return Span::new(start, 0);
+            }
+            // SAFETY: there is room for all of them; no address changes from here on.
+            let span = Span::new(unsafe { memory.as_ptr().add(memory.len()) }, length);
+            // SAFETY: the library says that so much memory is there.
+            memory.extend_from_slice(unsafe { std::slice::from_raw_parts(start, length) });
+            span
+        })
+        .collect();
+    Texts::new(spans, Arc::new(memory))
 }
 
 /// Sets one property; the configuration stays whose it was.

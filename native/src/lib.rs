@@ -24,6 +24,7 @@ mod short;
 mod skip;
 mod spec;
 mod text;
+mod texts;
 mod trail;
 mod values;
 
@@ -41,9 +42,11 @@ mod ingestd_native {
 
     #[pymodule_export]
     use crate::kafka::{Consumer, Records};
+    #[pymodule_export]
+    use crate::texts::Texts;
 
     #[pymodule_export]
     const KAFKA_FUNCTIONS: &[&str] = crate::librdkafka::SYMBOLS;
     #[pymodule_export]
-    const FORMAT: u32 = 3;
+    const FORMAT: u32 = 4;
 }

@@ -11,6 +11,7 @@ use crate::cursor::{Cursor, Fit, Misfit};
 use crate::object::{Object, Output, Outputs};
 use crate::runs::{Run, Runs};
 use crate::spec;
+use crate::texts::{Texts, not_texts};
 
 /// A column of all texts: buffers as Arrow lays them out, None where the form has no such buffer.
 #[pyclass(frozen, get_all, module = "ingestd_native")]
@@ -120,31 +121,48 @@ impl Plan {
 
     /// The columns of many texts by the names that lead to them, or None if any text does not fit.
     ///
-    /// Of each text `prefix` and `suffix` are taken off first. Other threads run meanwhile.
+    /// `texts` is a list of bytes objects or `Texts`. Of each text `prefix` and `suffix` are taken
+    /// off first. Other threads run meanwhile.
     fn read<'py>(
         &mut self,
         py: Python<'py>,
-        texts: &Bound<'py, PyList>,
+        texts: &Bound<'py, PyAny>,
         prefix: &[u8],
         suffix: &[u8],
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let root = &mut self.root;
-        let rows = texts.len();
+        let rows = texts.len()?;
         root.start(rows);
-        for start in (0..rows).step_by(BLOCK) {
-            // A tuple of its own: nobody can take a text away while it is read.
-            let kept = texts.get_slice(start, start + BLOCK).to_tuple();
-            let slices = slices_of(&kept)?;
-            let read = py.detach(|| read_some(root, start, &slices, prefix, suffix));
-            if read.is_err() || slices.len() != BLOCK.min(rows - start) {
-                return Ok(None);
+        let read = match texts.cast::<Texts>() {
+            Ok(texts) => {
+                let slices = texts.get().slices(0, rows).ok_or_else(not_texts)?;
+                py.detach(|| read_some(root, 0, &slices, prefix, suffix)).is_ok()
             }
+            Err(_) => read_list(root, texts.cast()?, prefix, suffix)?,
+        };
+        if !read {
+            return Ok(None);
         }
         match py.detach(|| finished(root, rows)) {
             Ok(outputs) => into_python(py, outputs).map(Some),
             Err(Misfit) => Ok(None),
         }
     }
+}
+
+/// Whether all texts of a list fit.
+fn read_list(root: &mut Object, texts: &Bound<PyList>, prefix: &[u8], suffix: &[u8]) -> PyResult<bool> {
+    let rows = texts.len();
+    for start in (0..rows).step_by(BLOCK) {
+        // A tuple of its own: nobody can take a text away while it is read.
+        let kept = texts.get_slice(start, start + BLOCK).to_tuple();
+        let slices = slices_of(&kept)?;
+        let read = texts.py().detach(|| read_some(root, start, &slices, prefix, suffix));
+        if read.is_err() || slices.len() != BLOCK.min(rows - start) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Texts that are read at a time: few enough for all that is touched to stay in the cache.

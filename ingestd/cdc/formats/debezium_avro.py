@@ -69,6 +69,7 @@ class DebeziumAvro:
         `declared` are columns whose types the configuration fixes. Raises SourceError if the
         registry does not answer, UnsupportedError for a column type without an Arrow form.
         """
+        chunk = chunk.listed()
         decoded = Decoded([], [], [], chunk.values.count(None))
         control = decoded.control
         for group in grouped(chunk, self._framing):

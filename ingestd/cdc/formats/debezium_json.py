@@ -30,6 +30,7 @@ from ingestd.cdc.native.module import NativeModule, native_module
 from ingestd.cdc.native.rows import read_natively
 from ingestd.cdc.record_errors import rejected
 from ingestd.cdc.table_messages import decode_if_alike, decode_messages
+from ingestd.cdc.texts import Texts, all_there, picked, there
 
 _MAX_MEMORIES = 2000
 _NO_SETTINGS = FormatSettings()
@@ -184,26 +185,21 @@ def _messages(chunk: RecordChunk, group_key: GroupKey) -> Messages | None:
     """The messages of a chunk that have a value, if all have a key or none has."""
     _, value_shape, key_shape, _ = group_key
     indices, values, keys = _without_tombstones(chunk)
-    if not values or not (_all_there(keys) if key_shape else keys.count(None) == len(keys)):
+    if not values or not (all_there(keys) if key_shape else keys.count(None) == len(keys)):
         return None
-    found = None if key_shape is None else cast("list[bytes]", keys)
+    found = None if key_shape is None else cast("Sequence[bytes]", keys)
     return Messages(values, found, chunk.offsets[indices], value_shape, key_shape or BARE)
 
 
 def _without_tombstones(
     chunk: RecordChunk,
-) -> tuple[npt.NDArray[np.int64] | slice, list[bytes], list[bytes | None]]:
+) -> tuple[npt.NDArray[np.int64] | slice, Sequence[bytes], Texts]:
     """Indices, values and keys of the records that have a value."""
-    if _all_there(chunk.values):
-        return slice(None), cast("list[bytes]", chunk.values), chunk.keys
-    values = [value for value in chunk.values if value is not None]
-    indices = [index for index, value in enumerate(chunk.values) if value is not None]
-    return np.array(indices, np.int64), values, [chunk.keys[index] for index in indices]
-
-
-def _all_there(texts: Sequence[bytes | None]) -> bool:
-    """Whether none is missing. Asking for truth is much quicker than looking for None."""
-    return all(texts) or None not in texts
+    if all_there(chunk.values):
+        return slice(None), cast("Sequence[bytes]", chunk.values), chunk.keys
+    indices = there(chunk.values, empty=True)
+    values = cast("Sequence[bytes]", picked(chunk.values, indices))
+    return indices, values, picked(chunk.keys, indices)
 
 
 def _together(one: Decoded, other: Decoded) -> Decoded:

@@ -66,6 +66,7 @@ class PlainRecords:
         Raises SourceError if the registry does not answer, UnsupportedError for a column type
         without an Arrow form.
         """
+        chunk = chunk.listed()
         keyed = self._has_keys(chunk)
         types = declared.get(topic_table(chunk.topic), {})
         groups = grouped(chunk, self._framing, with_keys=keyed, refine=self._reader.refine)

@@ -20,6 +20,7 @@ from ingestd.cdc.native.reader import NativeReader, native_reader
 from ingestd.cdc.native.rows import read_with
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.table_form import Restated, TableForm
+from ingestd.cdc.texts import all_there
 
 MakeLayout = Callable[[TableForm, RowPlan], Layout | None]
 KeyCheck = Callable[[Sequence[bytes | None]], bool]
@@ -98,20 +99,16 @@ class AlikeReader:
         return reader
 
     def _messages(self, chunk: RecordChunk, first: Restated) -> Messages | None:
-        if not _all_there(chunk.values):
+        if not all_there(chunk.values):
             return None
-        values = cast("list[bytes]", chunk.values)
+        values = cast("Sequence[bytes]", chunk.values)
         if first.key.shape is None:
             keyless = self._native.keyless(chunk.keys)
             return Messages(values, None, chunk.offsets, first.shape) if keyless else None
-        if not _all_there(chunk.keys) or _ambiguous(first.key):
+        if not all_there(chunk.keys) or _ambiguous(first.key):
             return None
-        keys = cast("list[bytes]", chunk.keys)
+        keys = cast("Sequence[bytes]", chunk.keys)
         return Messages(values, keys, chunk.offsets, first.shape, first.key.shape)
-
-
-def _all_there(texts: Sequence[bytes | None]) -> bool:
-    return all(texts) or None not in texts
 
 
 def _ambiguous(key: MessageKey) -> bool:

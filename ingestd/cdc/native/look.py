@@ -6,6 +6,7 @@ table, and messages that it cannot read are left to the decoder in Python.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from ingestd.cdc.native.cells import Indices, Marks, to_cells
 from ingestd.cdc.native.form import RAW
 from ingestd.cdc.native.module import Columns, NativeModule, NativePlan, Path, Spec
+from ingestd.cdc.texts import Texts, picked, there
 
 _NULL = b"null"
 _MISFITS = 64
@@ -62,18 +64,17 @@ class Sorter:
         self._look = look
         self._plan: NativePlan = module.Plan(look.spec)
 
-    def sort(self, values: Sequence[bytes | None]) -> list[Indices]:
+    def sort(self, values: Texts) -> list[Indices]:
         """Ascending indices of the rows of each table; what is not among them may be anything."""
-        there = [index for index, value in enumerate(values) if value]
-        seen = _Seen()
-        self._read(np.array(there, np.int64), [value for value in values if value], seen)
+        indices, seen = there(values, empty=False), _Seen()
+        self._read(indices, cast("Sequence[bytes]", picked(values, indices)), seen)
         if not seen.indices:
             return []
         rows, tables = np.concatenate(seen.indices), self._tables(seen)
         marks = self._rows(seen)
         return _grouped(rows[marks], tables[marks])
 
-    def _read(self, indices: Indices, values: list[bytes], seen: _Seen) -> None:
+    def _read(self, indices: Indices, values: Sequence[bytes], seen: _Seen) -> None:
         """Reads what can be read; halves what cannot, to find the messages that are odd."""
         if not values or seen.misfits >= _MISFITS:
             return

@@ -6,13 +6,13 @@ with the same results.
 
 import importlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Protocol, cast
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
-_FORMAT = 3
+_FORMAT = 4
 """Version of what is exchanged with the extension: plans, columns, records of Kafka."""
 
 Spec = tuple[Any, ...]
@@ -45,8 +45,11 @@ Columns = Mapping[Path, NativeColumn]
 class NativePlan(Protocol):
     """Which fields of texts are wanted, and what every text must look like."""
 
-    def read(self, texts: list[bytes], prefix: bytes, suffix: bytes) -> Columns | None:
-        """Columns of the texts between `prefix` and `suffix`; None if any text does not fit."""
+    def read(self, texts: Sequence[bytes], prefix: bytes, suffix: bytes) -> Columns | None:
+        """Columns of the texts between `prefix` and `suffix`; None if any text does not fit.
+
+        The texts are a list, or what the extension itself has read.
+        """
         ...
 
 

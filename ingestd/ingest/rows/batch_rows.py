@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, Rejected
+from ingestd.cdc.texts import picked
 from ingestd.ingest.rows.conform import Failure
 from ingestd.ingest.rows.router import Router
 
@@ -43,18 +44,18 @@ def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
     return np.where(batch.position >= 0, batch.position, neighbours)
 
 
-def take_records(chunk: RecordChunk, picked: npt.NDArray[np.int64]) -> RecordChunk:
-    """The picked records of a chunk."""
-    indexes = picked.tolist()
+def take_records(chunk: RecordChunk, places: npt.NDArray[np.int64]) -> RecordChunk:
+    """The records of a chunk at some places."""
+    headers = chunk.headers
     return RecordChunk(
         topic=chunk.topic,
         partition=chunk.partition,
-        offsets=chunk.offsets[picked],
-        timestamps=chunk.timestamps[picked],
-        keys=[chunk.keys[i] for i in indexes],
-        values=[chunk.values[i] for i in indexes],
-        headers=None if chunk.headers is None else [chunk.headers[i] for i in indexes],
-        sizes=None if chunk.sizes is None else chunk.sizes[picked],
+        offsets=chunk.offsets[places],
+        timestamps=chunk.timestamps[places],
+        keys=picked(chunk.keys, places),
+        values=picked(chunk.values, places),
+        headers=None if headers is None else [headers[i] for i in places.tolist()],
+        sizes=None if chunk.sizes is None else chunk.sizes[places],
     )
 
 
