@@ -35,7 +35,7 @@ class _NativeRecords(Protocol):
 class _NativeConsumer(Protocol):
     def assign(self, places: list[tuple[str, int, int]]) -> None: ...
     def unassign(self) -> None: ...
-    def consume(self, count: int, milliseconds: int) -> list[_NativeRecords]: ...
+    def consume(self, count: int, milliseconds: int, keep: bool) -> list[_NativeRecords]: ...
     def errors(self) -> list[tuple[int, str]]: ...
     def close(self) -> None: ...
 
@@ -78,9 +78,11 @@ class NativeReader:
         self, kafka: NativeKafka, addresses: Mapping[str, int], properties: Mapping[str, str]
     ) -> None:
         self._consumer = kafka.Consumer(addresses, properties)
+        self._alone = False
 
     def assign(self, offsets: Mapping[Place, int]) -> None:
         """Read these topic partitions, each from its offset on, and nothing else."""
+        self._alone = len(offsets) == 1
         try:
             self._consumer.assign([(*place, offset) for place, offset in offsets.items()])
         except RuntimeError as error:
@@ -94,9 +96,14 @@ class NativeReader:
             raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
-        """At most `count` records, those that come within some time, by where they are from."""
+        """At most `count` records, those that come within some time, by where they are from.
+
+        The client holds what it fetched until nobody has a text of it any more. Of one topic
+        partition that is little more than what is asked for; of many, much may lie behind the
+        ranges, so the texts of these are copied.
+        """
         try:
-            found = self._consumer.consume(count, round(seconds * 1000))
+            found = self._consumer.consume(count, round(seconds * 1000), self._alone)
         except RuntimeError as error:
             raise SourceError(str(error)) from error
         return [((one.topic, one.partition), _records(one)) for one in found]

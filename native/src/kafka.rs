@@ -11,9 +11,8 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::buffer::Buffer;
 use crate::librdkafka::{Handle, Library, Message, text_at};
-use crate::texts::{Owner, Span, Texts};
+use crate::records::{Batch, Records};
 
 const CONSUMER: c_int = 0x1;
 const TEXT: usize = 512;
@@ -22,38 +21,54 @@ const METADATA_MILLISECONDS: c_int = 2000;
 
 type Errors = Mutex<VecDeque<(c_int, String)>>;
 
-/// Records of one topic partition as parallel columns, and what the client said between them.
-///
-/// What the client says of no partition has the topic "". `offsets`, `timestamps` and `sizes` (bytes
-/// of key and value) are 64-bit integers. An event is the code of an error, its text and the offset
-/// at which it was met.
-#[pyclass(frozen, get_all, module = "ingestd_native")]
-pub struct Records {
-    topic: String,
-    partition: i32,
-    offsets: Py<Buffer>,
-    timestamps: Py<Buffer>,
-    sizes: Py<Buffer>,
-    keys: Py<Texts>,
-    values: Py<Texts>,
-    events: Vec<(c_int, String, i64)>,
+/// A client of the brokers. Who holds messages of it holds it, too: it must outlive them.
+pub struct Client {
+    pub library: Library,
+    handle: Handle,
+    queue: Handle,
+    errors: Box<Errors>,
+    /// The threads of the client live in this process only.
+    process: u32,
+}
+
+// SAFETY: the library's handles may be used from any thread.
+unsafe impl Send for Client {}
+unsafe impl Sync for Client {}
+
+impl Client {
+    /// Whether this is the process that made it, and not a fork of that.
+    pub fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if !self.is_here() {
+            return;
+        }
+        let (library, handle, queue) = (self.library, self.handle as usize, self.queue as usize);
+        // SAFETY: nobody else holds the client, nor any message of it.
+        Python::attach(|py| {
+            py.detach(|| unsafe {
+                (library.queue_destroy)(queue as Handle);
+                (library.destroy)(handle as Handle);
+            });
+        });
+    }
 }
 
 /// A consumer that is told what to read; it neither joins a group nor commits.
 #[pyclass(module = "ingestd_native")]
 pub struct Consumer {
     library: Library,
-    client: Handle,
-    queue: Handle,
-    errors: Box<Errors>,
-    /// The threads of the client live in this process only.
-    process: u32,
+    client: Option<Arc<Client>>,
     waiting: Vec<*mut Message>,
     /// Topics that were read before, so that the client knows where they lie.
     known: HashSet<String>,
 }
 
-// SAFETY: the library's handles may be used from any thread; pyo3 lets in one at a time.
+// SAFETY: pyo3 lets in one thread at a time, and the messages that wait are nobody else's.
 unsafe impl Send for Consumer {}
 unsafe impl Sync for Consumer {}
 
@@ -88,13 +103,16 @@ impl Consumer {
             (library.poll_set_consumer)(client);
             (client, (library.queue_get_consumer)(client))
         };
-        let process = std::process::id();
-        Ok(Consumer {
+        let client = Client {
             library,
-            client,
+            handle: client,
             queue,
             errors,
-            process,
+            process: std::process::id(),
+        };
+        Ok(Consumer {
+            library,
+            client: Some(Arc::new(client)),
             waiting: Vec::new(),
             known: HashSet::new(),
         })
@@ -105,7 +123,7 @@ impl Consumer {
     /// The client looks for the brokers of new topics once a second; here they are asked for at
     /// once. If nobody answers, reading will say so.
     fn assign(&mut self, py: Python, places: Vec<(String, i32, i64)>) -> PyResult<()> {
-        let client = self.open()? as usize;
+        let client = self.open()?.handle as usize;
         let library = self.library;
         let mut names = Vec::with_capacity(places.len());
         for (topic, partition, offset) in &places {
@@ -145,7 +163,7 @@ impl Consumer {
 
     /// Read nothing.
     fn unassign(&mut self) -> PyResult<()> {
-        let client = self.open()?;
+        let client = self.open()?.handle;
         // SAFETY: an absent list takes every partition away.
         let error = unsafe { (self.library.assign)(client, null()) };
         self.checked(error)
@@ -153,11 +171,19 @@ impl Consumer {
 
     /// At most `count` records, those that come within some milliseconds; other threads run.
     ///
-    /// Records of one topic partition that come one after the other are together.
-    fn consume(&mut self, py: Python, count: usize, milliseconds: i32) -> PyResult<Vec<Records>> {
-        self.open()?;
+    /// Records of one topic partition that come one after the other are together. With `keep` their
+    /// texts stay where the client has them, and with them all that it fetched in one go; else they
+    /// are copied, and so are short ones.
+    fn consume(
+        &mut self,
+        py: Python,
+        count: usize,
+        milliseconds: i32,
+        keep: bool,
+    ) -> PyResult<Vec<Records>> {
+        let client = self.open()?.clone();
         let library = self.library;
-        let queue = self.queue as usize;
+        let queue = client.queue as usize;
         let mut found = std::mem::take(&mut self.waiting);
         found.resize(count, null_mut());
         let messages = found.as_mut_ptr() as usize;
@@ -171,14 +197,13 @@ impl Consumer {
             )
         });
         found.truncate(usize::try_from(got).unwrap_or(0));
-        let keep = std::env::var("INGESTD_KEEP").is_ok();
-        let records = runs(py, &library, &found, keep);
-        if !keep {
-        for &message in &found {
-            // SAFETY: each was given over to this function and is not looked at again.
-            unsafe { (library.message_destroy)(message) };
-        }
-        }
+        // SAFETY: the library gave the messages, which live until they are destroyed.
+        let place = |message: *mut Message| unsafe { ((*message).topic, (*message).partition) };
+        let records = found
+            .chunk_by(|&one, &next| place(one) == place(next))
+            .map(|run| Batch::of(&client, run))
+            .map(|batch| Records::of(py, Arc::new(batch), keep))
+            .collect();
         found.clear();
         self.waiting = found;
         if got < 0 {
@@ -189,35 +214,37 @@ impl Consumer {
 
     /// Errors of the client as a whole since the last call: code and text.
     fn errors(&self) -> Vec<(c_int, String)> {
-        self.errors
+        let Some(client) = &self.client else {
+            return Vec::new();
+        };
+        client
+            .errors
             .lock()
             .map(|mut errors| errors.drain(..).collect())
             .unwrap_or_default()
     }
 
     /// Let go of the brokers; nothing else may be called afterwards but this.
+    ///
+    /// The client itself ends with the last of its texts.
     fn close(&mut self, py: Python) {
-        let (client, queue) = (self.client as usize, self.queue as usize);
-        (self.client, self.queue) = (null_mut(), null_mut());
-        if client == 0 || self.process != std::process::id() {
+        let Some(client) = self.client.take().filter(|client| client.is_here()) else {
             return;
-        }
+        };
         let library = self.library;
-        // SAFETY: both were open until now and are forgotten.
+        let handle = client.handle as usize;
+        // SAFETY: the client is open until now.
         py.detach(|| unsafe {
-            (library.close)(client as Handle);
-            (library.queue_destroy)(queue as Handle);
-            (library.destroy)(client as Handle);
+            (library.close)(handle as Handle);
         });
     }
 }
 
 impl Consumer {
-    fn open(&self) -> PyResult<Handle> {
-        match self.client.is_null() {
-            true => Err(PyRuntimeError::new_err("the consumer is closed")),
-            false => Ok(self.client),
-        }
+    fn open(&self) -> PyResult<&Arc<Client>> {
+        self.client
+            .as_ref()
+            .ok_or_else(|| PyRuntimeError::new_err("the consumer is closed"))
     }
 
     fn checked(&self, error: c_int) -> PyResult<()> {
@@ -235,111 +262,6 @@ impl Drop for Consumer {
     fn drop(&mut self) {
         Python::attach(|py| self.close(py));
     }
-}
-
-/// Messages that are destroyed once nobody reads their texts any more.
-struct Kept {
-    library: Library,
-    messages: Vec<*mut Message>,
-    process: u32,
-}
-
-// SAFETY: messages may be destroyed by any thread.
-unsafe impl Send for Kept {}
-unsafe impl Sync for Kept {}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if self.process != std::process::id() {
-            return;
-        }
-        for &message in &self.messages {
-            // SAFETY: as above
-            unsafe { (self.library.message_destroy)(message) };
-        }
-    }
-}
-
-/// The messages as runs of the same topic partition.
-fn runs(py: Python, library: &Library, messages: &[*mut Message], keep: bool) -> PyResult<Vec<Records>> {
-    // SAFETY: the library gave the messages, which live until they are destroyed.
-    let place = |message: *mut Message| unsafe { ((*message).topic, (*message).partition) };
-    messages
-        .chunk_by(|&one, &next| place(one) == place(next))
-        .map(|run| columns(py, library, run, keep))
-        .collect()
-}
-
-/// The messages of a run, of which there is at least one.
-fn columns(py: Python, library: &Library, messages: &[*mut Message], keep: bool) -> PyResult<Records> {
-    let count = messages.len();
-    // SAFETY: as above; a message that is about no topic has none.
-    let (topic, partition) = unsafe {
-        let first = &*messages[0];
-        match first.topic.is_null() {
-            true => (String::new(), -1),
-            false => (text_at((library.topic_name)(first.topic)), first.partition),
-        }
-    };
-    let mut offsets = Vec::with_capacity(count);
-    let mut timestamps = Vec::with_capacity(count);
-    let mut sizes = Vec::with_capacity(count);
-    let mut events = Vec::new();
-    let mut good = Vec::with_capacity(count);
-    for &pointer in messages {
-        // SAFETY: the library gave `count` messages, which live until they are destroyed.
-        let message = unsafe { &*pointer };
-        if message.error != 0 {
-            // SAFETY: as above; the text lives as long as the message.
-            let text = unsafe { text_at((library.message_errstr)(pointer)) };
-            events.push((message.error, text, message.offset));
-            continue;
-        }
-        good.push(message);
-        offsets.push(message.offset);
-        // SAFETY: as above; the kind of timestamp is not asked for.
-        timestamps.push(unsafe { (library.message_timestamp)(pointer, null_mut()) });
-        sizes.push((message.key_length + message.length) as i64);
-    }
-    let (keys, values) = if keep {
-        let owner: Owner = Arc::new(Kept { library: *library, messages: messages.to_vec(), process: std::process::id() });
-        let keys = good.iter().map(|m| Span::new(m.key, m.key_length)).collect();
-        let values = good.iter().map(|m| Span::new(m.payload, m.length)).collect();
-        (Texts::new(keys, owner.clone()), Texts::new(values, owner))
-    } else {
-        let value = |m: &&Message| (m.payload, m.length);
-        let key = |m: &&Message| (m.key, m.key_length);
-        (copied(good.iter().map(key)), copied(good.iter().map(value)))
-    };
-    Ok(Records {
-        topic,
-        partition,
-        offsets: Py::new(py, Buffer::of::<i64>(offsets))?,
-        timestamps: Py::new(py, Buffer::of::<i64>(timestamps))?,
-        sizes: Py::new(py, Buffer::of::<i64>(sizes))?,
-        keys: Py::new(py, keys)?,
-        values: Py::new(py, values)?,
-        events,
-    })
-}
-
-/// Texts in memory of their own, one behind the other.
-fn copied(parts: impl Iterator<Item = (*const u8, usize)> + Clone) -> Texts {
-    let size = parts.clone().map(|(start, length)| if start.is_null() { 0 } else { length }).sum();
-    let mut memory: Vec<u8> = Vec::with_capacity(size);
-    let spans = parts
-        .map(|(start, length)| {
-            if start.is_null() {
-                return Span::new(start, 0);
-            }
-            // SAFETY: there is room for all of them; no address changes from here on.
-            let span = Span::new(unsafe { memory.as_ptr().add(memory.len()) }, length);
-            // SAFETY: the library says that so much memory is there.
-            memory.extend_from_slice(unsafe { std::slice::from_raw_parts(start, length) });
-            span
-        })
-        .collect();
-    Texts::new(spans, Arc::new(memory))
 }
 
 /// Sets one property; the configuration stays whose it was.

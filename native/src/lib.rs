@@ -18,6 +18,7 @@ mod node;
 mod number;
 mod object;
 mod python;
+mod records;
 mod rows;
 mod runs;
 mod short;
@@ -41,7 +42,9 @@ mod ingestd_native {
     use crate::python::{Column, Plan};
 
     #[pymodule_export]
-    use crate::kafka::{Consumer, Records};
+    use crate::kafka::Consumer;
+    #[pymodule_export]
+    use crate::records::Records;
     #[pymodule_export]
     use crate::texts::Texts;
 

@@ -1,5 +1,6 @@
 //! What Python sees: plans, and the columns that they give.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -11,7 +12,7 @@ use crate::cursor::{Cursor, Fit, Misfit};
 use crate::object::{Object, Output, Outputs};
 use crate::runs::{Run, Runs};
 use crate::spec;
-use crate::texts::{Texts, not_texts};
+use crate::texts::Texts;
 
 /// A column of all texts: buffers as Arrow lays them out, None where the form has no such buffer.
 #[pyclass(frozen, get_all, module = "ingestd_native")]
@@ -134,10 +135,7 @@ impl Plan {
         let rows = texts.len()?;
         root.start(rows);
         let read = match texts.cast::<Texts>() {
-            Ok(texts) => {
-                let slices = texts.get().slices(0, rows).ok_or_else(not_texts)?;
-                py.detach(|| read_some(root, 0, &slices, prefix, suffix)).is_ok()
-            }
+            Ok(texts) => read_texts(py, root, texts.get(), prefix, suffix)?,
             Err(_) => read_list(root, texts.cast()?, prefix, suffix)?,
         };
         if !read {
@@ -150,14 +148,41 @@ impl Plan {
     }
 }
 
+/// Whether all texts fit. The slices of a block stay in the cache with what they point at.
+fn read_texts(
+    py: Python,
+    root: &mut Object,
+    texts: &Texts,
+    prefix: &[u8],
+    suffix: &[u8],
+) -> PyResult<bool> {
+    for start in (0..texts.len()).step_by(BLOCK) {
+        let Some(slices) = texts.slices(start, texts.len().min(start + BLOCK)) else {
+            return Err(PyTypeError::new_err("a text is missing"));
+        };
+        let read = py.detach(|| read_some(root, start, &slices, prefix, suffix));
+        if read.is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Whether all texts of a list fit.
-fn read_list(root: &mut Object, texts: &Bound<PyList>, prefix: &[u8], suffix: &[u8]) -> PyResult<bool> {
+fn read_list(
+    root: &mut Object,
+    texts: &Bound<PyList>,
+    prefix: &[u8],
+    suffix: &[u8],
+) -> PyResult<bool> {
     let rows = texts.len();
     for start in (0..rows).step_by(BLOCK) {
         // A tuple of its own: nobody can take a text away while it is read.
         let kept = texts.get_slice(start, start + BLOCK).to_tuple();
         let slices = slices_of(&kept)?;
-        let read = texts.py().detach(|| read_some(root, start, &slices, prefix, suffix));
+        let read = texts
+            .py()
+            .detach(|| read_some(root, start, &slices, prefix, suffix));
         if read.is_err() || slices.len() != BLOCK.min(rows - start) {
             return Ok(false);
         }

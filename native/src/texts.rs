@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice, PyType};
 
@@ -59,6 +59,36 @@ impl Texts {
     pub fn new(spans: Vec<Span>, owner: Owner) -> Self {
         let owners = vec![(spans.len(), owner)];
         Texts { spans, owners }
+    }
+
+    /// Copies of texts, in memory of their own, one behind the other.
+    ///
+    /// # Safety
+    /// The owners of the memory behind the spans must live during the call.
+    pub unsafe fn copied(texts: &[Span]) -> Self {
+        let there = |one: &Span| !one.start.is_null();
+        let size = texts
+            .iter()
+            .filter(|one| there(one))
+            .map(|one| one.length)
+            .sum();
+        let mut memory: Vec<u8> = Vec::with_capacity(size);
+        let mut spans = Vec::with_capacity(texts.len());
+        for &text in texts {
+            let start = memory.len();
+            // SAFETY: the caller's promise.
+            let Some(bytes) = (unsafe { text.bytes() }) else {
+                spans.push(text);
+                continue;
+            };
+            memory.extend_from_slice(bytes);
+            // SAFETY: there is room for all of them, so that none is moved again.
+            spans.push(Span::new(
+                unsafe { memory.as_ptr().add(start) },
+                text.length,
+            ));
+        }
+        Texts::new(spans, Arc::new(memory))
     }
 
     pub fn len(&self) -> usize {
@@ -127,7 +157,11 @@ impl Texts {
             return Ok(false);
         }
         for (place, one) in other.iter().enumerate() {
-            if !self.object(other.py(), place).into_pyobject(other.py())?.eq(one)? {
+            if !self
+                .object(other.py(), place)
+                .into_pyobject(other.py())?
+                .eq(one)?
+            {
                 return Ok(false);
             }
         }
@@ -137,6 +171,18 @@ impl Texts {
 
 #[pymethods]
 impl Texts {
+    /// Copies of the texts of a list.
+    #[new]
+    fn of(texts: Vec<Option<Bound<PyBytes>>>) -> Self {
+        let span_of = |text: &Option<Bound<PyBytes>>| match text {
+            Some(text) => Span::new(text.as_bytes().as_ptr(), text.as_bytes().len()),
+            None => Span::new(std::ptr::null(), 0),
+        };
+        let spans: Vec<Span> = texts.iter().map(span_of).collect();
+        // SAFETY: the objects live during the call.
+        unsafe { Texts::copied(&spans) }
+    }
+
     /// The texts of several of these, one behind the other.
     #[classmethod]
     fn join(_: &Bound<PyType>, parts: Vec<Bound<Texts>>) -> Self {
@@ -181,10 +227,7 @@ impl Texts {
         };
         let at = slice.indices(self.len() as isize)?;
         let part = match at.step {
-            1 => self.part(
-                at.start as usize,
-                at.stop.max(at.start) as usize,
-            ),
+            1 => self.part(at.start as usize, at.stop.max(at.start) as usize),
             _ => self.picked((0..at.slicelength as isize).map(|n| at.start + n * at.step))?,
         };
         part.into_bound_py_any(py)
@@ -197,7 +240,9 @@ impl Texts {
     /// How many texts are the same as this one, or how many are missing.
     fn count(&self, text: Option<&Bound<PyBytes>>) -> usize {
         let wanted = text.map(|text| text.as_bytes());
-        (0..self.len()).filter(|&place| self.text(place) == wanted).count()
+        (0..self.len())
+            .filter(|&place| self.text(place) == wanted)
+            .count()
     }
 
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -208,13 +253,11 @@ impl Texts {
         }
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyList>,))> {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyList>,))> {
         let texts = PyList::new(py, (0..self.len()).map(|place| self.object(py, place)))?;
         Ok((py.get_type::<PyList>(), (texts,)))
     }
-}
-
-/// What one can read many texts from: a list of bytes objects, or texts where they are.
-pub fn not_texts() -> PyErr {
-    PyTypeError::new_err("a text is missing, or these are no texts")
 }
