@@ -51,7 +51,7 @@ STEPS = (
     Step("ingestd.ingest.stages.held_rows:place", "hash keys, find slots"),
     Step("ingestd.ingest.stages.held_rows:newest_rows", "leave out older rows"),
     Step("ingestd.ingest.stages.held_rows:split_by_slot", "split by slot"),
-    Step("ingestd.ingest.stages.held_rows:encode_rows", "encode blobs"),
+    Step("ingestd.spark.hand_over:SlotFile.append", "blobs into files"),
     Step("ingestd.ingest.stages.write_stage:receive", "read blobs"),
     Step("ingestd.ingest.stages.write_stage:_TableWriter._prepared", "order, number"),
     Step("ingestd.ingest.stages.write_stage:group_rows", "assign buckets"),
@@ -69,7 +69,7 @@ STEPS = (
 )
 GENERATORS = (
     Step("ingestd.ingest.stages.decode_stage:fetch_records", "fetch: columns"),
-    Step("ingestd.spark.stages:DecodeTask.__call__", "stage 1: rest, blobs into files"),
+    Step("ingestd.spark.stages:DecodeTask.__call__", "stage 1: rest"),
     Step("ingestd.ingest.stages.write_stage:runs", "order, number"),
     Step("ingestd.ingest.stages.write_stage:_TableWriter._write_rows", "assign buckets"),
     Step("ingestd.spark.stages:WriteTask.__call__", "stage 2: rest"),
@@ -143,7 +143,7 @@ def main() -> None:
             replace(one.place, functools.partial(watched, one.step))
         for one in GENERATORS:
             replace(one.place, functools.partial(watched_generator, one.step))
-        replace("ingestd.ingest.stages.held_rows:encode_rows", _sized)
+        replace("ingestd.ingest.stages.held_rows:UnsentRows", _sized)
         replace("pyspark.worker:main", _reported)
         gc.callbacks.append(_on_garbage)
 

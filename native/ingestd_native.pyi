@@ -1,4 +1,4 @@
-"""Typed columns out of many JSON texts, and records of Kafka as columns."""
+"""Typed columns out of many JSON texts, records of Kafka as columns, and rows of columns."""
 
 from collections.abc import Iterator
 from typing import Any, Final, final, overload
@@ -11,6 +11,26 @@ FORMAT: Final[int]
 
 KAFKA_FUNCTIONS: Final[list[str]]
 """Functions of librdkafka whose addresses `Consumer` takes."""
+
+COLUMNS_FORMAT: Final[int]
+"""Version of the functions below, which know nothing of texts in JSON and of Kafka."""
+
+def take_texts(
+    places: Buffer, offsets: Buffer, data: Buffer, validity: Buffer | None, first: int
+) -> tuple[Buffer, Buffer, Buffer | None, int]:
+    """Offsets, bytes and validity of some rows of a column of texts, and how many are null.
+
+    Places are 64-bit, offsets 32-bit integers, or arrays of them; row 0 is at `first` of offsets
+    and bits. IndexError for a place that is no row, OverflowError for more than 2 GiB of text.
+    """
+
+def text_bounds(
+    rows: int, offsets: Buffer, data: Buffer, validity: Buffer | None, first: int
+) -> tuple[int, int] | None:
+    """The first rows of the least and the greatest text by their bytes, None if all are null."""
+
+def sorted_among(numbers: Buffer, known: Buffer) -> Buffer:
+    """A byte, 0 or 1, for each of some sorted 32-bit integers: whether it is in a sorted array."""
 
 @final
 class Buffer:

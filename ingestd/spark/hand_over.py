@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ingestd.ingest.rows.blobs import Blob, as_bytes
+from ingestd.ingest.rows.blobs import Blob, Encoded, as_bytes
 from ingestd.spark.shared_folder import unusable
 from ingestd.spark.slot_files import SlotFile, mapped_file, open_slot_file
 
@@ -64,7 +64,7 @@ class FolderShelf:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def put(self, blob: Blob) -> str | None:
+    def put(self, blob: Encoded) -> str | None:
         """Write the blob; None if it cannot be written, for nobody depends on it."""
         path = Path(self._folder, uuid.uuid4().hex)
         try:
@@ -75,7 +75,7 @@ class FolderShelf:
             return None
         return str(path)
 
-    def get(self, name: str) -> Blob | None:
+    def get(self, name: str) -> Encoded | None:
         """The blob, mapped; None if its file is not here."""
         try:
             with pa.memory_map(name) as file:

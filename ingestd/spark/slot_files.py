@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from ingestd.ingest.rows.blobs import Blob
+from ingestd.ingest.rows.blobs import Blob, UnsentRows
 
 SUFFIX = ".blobs"
 SPARE = "spare"
@@ -36,9 +36,12 @@ class SlotFile:
 
     def append(self, blob: Blob) -> None:
         """Write a blob behind the others; raises OSError."""
-        size = len(blob)
-        self.places.append((self.stream.tell(), size))
-        self.stream.write(blob)
+        start = self.stream.tell()
+        if isinstance(blob, UnsentRows):
+            blob.write_to(self.stream)
+        else:
+            self.stream.write(blob)
+        self.places.append((start, self.stream.tell() - start))
 
     def close(self) -> None:
         """Write what is left, and let readers have it; raises OSError."""

@@ -5,6 +5,7 @@
 //! A text that does not fit the plan to the letter ends the reading: what it means is decided
 //! elsewhere. Nothing here knows what the texts are about.
 
+mod among;
 mod base64;
 mod bitmap;
 mod buffer;
@@ -23,8 +24,10 @@ mod rows;
 mod runs;
 mod short;
 mod skip;
+mod slices;
 mod spec;
 mod text;
+mod text_columns;
 mod texts;
 mod trail;
 mod values;
@@ -49,7 +52,12 @@ mod ingestd_native {
     use crate::texts::Texts;
 
     #[pymodule_export]
+    use crate::{among::sorted_among, text_columns::take_texts, text_columns::text_bounds};
+
+    #[pymodule_export]
     const KAFKA_FUNCTIONS: &[&str] = crate::librdkafka::SYMBOLS;
+    #[pymodule_export]
+    const COLUMNS_FORMAT: u32 = 1;
     #[pymodule_export]
     const FORMAT: u32 = 4;
 }

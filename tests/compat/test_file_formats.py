@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,37 @@ def _agree(oracle: Oracle, table: FileStoreTable) -> list[str]:
 def _rows(file_format: str) -> list[dict[str, Any]]:
     left_out = FAR if file_format == "orc" else ()
     return [{name: v for name, v in row.items() if name not in left_out} for row in ROWS]
+
+
+def test_numbers_stored_by_distances_read_and_compact_in_java(
+    tmp_path: Path, oracle: Oracle
+) -> None:
+    options = {"ingestd.number-encoding": "delta", "bucket": "1"}
+    table = native_table(tmp_path / "every", COLUMNS, keys=["id"], options=options)
+    put(table, ROWS)
+    assert len(_agree(oracle, table)) == len(ROWS)
+    columns = [
+        ("id", "BIGINT NOT NULL"), ("i", "INT"), ("s", "SMALLINT"), ("d", "DECIMAL(18, 2)"),
+        ("e", "DECIMAL(9, 1)"), ("day", "DATE"), ("at", "TIMESTAMP(6)"), ("text", "STRING"),
+    ]  # fmt: skip
+    table = native_table(tmp_path, columns, keys=["id"], options=options)
+    for start in (0, 700):
+        put(table, [_numbers(number) for number in range(start, start + 3000)])
+    assert len(_agree(oracle, table)) == 3700
+    oracle.compact(tmp_path, "db", "t")
+    assert len(_agree(oracle, open_native(tmp_path))) == 3700
+
+
+def _numbers(number: int) -> dict[str, Any]:
+    """A row of whole numbers that rise, that jump, and that are missing for a while."""
+    jump = (number * 7919) % 65_521 - 30_000
+    gap = number // 100 % 3 == 0
+    return {
+        "id": number * 3, "i": None if gap else jump * 60_000, "s": jump // 2,
+        "d": Decimal(number * 10**13 * (-1) ** number).scaleb(-2),
+        "e": None if gap else Decimal(jump).scaleb(-1), "day": jump,
+        "at": number * 86_399_999_999, "text": f"row {number}",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("file_format", "compression"), FORMATS)

@@ -9,7 +9,7 @@ import json
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,6 @@ BUCKET = "ingestd:bucket"
 HASH = "ingestd:hash"
 UNAVAILABLE_PREFIX = "ingestd:unavailable:"
 """Columns beside those of the table; no source column can have such a name and reach a table."""
-
-Blob: TypeAlias = bytes | pa.Buffer
-"""Rows are a buffer, everything else is bytes; rows that passed through a shuffle are bytes too."""
 
 _METADATA_KEY = b"ingestd"
 _REPORT_MARK = b"ingestd-report\0"
@@ -66,6 +63,46 @@ class RowBlob:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsentRows:
+    """Decoded rows of one table that become bytes where these are needed.
+
+    In a file they are written as they lie in memory; to make a blob of them first would copy them
+    twice, into memory that is new each time.
+    """
+
+    origin: Origin
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        """About how many bytes the blob has."""
+        return self.rows.nbytes
+
+    def write_to(self, stream: BinaryIO) -> None:
+        """Write the blob; raises what the stream raises."""
+        file: Any = stream
+        self._write(pa.PythonFile(file, "w"))
+
+    def encoded(self) -> pa.Buffer:
+        """The blob."""
+        sink = pa.BufferOutputStream()
+        self._write(sink)
+        return sink.getvalue()
+
+    def _write(self, sink: pa.NativeFile) -> None:
+        one = self.origin
+        document = [one.table, one.source, one.topic, one.partition, one.offset]
+        schema = self.rows.schema.with_metadata({_METADATA_KEY: json.dumps(document).encode()})
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_table(self.rows.replace_schema_metadata(schema.metadata))
+
+
+Encoded: TypeAlias = bytes | pa.Buffer
+"""Rows are a buffer, everything else is bytes; rows that passed through a shuffle are bytes too."""
+Blob: TypeAlias = Encoded | UnsentRows
+"""What a task hands on, of which rows may not be encoded yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a decode task found, beside rows.
 
@@ -93,16 +130,13 @@ class Report:
 
 def encode_rows(origin: Origin, rows: pa.Table) -> pa.Buffer:
     """Rows as a blob; their schema metadata is replaced by the origin."""
-    document = [origin.table, origin.source, origin.topic, origin.partition, origin.offset]
-    schema = rows.schema.with_metadata({_METADATA_KEY: json.dumps(document).encode()})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_table(rows.replace_schema_metadata(schema.metadata))
-    return sink.getvalue()
+    return UnsentRows(origin, rows).encoded()
 
 
 def as_bytes(blob: Blob) -> bytes:
     """A blob as bytes of its own."""
+    if isinstance(blob, UnsentRows):
+        blob = blob.encoded()
     return blob if isinstance(blob, bytes) else blob.to_pybytes()
 
 
@@ -131,7 +165,9 @@ def receive(blobs: Iterable[Blob]) -> Received:
     reports: list[Report] = []
     void = False
     for blob in blobs:
-        if isinstance(blob, pa.Buffer) or not blob.startswith((_REPORT_MARK, _VOID)):
+        if isinstance(blob, UnsentRows):
+            found.append(RowBlob(blob.origin, blob.rows))
+        elif isinstance(blob, pa.Buffer) or not blob.startswith((_REPORT_MARK, _VOID)):
             found.append(_decode_rows(blob))
         elif blob == _VOID:
             void = True
@@ -143,7 +179,7 @@ def receive(blobs: Iterable[Blob]) -> Received:
     return Received(rows, tuple(reports), void or any(report.runs_again for report in reports))
 
 
-def _decode_rows(blob: Blob) -> RowBlob:
+def _decode_rows(blob: Encoded) -> RowBlob:
     with pa.ipc.open_stream(blob) as reader:
         table = reader.read_all()
     table_name, source, topic, partition, offset = json.loads(table.schema.metadata[_METADATA_KEY])

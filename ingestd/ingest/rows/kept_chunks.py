@@ -15,7 +15,7 @@ import pyarrow as pa
 from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk
 from ingestd.ingest.rows.batch_rows import record_sizes
 from ingestd.ingest.rows.before_images import announced
-from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, Blob
+from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, Encoded
 from ingestd.ingest.rows.conform import conform
 from ingestd.ingest.schemas.column_ledger import LEDGER_OPTION
 from ingestd.ingest.schemas.discovery import KeptChunk
@@ -33,11 +33,11 @@ _SNAPSHOT = "ingestd:snapshot"
 class Shelf(Protocol):
     """Where blobs lie from one run of a batch to the next."""
 
-    def put(self, blob: Blob) -> str | None:
+    def put(self, blob: Encoded) -> str | None:
         """The name under which the blob is found again; None where there is no room."""
         ...
 
-    def get(self, name: str) -> Blob | None:
+    def get(self, name: str) -> Encoded | None:
         """The blob; None if it is not here."""
         ...
 
@@ -134,7 +134,7 @@ def _encode(batch: ChangeBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _decode(kept: KeptChunk, blob: Blob) -> ChangeBatch:
+def _decode(kept: KeptChunk, blob: Encoded) -> ChangeBatch:
     with pa.ipc.open_stream(blob) as reader:
         rows = reader.read_all()
     marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]

@@ -43,7 +43,8 @@ def place(
     if mode is BucketMode.HASH_DYNAMIC:
         hashes = key_hashes(target.table, rows)
         assigners = assigners_of(target, rows, hashes)
-        return rows.append_column(HASH, pa.array(hashes)), (salt + assigners) % slots
+        slot_of = (salt + np.arange(target.assigners)) % slots
+        return rows.append_column(HASH, pa.array(hashes)), slot_of[assigners]
     if mode is BucketMode.KEY_DYNAMIC:
         hashes = primary_key_hashes(target.table, rows)
         at = salt + assigners_of_keys(hashes, target.assigners)
@@ -74,11 +75,12 @@ def assigners_of(
     target: TableContext, rows: pa.Table, hashes: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
     """Number of the bucket assigner of each row, partition by partition."""
-    table = target.table
+    table, count = target.table, target.assigners
+    if not table.schema.partition_keys:
+        return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
     groups = group_rows(rows, table.schema.partition_keys)
     values = partition_values(table, rows, groups.first)
     of_groups = np.array([hash_row(table.partition_types, one) for one in values], np.int64)
-    count = target.assigners
     return assigner_of(of_groups[groups.codes], hashes, count, count).astype(np.int64)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.ingest.rows.blobs import KIND, OFFSET, Blob, Origin, encode_rows, split_by_slot
+from ingestd.ingest.rows.blobs import KIND, OFFSET, Blob, Origin, UnsentRows, split_by_slot
 from ingestd.ingest.rows.newest_rows import (
     can_be_left_out,
     keeps_newest,
@@ -121,4 +121,4 @@ def _blobs(
     """A blob for each slot, of all rows or of those that are picked."""
     for slot, part in split_by_slot(rows, slots, picked):
         first = int(part.column(OFFSET)[0].as_py())
-        yield slot, encode_rows(Origin(table, *where, first), part)
+        yield slot, UnsentRows(Origin(table, *where, first), part)

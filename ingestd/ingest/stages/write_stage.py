@@ -35,6 +35,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
+from ingestd.paimon.spec.row_picking import take_rows
 from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
 from ingestd.paimon.table.buckets.hash_index import CACHE
 from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
@@ -188,7 +189,7 @@ class _TableWriter:
             return
         order = stable_places(placed.codes, placed.buckets)
         in_order = not bool((np.diff(order) < 0).any())
-        ordered = placed.rows if in_order else placed.rows.take(order)
+        ordered = placed.rows if in_order else take_rows(placed.rows, order)
         codes, numbers = placed.codes[order], placed.buckets[order]
         borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(numbers) != 0)) + 1
         starts = [0, *borders.tolist()]

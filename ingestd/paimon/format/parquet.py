@@ -40,6 +40,9 @@ _GROUP_SIZE = BatchSize(32 << 20, 1 << 20)
 _PAGE_SIZE = BatchSize(1 << 20, 1024)
 """The library looks at the size of a page after so many rows."""
 _SAMPLE_ROWS = 4096
+_DELTAS = "DELTA_BINARY_PACKED"
+_INTEGER_DIGITS = 18
+"""Decimals of more digits are no integers in a file."""
 _ROWS_PER_VALUE = 4
 """A dictionary pays when a value repeats this often on the average of a sample."""
 
@@ -171,6 +174,7 @@ class _Sink:
             compression=compression,
             compression_level=options.zstd_level if compression == "zstd" else None,
             use_dictionary=_dictionary_columns(first),
+            column_encoding=_encodings(first.schema) if options.number_deltas else None,
             use_deprecated_int96_timestamps=_has_nanoseconds(first.schema),
             store_schema=False,
             store_decimal_as_integer=True,
@@ -215,6 +219,26 @@ def _dictionary_columns(table: pa.Table) -> list[str]:
         for i in texts
         if pc.count_distinct(sample.column(i)).as_py() * _ROWS_PER_VALUE <= sample.num_rows
     ]
+
+
+def _encodings(schema: pa.Schema) -> dict[str, str] | None:
+    """Whole numbers by their distances: half of what they cost otherwise, and smaller.
+
+    A table has to ask for it, as readers of Paimon 0.9 have none of it. Version 2 of Paimon's own
+    writers is no name for it: they store texts so as well, which their readers then read wrong.
+    """
+    numbers = [field.name for field in schema if _is_whole(field.type, schema)]
+    return dict.fromkeys(numbers, _DELTAS) or None
+
+
+def _is_whole(arrow_type: pa.DataType, schema: pa.Schema) -> bool:
+    """Whether values of the type become numbers of 32 or 64 bits in a file."""
+    if pa.types.is_decimal(arrow_type):
+        return bool(arrow_type.precision <= _INTEGER_DIGITS)
+    if pa.types.is_timestamp(arrow_type):
+        return not _has_nanoseconds(schema)  # INT96 otherwise
+    plain = pa.types.is_integer(arrow_type) or pa.types.is_temporal(arrow_type)
+    return bool(plain and arrow_type.bit_width > 8)
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from ingestd.paimon.merge.base import Positions, SortedKeys, sort_keys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.spec.merge_rules import MergeRules
+from ingestd.paimon.spec.row_picking import take_rows
 
 
 def merge(
@@ -22,7 +23,7 @@ def merge(
     row that is none; keys of deletions only have no row.
     """
     keys = sort_keys(rows, key_columns) if keys is None else keys
-    return rows.take(pick(rows, keys, rules))
+    return take_rows(rows, pick(rows, keys, rules))
 
 
 def pick(rows: pa.Table, keys: SortedKeys, rules: MergeRules | None) -> Positions:

@@ -100,14 +100,15 @@ def _finish(hashes: _Hashes, lengths: npt.NDArray[np.int64]) -> _Hashes:
     return mixed
 
 
-def _remainder(hashes: npt.NDArray[np.int32], divisor: int) -> npt.NDArray[np.int64]:
+def _remainder(hashes: npt.NDArray[np.int32], divisor: int) -> npt.NDArray[np.int32]:
     """Size of the remainder whose sign is that of the hash."""
-    return np.abs(np.fmod(hashes.astype(np.int64), divisor))
+    # Divisions of 32 bits cost a quarter of those of 64.
+    return np.abs(np.fmod(hashes, np.int32(divisor)))
 
 
 def fixed_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
     """Buckets 0 to n-1 of rows by the hash of their bucket key (`bucket-function.type` default)."""
-    return _remainder(hashes, n).astype(np.int32)
+    return _remainder(hashes, n)
 
 
 def mod_buckets(column: Column, n: int) -> npt.NDArray[np.int32]:
@@ -142,4 +143,7 @@ def assigner_of(
     `partition_hash` is that of the partition of all keys, or of each.
     """
     start = np.abs(np.asarray(partition_hash, np.int64)) % channels
-    return ((start + _remainder(key_hashes, assigners)) % channels).astype(np.int32)
+    own = _remainder(key_hashes, assigners)
+    if not start.ndim and assigners <= len(own):
+        return ((start + np.arange(assigners)) % channels).astype(np.int32)[own]
+    return ((start + own) % channels).astype(np.int32)

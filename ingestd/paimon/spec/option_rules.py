@@ -48,6 +48,7 @@ WRITER_SUPPORTED_VALUES: Mapping[str, frozenset[str]] = {
     "clustering.incremental": frozenset({"false"}),
     "visibility-callback.enabled": frozenset({"false"}),
     "metadata.iceberg.storage": frozenset({"disabled"}),
+    "ingestd.number-encoding": frozenset({"plain", "delta"}),
 }
 """Values with which a table can be written; readers need not care."""
 

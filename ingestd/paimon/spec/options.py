@@ -71,6 +71,7 @@ class CoreOptions:
     file_format: str
     file_compression: str
     zstd_level: int
+    number_deltas: bool
     target_file_size: int
     stats_modes: Mapping[str, str]
     level_styles: Mapping[int, FileStyle]
@@ -140,7 +141,6 @@ def core_options(schema: TableSchema) -> CoreOptions:
     options = schema.options
     number, flag = partial(int_option, options), partial(bool_option, options)
     size, optional = partial(size_option, options), partial(optional_int_option, options)
-    target_size = (128 if schema.primary_keys else 256) * _MB
     styles = data_file_styles(schema)
     style = styles[None]
     return CoreOptions(
@@ -152,7 +152,8 @@ def core_options(schema: TableSchema) -> CoreOptions:
         file_format=style.file_format,
         file_compression=style.file_compression,
         zstd_level=number("file.compression.zstd-level", 1),
-        target_file_size=size("target-file-size", target_size),
+        number_deltas=options.get("ingestd.number-encoding", "").strip().lower() == "delta",
+        target_file_size=size("target-file-size", (128 if schema.primary_keys else 256) * _MB),
         stats_modes=style.stats_modes,
         level_styles={level: own for level, own in styles.items() if level is not None},
         changelog_style=changelog_style(schema, styles.get(0, style)),

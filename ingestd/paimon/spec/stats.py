@@ -5,6 +5,7 @@ an absent one only costs time. Specification: SimpleStats.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from ingestd.paimon.spec.arrow import Column, column_values
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType
+from ingestd.paimon.spec.extension import native_columns, text_parts
 
 _BOUNDED_ROOTS = CHARACTER_ROOTS | {
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE",
@@ -58,14 +60,32 @@ def _bounds(column: Column, t: DataType, mode: str) -> tuple[object, object]:
         return None, None
     if t.root in ("FLOAT", "DOUBLE") and pc.any(pc.is_nan(column)).as_py():
         return None, None
-    extremes = pc.min_max(column)
-    least, most = column_values(pa.array([extremes["min"], extremes["max"]], column.type))
+    least, most = _text_bounds(column) or _extremes(column)
     if isinstance(least, float) and isinstance(most, float):
         return _ordered_zeros(column, least, most)
     if isinstance(least, str) and isinstance(most, str) and mode != "full":
         upper = truncate_upper(most, _length(mode))
         return (None, None) if upper is None else (least[: _length(mode)], upper)
     return least, most
+
+
+def _extremes(column: Column) -> tuple[object, object]:
+    found = pc.min_max(column)
+    least, most = column_values(pa.array([found["min"], found["max"]], column.type))
+    return least, most
+
+
+def _text_bounds(column: Any) -> tuple[object, object] | None:  # noqa: ANN401  # a chunked array
+    """The least and the greatest text of a column, where the native extension finds them."""
+    native = native_columns()
+    if native is None or column.num_chunks != 1:
+        return None
+    texts = column.chunk(0)
+    parts = text_parts(texts)
+    if parts is None:
+        return None
+    found = native.text_bounds(len(texts), *parts)
+    return (None, None) if found is None else (texts[found[0]].as_py(), texts[found[1]].as_py())
 
 
 def _ordered_zeros(column: Column, least: float, most: float) -> tuple[float, float]:

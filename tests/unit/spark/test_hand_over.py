@@ -7,7 +7,15 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import RetryableError
-from ingestd.ingest.rows.blobs import Blob, Report, encode_report, receive
+from ingestd.ingest.rows.blobs import (
+    Blob,
+    Origin,
+    Report,
+    UnsentRows,
+    as_bytes,
+    encode_report,
+    receive,
+)
 from ingestd.ingest.values.counts import Counts
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.spark.hand_over import FolderShelf, collect, leave
@@ -24,7 +32,7 @@ PAIRS: list[tuple[int, Blob]] = [
 
 def arrived(pairs: list[tuple[int, bytes]], slot: int) -> list[bytes]:
     blobs = collect(blob for where, blob in pairs if where == slot)
-    return sorted(bytes(memoryview(blob)) for blob in blobs)
+    return sorted(as_bytes(blob) for blob in blobs)
 
 
 def test_blobs_arrive_at_their_slots_through_files(tmp_path: Path) -> None:
@@ -49,7 +57,7 @@ def test_what_is_no_rows_arrives_as_what_it_was_however_large_it_is(tmp_path: Pa
 
 def test_without_a_folder_blobs_go_through_the_shuffle_themselves() -> None:
     pairs = list(leave(PAIRS, None))
-    assert [(slot, bytes(memoryview(blob))) for slot, blob in PAIRS] == pairs
+    assert [(slot, as_bytes(blob)) for slot, blob in PAIRS] == pairs
     assert arrived(pairs, 1) == sorted([LARGE[1], LARGE[3]])
 
 
@@ -87,3 +95,18 @@ def test_a_shelf_without_room_keeps_nothing_and_one_that_is_gone_has_nothing(
 ) -> None:
     assert FolderShelf(str(tmp_path / "gone")).put(LARGE[0]) is None
     assert FolderShelf(str(tmp_path)).get(str(tmp_path / "gone")) is None
+
+
+@pytest.mark.parametrize("through_files", [True, False])
+def test_rows_that_are_not_encoded_yet_arrive_as_rows(through_files: bool, tmp_path: Path) -> None:
+    rows = pa.table({"id": range(20_000), "text": [None, "a"] * 10_000}).slice(7)
+    unsent = [UnsentRows(Origin("db.t", "s", "topic", 1, n), rows.slice(n)) for n in (0, 5)]
+    blobs = [(0, one) for one in unsent]
+    pairs = list(leave([*blobs, PAIRS[0]], str(tmp_path) if through_files else None))
+    *sent, other = collect(blob for _, blob in pairs)
+    assert as_bytes(other) == LARGE[0]
+    assert sent == [one.encoded() if through_files else as_bytes(one) for one in unsent]
+    received = receive(sent).rows["db.t"]
+    assert [one.origin.offset for one in received] == [0, 5]
+    assert received[1].rows.equals(rows.slice(5))
+    assert receive(unsent).rows["db.t"][0].rows.equals(rows)

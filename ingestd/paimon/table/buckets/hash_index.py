@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.bucket import hash_columns
+from ingestd.paimon.spec.extension import native_columns
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
 from ingestd.paimon.table.buckets.mapped_hashes import mapped
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -218,6 +219,9 @@ def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
     """Which of some hashes are in a sorted array; quick if they are sorted, too."""
     if not len(known):
         return np.zeros(len(hashes), bool)
+    native = native_columns()
+    if native is not None and is_sorted(hashes):
+        return np.frombuffer(native.sorted_among(hashes, known), np.bool_)
     places = np.searchsorted(known, hashes)
     among: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == hashes
     return among

@@ -61,6 +61,20 @@ def test_small_decimals_are_integers(precision: int, physical: str) -> None:
     assert _file(pa.table({"a": column})).schema.column(0).physical_type == physical
 
 
+def test_whole_numbers_are_stored_by_distances_where_the_table_asks_for_it() -> None:
+    io = MemoryFileIO()
+    table = native_table("/w", COLUMNS, io=io, options={"ingestd.number-encoding": "delta"})
+    rows = rows_table(table.schema, ROWS)
+    write_file(io, PATH, rows, table.options)
+    assert read_file(io, PATH, None).cast(rows.schema).drop(["float"]).equals(rows.drop(["float"]))
+    numbers = {"int": pa.array([1, None, 3], pa.int32()), "text": ["a", "b", "c"]}
+    for encoding, found in (("delta", True), ("plain", False)):
+        file = _file(pa.table(numbers), ingestd__number_encoding=encoding)
+        group = file.metadata.row_group(0)
+        assert ("DELTA_BINARY_PACKED" in group.column(0).encodings) == found
+        assert "DELTA_BINARY_PACKED" not in group.column(1).encodings
+
+
 def test_only_text_that_repeats_gets_a_dictionary() -> None:
     count = 5000
     file = _file(

@@ -1,0 +1,55 @@
+"""Some rows of a table, in any order.
+
+Numbers are taken as quickly as memory gives them; texts are what it costs, and those the native
+extension takes in a third of the time where it is installed.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.extension import NativeColumns, TextParts, native_columns, text_parts
+
+Places = npt.NDArray[np.int64]
+
+
+def take_rows(rows: pa.Table, places: Places) -> pa.Table:
+    """The rows at some places, in that order; IndexError for a place that there is not."""
+    native = native_columns()
+    if native is None or not rows.num_columns:
+        return rows.take(places)
+    wanted = pa.array(places)
+    columns: list[Any] = [_taken(native, column, places, wanted) for column in rows.columns]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _taken(native: NativeColumns, column: Any, places: Places, wanted: Array) -> Column:  # noqa: ANN401  # of any type
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        # Text of more than 2 GiB does not fit into one array and stays in chunks.
+        whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        parts = text_parts(whole) if isinstance(whole, pa.Array) else None
+        if parts is not None:
+            found = _taken_texts(native, places, parts, column.type)
+            if found is not None:
+                return found
+    taken: Column = column.take(wanted)
+    return taken
+
+
+def _taken_texts(
+    native: NativeColumns,
+    places: Places,
+    parts: TextParts,
+    kind: pa.DataType,
+) -> Array | None:
+    try:
+        offsets, data, validity, nulls = native.take_texts(places, *parts)
+    except OverflowError:
+        return None  # Arrow makes several arrays of it
+    buffers = [None if validity is None else pa.py_buffer(validity)]
+    buffers += [pa.py_buffer(offsets), pa.py_buffer(data)]
+    found: Array = pa.Array.from_buffers(kind, len(places), buffers, nulls)
+    return found

@@ -1,0 +1,33 @@
+//! Arrays of Python (numpy's, or whatever has the buffer protocol) as slices.
+
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// An array that Python keeps as long as this lives.
+pub struct Items<T: Element>(PyBuffer<T>);
+
+// SAFETY: nothing but reading is done with the memory, and the buffer is given back with the
+// interpreter attached.
+unsafe impl<T: Element> Sync for Items<T> {}
+
+impl<T: Element> Items<T> {
+    /// ValueError for items that do not lie one behind the other.
+    pub fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyBuffer::<T>::get(array)?;
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("an array with gaps"));
+        }
+        Ok(Items(buffer))
+    }
+
+    /// What the array holds; whoever gives it does not write to it meanwhile.
+    pub fn slice(&self) -> &[T] {
+        let count = self.0.item_count();
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: contiguous items of that type, which the buffer keeps.
+        unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<T>(), count) }
+    }
+}
