@@ -29,7 +29,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY ingestd ./ingestd
 RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/wheelhouse . \
     && python -m venv /opt/ingestd \
-    && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse "ingestd[native,otel]" \
+    && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse "ingestd[native,otel,hdfs]" \
     && /opt/ingestd/bin/pip uninstall --quiet --yes setuptools pip
 
 FROM eclipse-temurin:17.0.16_8-jre-jammy AS java

@@ -164,10 +164,10 @@ site: setup ## build/site/html: the documentation as a site; links that lead now
 .PHONY: lock
 lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on the PATH)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links --extra otel pyproject.toml \
+	  --no-annotate --no-emit-index-url --no-emit-find-links --extra hdfs --extra otel pyproject.toml \
 	  -o requirements.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev --extra otel \
+	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev --extra hdfs --extra otel \
 	  -c requirements.lock pyproject.toml -o requirements-dev.lock
 	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'maturin>=1.9,<2' 'setuptools>=80' wheel \
 	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \

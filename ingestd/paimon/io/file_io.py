@@ -7,11 +7,12 @@ import importlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Protocol
 
 import pyarrow as pa
 
+from ingestd.errors import ConfigError
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import LocalFileIO, local_path
 from ingestd.paimon.io.memory import MemoryFileIO
@@ -33,8 +34,6 @@ __all__ = [
     "storage_options",
 ]
 
-_OBJECT_STORES = "ingestd.paimon.io.object_store"
-"""Loaded when a path lies in one: its client is not needed otherwise."""
 LOCAL = ("", "file")
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
@@ -113,18 +112,30 @@ class FileIO(Protocol):
 def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
     """The FileIO that serves a warehouse path.
 
-    Plain paths and `file:` URIs are local, those of `SCHEMES` are object stores; any other scheme
-    is UnsupportedError, with the reason where there is one. `options` are those of the store,
-    under Paimon's names; ConfigError for one that is not known.
+    Plain paths and `file:` URIs are local, those of `SCHEMES` are object stores and HDFS; any
+    other scheme is UnsupportedError, with the reason where there is one. `options` are those of
+    the store, under Paimon's names; ConfigError for one that is not known, or if what the scheme
+    needs is not installed.
     """
     scheme = _scheme(uri)
     check_storage_options(scheme, options)
     if scheme in LOCAL:
         return LocalFileIO()
     if scheme in SCHEMES:
-        found: FileIO = importlib.import_module(_OBJECT_STORES).open_file_io(options)
+        found: FileIO = _home(scheme, uri).open_file_io(options)
         return found
     raise refuse_scheme(uri, scheme)
+
+
+def _home(scheme: str, uri: str) -> ModuleType:
+    family = SCHEMES[scheme]
+    try:
+        return importlib.import_module(family.home)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"warehouse {uri}: {family.title} needs the package {error.name}, which is not here: "
+            f"install it with `pip install 'ingestd[{scheme}]'`"
+        ) from error
 
 
 def is_local(uri: str) -> bool:

@@ -1,4 +1,4 @@
-"""Options of object stores by Paimon's own names, the schemes whose paths have them, and others.
+"""Options of stores by Paimon's own names, the schemes whose paths have them, and others.
 
 A scheme is here only if creating an object can be made conditional in its store, because every
 commit relies on that; `REFUSED` says of some others why they are not.
@@ -9,22 +9,35 @@ from dataclasses import dataclass
 
 from ingestd.errors import ConfigError, UnsupportedError
 
+_OBJECTS = "ingestd.paimon.io.object_store"
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """A kind of store: the schemes of its paths, the prefixes of its options, and their names.
 
-    `names` are those of the options without their prefix, and what the store's client calls them.
+    `names` are those of the options without their prefix (with it if they are `whole`), and what
+    the store's client calls them; after one of `hosted` a host or nameservice may follow. `home` is
+    the module whose `open_file_io` serves it, loaded with the client for such a path only.
     """
 
     title: str
     schemes: tuple[str, ...]
     prefixes: tuple[str, ...]
     names: Mapping[str, str]
+    hosted: tuple[str, ...] = ()
+    whole: bool = False
+    home: str = _OBJECTS
 
     def bare_name(self, name: str) -> str | None:
-        """The name of an option without its prefix; None if it is none of this kind of store."""
-        return next((name[len(one) :] for one in self.prefixes if name.startswith(one)), None)
+        """An option's name as in `names`; None if it is none of this kind of store."""
+        found = next((one for one in self.prefixes if name.startswith(one)), None)
+        return name if found is not None and self.whole else found and name[len(found) :]
+
+    def known(self) -> list[str]:
+        """All its options, sorted."""
+        prefix = "" if self.whole else self.prefixes[0]
+        return sorted(f"{prefix}{one}" for one in self.names)
 
 
 S3 = Family(
@@ -55,20 +68,51 @@ AZURE = Family(
     ("abfs", "abfss", "wasb", "wasbs"),
     ("fs.azure.",),
     {"account.key": "account_key", "sas.fixed.token": "sas_key"},
+    hosted=("account.key", "sas.fixed.token"),
 )
-FAMILIES = (S3, GCS, AZURE)
+_OF_NAMESERVICES = (
+    "hadoop.dfs.ha.namenodes",
+    "hadoop.dfs.namenode.rpc-address",
+    "hadoop.dfs.client.failover.proxy.provider",
+    "hadoop.dfs.client.failover.random.order",
+    "hadoop.dfs.client.failover.resolve-needed",
+    "hadoop.dfs.client.failover.resolver.useFQDN",
+)
+_OF_HDFS = (
+    *_OF_NAMESERVICES,
+    "hadoop-conf-dir",
+    "hadoop.dfs.client.block.write.replace-datanode-on-failure.best-effort",
+    "hadoop.dfs.client.block.write.replace-datanode-on-failure.enable",
+    "hadoop.dfs.client.block.write.replace-datanode-on-failure.policy",
+    "hadoop.dfs.client.use.datanode.hostname",
+    "hadoop.dfs.data.transfer.protection",
+    "hadoop.fs.defaultFS",
+    "hadoop.hadoop.security.authentication",
+    "security.kerberos.login.keytab",
+    "security.kerberos.login.principal",
+)
+HDFS = Family(
+    "HDFS",
+    ("hdfs",),
+    ("hadoop.", "hadoop-", "security.kerberos.login."),
+    {name: name for name in _OF_HDFS},
+    hosted=_OF_NAMESERVICES,
+    whole=True,
+    home="ingestd.paimon.io.hdfs",
+)
+FAMILIES = (S3, GCS, AZURE, HDFS)
 SCHEMES: Mapping[str, Family] = {scheme: one for one in FAMILIES for scheme in one.schemes}
-"""Schemes of paths that lie in object stores."""
+"""Schemes of paths that lie in stores of their own."""
 _OWN_HEADER = (
     "this store takes the condition of a put in a header of its own, which ingestd's client does "
     "not send, so two writers could replace each other's commits"
 )
-_NO_CREATE = (
-    "pyarrow, its client here, replaces a file that has the name (deletes it and renames again), "
-    "so two writers could replace each other's commits"
+_NO_RENAME = (
+    "a directory behind it may be in any store, and commits need one whose renames never replace "
+    "each other's commits; name the cluster itself, hdfs://NAME/..."
 )
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("hdfs", "viewfs", "webhdfs"), _NO_CREATE),
+    **dict.fromkeys(("viewfs", "webhdfs"), _NO_RENAME),
     **dict.fromkeys(("oss", "cosn", "obs", "tos"), _OWN_HEADER),
 }
 """Schemes that Paimon's Java has, and why commits cannot be made safe with them here."""
@@ -89,24 +133,26 @@ def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
     family = SCHEMES.get(scheme)
     if options and family is None:
         names = ", ".join(sorted(options))
-        raise ConfigError(f"{names}: only warehouses in an object store (s3://...) have these")
+        raise ConfigError(
+            f"{names}: only warehouses in an object store (s3://...) or HDFS have these"
+        )
     for name in options:
         if family is not None and client_name(family, name) is None:
-            known = ", ".join(sorted(f"{family.prefixes[0]}{one}" for one in family.names))
+            known = ", ".join(family.known())
             raise ConfigError(f"{name}: no such option of {family.title}; there are {known}")
 
 
 def client_name(family: Family, name: str) -> str | None:
     """What a store's client calls an option, None if it is not known.
 
-    Azure's may end with the host that they are for, as Hadoop writes them.
+    Azure's may end with the host that they are for, as Hadoop writes them, and HDFS's with a
+    nameservice.
     """
     bare = family.bare_name(name)
     if bare is None:
         return None
-    longer = (theirs for own, theirs in family.names.items() if bare.startswith(f"{own}."))
-    hosted = next(longer, None) if family is AZURE else None
-    return family.names.get(bare, hosted)
+    longer = next((one for one in family.hosted if bare.startswith(f"{one}.")), bare)
+    return family.names.get(longer)
 
 
 def refuse_scheme(uri: str, scheme: str) -> UnsupportedError:
@@ -115,6 +161,6 @@ def refuse_scheme(uri: str, scheme: str) -> UnsupportedError:
     return UnsupportedError(
         f"warehouse {uri}: the scheme '{scheme}' is not supported"
         + (f": {reason}" if reason else "")
-        + "; use a local path, file:///..., s3://bucket/..., gs://bucket/... or "
-        "abfss://container@account.dfs.core.windows.net/..."
+        + "; use a local path, file:///..., s3://bucket/..., gs://bucket/..., "
+        "abfss://container@account.dfs.core.windows.net/... or hdfs://name/..."
     )

@@ -60,7 +60,7 @@ def fault(folder: Path, text: str) -> str:
             "    scan.bounded.specific-offsets: {orders: 1}\n    format:",
             "a map of maps is needed",
         ),
-        ("/lake", "hdfs://name/lake", "scheme 'hdfs' is not supported"),
+        ("/lake", "viewfs://name/lake", "scheme 'viewfs' is not supported"),
         ("{path: /lake}", "{path: /lake, database: ../x}", "database name"),
         (
             "{path: /lake}",

@@ -16,14 +16,16 @@ def carried(
     return tree["warehouse"], notes
 
 
-@pytest.mark.parametrize("path", ["/lake", "file:///lake", "s3://bucket/lake"])
+@pytest.mark.parametrize(
+    "path", ["/lake", "file:///lake", "s3://bucket/lake", "hdfs:///a/b", "hdfs://name:8020/a"]
+)
 def test_a_path_that_can_be_used_stays(path: str) -> None:
     assert carried(path, metastore="filesystem") == ({"path": path, "database": "ods"}, [])
 
 
 @pytest.mark.parametrize(
     ("path", "instead"),
-    [("hdfs:///a/b", "/a/b"), ("hdfs://name:8020/a", "/a"), ("oss://bucket/a", "/a")],
+    [("viewfs:///a/b", "/a/b"), ("webhdfs://name:9870/a", "/a"), ("oss://bucket/a", "/a")],
 )
 def test_of_other_stores_the_path_is_kept_and_the_loss_is_essential(
     path: str, instead: str

@@ -10,7 +10,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from ingestd.errors import StorageError, UnsupportedError
-from ingestd.paimon.io import object_store
+from ingestd.paimon.io import hdfs_calls, object_store
 from ingestd.paimon.io.file_io import (
     FileIO,
     LocalFileIO,
@@ -18,10 +18,12 @@ from ingestd.paimon.io.file_io import (
     absolute_path,
     file_io_for,
 )
+from ingestd.paimon.io.hdfs import HdfsFileIO
 from ingestd.paimon.io.object_store import ObjectFileIO
+from tests.support.fake_hdfs import FakeHdfs
 
 
-@pytest.fixture(params=["local", "memory", "file-uri", "objects"])
+@pytest.fixture(params=["local", "memory", "file-uri", "objects", "hdfs"])
 def place(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[FileIO, str]:
@@ -29,6 +31,10 @@ def place(
         store = MemoryStore()
         monkeypatch.setattr(object_store, "open_store", lambda *_: store)
         return ObjectFileIO(), "s3://bucket/warehouse"
+    if request.param == "hdfs":
+        names = FakeHdfs()
+        monkeypatch.setattr(hdfs_calls, "client_of", lambda *_: names)
+        return HdfsFileIO(), "hdfs://cluster/warehouse"
     if request.param == "memory":
         return MemoryFileIO(), "/warehouse"
     return LocalFileIO(), f"file://{tmp_path}" if request.param == "file-uri" else str(tmp_path)
@@ -183,7 +189,7 @@ def test_paths_and_file_uris_are_local(uri: str) -> None:
     assert file_io_for(uri) == LocalFileIO()
 
 
-@pytest.mark.parametrize("uri", ["hdfs:/w", "ftp://b"])
+@pytest.mark.parametrize("uri", ["viewfs:/w", "ftp://b"])
 def test_another_scheme_is_refused_by_name(uri: str) -> None:
     with pytest.raises(UnsupportedError, match=f"'{uri.partition(':')[0]}'"):
         file_io_for(uri)
