@@ -85,8 +85,8 @@ class WarehouseSection(Section):
     path: str = Field(
         min_length=1,
         description="Root of the warehouse: a path, from this file's folder if relative, a `file:` "
-        "URI, `s3://BUCKET/PATH`, `gs://BUCKET/PATH`, or "
-        "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`.",
+        "URI, `s3://BUCKET/PATH`, `gs://BUCKET/PATH`, "
+        "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`, or `hdfs://HOST:8020/PATH`.",
     )
     database: str = Field(
         default="default", min_length=1, description="Database that gets the tables."
@@ -94,9 +94,9 @@ class WarehouseSection(Section):
     options: Texts = Field(
         default_factory=dict,
         repr=False,
-        description="Options of the object store that holds the path, under Paimon's names, as "
-        "`s3.endpoint`, `fs.gs.auth.service.account.json.keyfile` or `fs.azure.account.key`; what "
-        "none says comes from the environment, as `AWS_ACCESS_KEY_ID`.",
+        description="Options of the store that holds the path, under Paimon's names, as "
+        "`s3.endpoint`, `fs.gs.auth.service.account.json.keyfile`, `fs.azure.account.key` or "
+        "`hadoop-conf-dir`; what none says comes from the environment, as `AWS_ACCESS_KEY_ID`.",
     )
     catalog: CatalogSection = Field(
         default_factory=CatalogSection, description="How tables are found."
