@@ -11,21 +11,27 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.dev.broker import DevBroker
 from ingestd.dev.jars import JarError
 from ingestd.errors import StorageError
 from ingestd.paimon.io import hdfs_calls, hdfs_client
 from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.table.read.table_read import read_table
+from tests.support.daemon import catch_up
 from tests.support.hdfs_server import HdfsServer, running_hdfs
+from tests.support.ledger import Ledger
+from tests.support.ledger_judge import judge
 from tests.support.native_tables import native_table, put
 from tests.support.oracle import Oracle
+from tests.support.pipelines import DATABASE, pipeline
 from tests.support.racing import Runner, Track, wrong_race
 from tests.support.store_checks import check_directories, check_large_file
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 COMMITS = 400 if "INGESTD_LONG" in os.environ else 10
 RACERS = 4
+EVENTS = 2_000
 COLUMNS = [("id", "INT"), ("v", "STRING")]
 
 
@@ -102,6 +108,18 @@ def test_java_and_we_write_one_table_by_turns_and_read_the_same(
     assert sorted((row["id"], row["v"]) for row in read_table(table).to_pylist()) == wanted
     assert sorted((row["id"], row["v"]) for row in oracle.read(root, "db", "t")) == wanted
     assert oracle.fsck(root, "db", "t") == []
+
+
+def test_a_pipeline_writes_every_event_once(
+    server: HdfsServer, tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
+    ledger.produce(broker)
+    config = pipeline(tmp_path, broker.bootstrap, ledger.pattern, batch_rows=1_000)
+    warehouse = f"{server.root}/{uuid.uuid4().hex}"
+    config["warehouse"] = {"path": warehouse, "database": DATABASE}
+    catch_up(config, tmp_path)
+    assert judge(ledger, warehouse, oracle) == []
 
 
 def test_nobody_may_write_where_permission_or_quota_end(

@@ -19,6 +19,8 @@ _DIRECTORY = "hadoop-conf-dir"
 _PRINCIPAL = "security.kerberos.login.principal"
 _KEYTAB = "security.kerberos.login.keytab"
 _HADOOP = "hadoop."
+_ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
+"""The library's own patience with a nameservice, a minute by itself; who asks has patience, too."""
 _NAMENODES = "dfs.ha.namenodes."
 _silences: Counter[str] = Counter()
 _lock = threading.Lock()
@@ -67,7 +69,7 @@ def hadoop_settings(options: Mapping[str, str], shuffled: str = "") -> dict[str,
 
     The namenodes of `shuffled`, a cluster, are asked in any order.
     """
-    found = {
+    found = _ATTEMPTS | {
         name.removeprefix(_HADOOP): value
         for name, value in options.items()
         if name.startswith(_HADOOP)

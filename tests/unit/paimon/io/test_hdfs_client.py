@@ -12,6 +12,8 @@ NAMENODES = {
     "hadoop.dfs.ha.namenodes.lake": "a,b",
     "hadoop.dfs.namenode.rpc-address.lake.a": "127.0.0.1:1",
     "hadoop.dfs.namenode.rpc-address.lake.b": "127.0.0.1:2",
+    "hadoop.dfs.client.failover.sleep.base.millis": "1",
+    "hadoop.dfs.client.failover.sleep.max.millis": "1",
 }
 
 
@@ -46,6 +48,9 @@ def test_a_nameservice_is_known_by_files(tmp_path: Path) -> None:
 def test_settings_lose_their_prefix_and_a_silent_cluster_is_asked_in_any_order() -> None:
     given = {**NAMENODES, "hadoop-conf-dir": "/etc/hadoop"}
     found = hadoop_settings(given)
-    assert found == {name.removeprefix("hadoop."): value for name, value in NAMENODES.items()}
+    attempts = {"dfs.client.failover.max.attempts": "4"}
+    assert found == attempts | {
+        name.removeprefix("hadoop."): value for name, value in NAMENODES.items()
+    }
     shuffled = {"dfs.client.failover.random.order.lake": "true"}
     assert hadoop_settings(given, "hdfs://lake") == {**found, **shuffled}
