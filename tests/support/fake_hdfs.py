@@ -9,6 +9,10 @@ from typing import Any
 Trouble = Exception | None
 
 
+class UnknownFeatureError(RuntimeError):
+    """What the library raises for what it does not know."""
+
+
 @dataclass
 class FakeHdfs:
     """Names and their bytes; None for a directory.

@@ -54,7 +54,7 @@ _REASONS = {
     "GSSAPIError": "Kerberos refused the login",
     "NoSASLMechanism": "the cluster wants a login that this client does not know",
 }
-DEFINITE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotImplementedError)
+DEFINITE = (FileNotFoundError, FileExistsError, IsADirectoryError)
 """Answers, not failures: asking again does not change them."""
 FAILURES = (OSError, RuntimeError)
 """All that the library raises; TimeoutError for an answer that did not come."""
@@ -113,9 +113,14 @@ def may_pass(error: Exception) -> bool:
     return kind in _PASSING or _FEW_DATANODES in text
 
 
+def is_unknown(error: Exception) -> bool:
+    """Whether the library says that it does not know how: by a RuntimeError of a kind of its own."""
+    return isinstance(error, RuntimeError) and type(error) is not RuntimeError
+
+
 def told(what: str, path: str, error: Exception) -> StorageError | UnsupportedError:
     """What went wrong, in words: `cannot WHAT PATH: reason`."""
-    if isinstance(error, NotImplementedError):
+    if is_unknown(error):
         return UnsupportedError(
             f"cannot {what} {path}: {said(error)}: ingestd's client of HDFS does not know this; "
             "put the warehouse into a directory without it"

@@ -6,7 +6,6 @@ when its connection breaks, and the answer of the first may be the one that was 
 means is therefore found out, not believed.
 """
 
-import contextlib
 import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from hdfs_native import WriteOptions
 from hdfs_native._internal import RawClient
 
 from ingestd.crash_points import Point, reach
-from ingestd.paimon.io.hdfs_calls import FAILURES, Hdfs
+from ingestd.paimon.io.hdfs_calls import FAILURES, Hdfs, is_unknown
 
 if TYPE_CHECKING:
     from hdfs_native._internal import RawFileReader, RawFileWriter
@@ -63,8 +62,11 @@ def _writing(writer: "RawFileWriter", chunk: bytes) -> Callable[[RawClient], int
 
 def _synced(writer: "RawFileWriter") -> None:
     """Have datanodes sync; a striped file cannot be, its cells lie on many machines instead."""
-    with contextlib.suppress(NotImplementedError):
+    try:
         writer.hsync()
+    except RuntimeError as error:
+        if not is_unknown(error):
+            raise
 
 
 def _settled(hdfs: Hdfs, temporary: str, place: str, chunks: Chunks) -> bool:

@@ -8,7 +8,7 @@ from ingestd.errors import ConfigError, StorageError, UnsupportedError
 from ingestd.paimon.io import hdfs_calls
 from ingestd.paimon.io.file_io import file_io_for
 from ingestd.paimon.io.hdfs import HdfsFileIO
-from tests.support.fake_hdfs import FakeHdfs
+from tests.support.fake_hdfs import FakeHdfs, UnknownFeatureError
 
 ROOT = "hdfs://c/lake"
 
@@ -73,7 +73,7 @@ def test_a_deletion_that_fails_is_quiet_and_others_are_told(names: FakeHdfs) -> 
 
 
 def test_an_encrypted_directory_is_refused_by_name(names: FakeHdfs) -> None:
-    names.before["create"] = [NotImplementedError("File encryption")]
+    names.before["create"] = [UnknownFeatureError("File encryption")]
     with pytest.raises(UnsupportedError, match=r"lake/f: File encryption"):
         HdfsFileIO().write_new(f"{ROOT}/f", b"1")
 

@@ -7,6 +7,7 @@ import pytest
 from ingestd.errors import StorageError, UnsupportedError
 from ingestd.paimon.io import hdfs_calls
 from ingestd.paimon.io.hdfs_calls import Hdfs, may_pass, said, told
+from tests.support.fake_hdfs import UnknownFeatureError
 
 HDFS = Hdfs("hdfs://c", frozenset())
 
@@ -94,7 +95,7 @@ def test_datanodes_that_are_not_there_yet_may_come() -> None:
 
 
 def test_what_the_client_does_not_know_is_refused() -> None:
-    refused = told("write", "hdfs://c/f", NotImplementedError("File encryption"))
+    refused = told("write", "hdfs://c/f", UnknownFeatureError("File encryption"))
     assert isinstance(refused, UnsupportedError)
     assert "cannot write hdfs://c/f: File encryption" in refused.message
     other = told("write", "hdfs://c/f", OSError("refused"))

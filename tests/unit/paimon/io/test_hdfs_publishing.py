@@ -5,7 +5,7 @@ import pytest
 from ingestd.paimon.io import hdfs_calls
 from ingestd.paimon.io.hdfs_calls import Hdfs
 from ingestd.paimon.io.hdfs_publishing import publish
-from tests.support.fake_hdfs import FakeHdfs, Trouble
+from tests.support.fake_hdfs import FakeHdfs, Trouble, UnknownFeatureError
 
 LOST = OSError("RPC listener disconnected")
 SAFE = RuntimeError('RPCError("org.apache.hadoop.hdfs.server.namenode.SafeModeException", "no")')
@@ -90,7 +90,7 @@ def test_what_time_does_not_heal_is_not_tried_again(names: FakeHdfs) -> None:
 
 
 def test_striped_files_that_cannot_be_synced_are_published_too(names: FakeHdfs) -> None:
-    unknown: list[Trouble] = [NotImplementedError("hsync of erasure coded files")]
+    unknown: list[Trouble] = [UnknownFeatureError("hsync of erasure coded files")]
     names.before["hsync"] = unknown
     assert publishes(b"mine")
     assert files(names) == {"/t/s-1": b"mine"}
