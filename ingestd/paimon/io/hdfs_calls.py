@@ -114,7 +114,7 @@ def may_pass(error: Exception) -> bool:
 
 
 def is_unknown(error: Exception) -> bool:
-    """Whether the library says that it does not know how: by a RuntimeError of a kind of its own."""
+    """Whether the library says that it does not know how, by a RuntimeError of its own kind."""
     return isinstance(error, RuntimeError) and type(error) is not RuntimeError
 
 
