@@ -192,7 +192,7 @@ def _measures() -> list[Measure]:
         Measure("changelog-lookup", "main", against_flink, 3, ingest(by_lookup)),
         Measure("latency", "main", ours, 3, small_batches(SMALL)),
         Measure("tiny", "main", ours, 3, small_batches(10)),
-        Measure("ingest", "large", ("ingestd", "flink", "java"), 2, ingest(DYNAMIC)),
+        Measure("ingest", "large", ("ingestd", "flink", "java"), 3, ingest(DYNAMIC)),
         Measure("read", "main", ours, 1, reading),
         Measure("compaction", "main", ours, 1, compacting),
         Measure("growth", "main", ours, 1, cost_growth),
