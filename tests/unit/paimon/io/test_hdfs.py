@@ -5,20 +5,11 @@ import pickle
 import pytest
 
 from ingestd.errors import ConfigError, StorageError, UnsupportedError
-from ingestd.paimon.io import hdfs_calls
 from ingestd.paimon.io.file_io import file_io_for
 from ingestd.paimon.io.hdfs import HdfsFileIO
 from tests.support.fake_hdfs import FakeHdfs, UnknownFeatureError
 
 ROOT = "hdfs://c/lake"
-
-
-@pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
-    fake = FakeHdfs()
-    monkeypatch.setattr(hdfs_calls, "client_of", lambda *_: fake)
-    monkeypatch.setattr(hdfs_calls, "_FIRST_WAIT", 0.0)
-    return fake
 
 
 def test_its_paths_open_it_with_their_options() -> None:

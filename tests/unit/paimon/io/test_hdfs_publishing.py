@@ -2,7 +2,6 @@
 
 import pytest
 
-from ingestd.paimon.io import hdfs_calls
 from ingestd.paimon.io.hdfs_calls import Hdfs
 from ingestd.paimon.io.hdfs_publishing import publish
 from tests.support.fake_hdfs import FakeHdfs, Trouble, UnknownFeatureError
@@ -10,14 +9,6 @@ from tests.support.fake_hdfs import FakeHdfs, Trouble, UnknownFeatureError
 LOST = OSError("RPC listener disconnected")
 SAFE = RuntimeError('RPCError("org.apache.hadoop.hdfs.server.namenode.SafeModeException", "no")')
 DENIED = RuntimeError('RPCError("org.apache.hadoop.security.AccessControlException", "no")')
-
-
-@pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
-    fake = FakeHdfs()
-    monkeypatch.setattr(hdfs_calls, "client_of", lambda *_: fake)
-    monkeypatch.setattr(hdfs_calls, "_FIRST_WAIT", 0.0)
-    return fake
 
 
 def publishes(data: bytes, *, replace: bool = False) -> bool:

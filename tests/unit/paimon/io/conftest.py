@@ -1,0 +1,14 @@
+"""An HDFS of this process, in place of a namenode."""
+
+import pytest
+
+from ingestd.paimon.io import hdfs_calls
+from tests.support.fake_hdfs import FakeHdfs
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
+    fake = FakeHdfs()
+    monkeypatch.setattr(hdfs_calls, "client_of", lambda *_: fake)
+    monkeypatch.setattr(hdfs_calls, "_FIRST_WAIT", 0.0)
+    return fake
