@@ -33,11 +33,15 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who commits, what and when: the same for every try."""
+    """Who commits, what and when: the same for every try.
+
+    `planned_at` is a time of the monotonic clock before which no file of it was written.
+    """
 
     user: str
     committable: ManifestCommittable
     now_ms: int
+    planned_at: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from ingestd.paimon.table.commit.conflict import (
     check_key_places,
 )
 from ingestd.paimon.table.commit.conflict_compact import check_deletion_vectors
+from ingestd.paimon.table.commit.own_files import check_own_files
 from ingestd.paimon.table.commit.publish import discard, publish, retry_waits
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
@@ -82,7 +83,7 @@ def commit(
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
         return CommitResult("empty", state.snapshot, state, 0)
-    origin = Origin(commit_user, committable, now_ms)
+    origin = Origin(commit_user, committable, now_ms, state.loaded_at)
     # What is no part of a stream is never done again, so nobody has to look for it.
     current = state if _is_batch(origin) else with_user(table, state, commit_user)
     attempts = 0
@@ -146,6 +147,7 @@ class _Landing:
             self.current = refresh_state(self._table, self.current)
             if self._is_committed_already():
                 return False
+            check_own_files(self._table, self._change, self._origin.planned_at)
             attempt = self._prepare()
             self.attempts += 1
             reach(Point.SNAPSHOT_READY)

@@ -4,6 +4,7 @@ A state belongs to one snapshot. `refresh_state` carries it to the newest one by
 what other writers have added.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -29,7 +30,8 @@ class TableState:
     keyed by (partition, bucket, index type); an entry whose key repeats, as deletion vectors of
     append tables do, stands in `repeated_index_entries`. `max_sequence_number` is at least that
     of every live file, -1 for none. `committed` has the newest streaming commit identifier of
-    the commit users that were looked for or seen (-1: none found).
+    the commit users that were looked for or seen (-1: none found). `loaded_at` is the time of the
+    monotonic clock when this was known: files of a commit that is planned on it are younger.
     """
 
     snapshot: Snapshot | None
@@ -38,6 +40,7 @@ class TableState:
     max_sequence_number: int = -1
     repeated_index_entries: tuple[IndexManifestEntry, ...] = ()
     committed: Mapping[str, int] = field(default_factory=dict)
+    loaded_at: float = field(default_factory=time.monotonic, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
         """The table index files of a partition, those whose key repeats, too."""

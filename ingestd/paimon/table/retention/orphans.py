@@ -1,8 +1,9 @@
 """Files of a table that nothing refers to, and their removal. Specification: Snapshot (orphans).
 
 Writers and readers may be at work: only what is older than some age is looked at, a day unless
-told otherwise, and no commit may take that long from its first file to its snapshot. Candidates
-are gathered before the names that are in use, so that what is committed meanwhile counts.
+told otherwise, and a commit that takes long from its first file to its snapshot looks whether its
+files are still there. Ages are by the store's clock. Candidates are gathered before the names that
+are in use, so that what is committed meanwhile counts.
 """
 
 import re
@@ -10,11 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
+from ingestd.paimon.table.commit.own_files import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
 from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
 
 DAY_MS = 86_400_000
+ORPHAN_AGE_FLOOR_MS = 2 * LONG_COMMIT_SECONDS * 1000
+"""Files that are younger may be those of a commit that is under way and does not look for them."""
 
 _BUCKET = "bucket-"
 _SNAPSHOT = re.compile(r"snapshot-\d+|LATEST|EARLIEST")
@@ -39,8 +43,9 @@ class Orphans:
 
 
 def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
-    """What was last changed before a time (milliseconds of the epoch) and is of no use.
+    """What was last changed before a time and is of no use.
 
+    The time is in milliseconds of the epoch by the store's clock (`store_now_ms`).
     FormatError or ConfigError if a snapshot, tag or branch is damaged: what it needs is not known
     then.
     """
