@@ -207,7 +207,7 @@ class LocalFileIO:
 
 
 def _entry(path: Path) -> DirectoryEntry:
-    found = path.stat()
+    found = path.lstat()  # a link is no directory of ours, wherever it leads
     is_directory = stat.S_ISDIR(found.st_mode)
     return DirectoryEntry(path.name, is_directory, found.st_size, found.st_mtime_ns // 1_000_000)
 

@@ -3,7 +3,7 @@
 Writers and readers may be at work: only what is older than some age is looked at, a day unless
 told otherwise, and a commit that takes long from its first file to its snapshot looks whether its
 files are still there. Ages are by the store's clock. Candidates are gathered before the names that
-are in use, so that what is committed meanwhile counts.
+are in use, so that what is committed meanwhile counts. Links are not followed.
 """
 
 import re
@@ -84,6 +84,8 @@ def _strangers(
     line: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
 ) -> list[Orphan]:
     """Temporary files and the like where only snapshots, or only changelogs, should be."""
+    if not _is_inside(line, directory):
+        return []
     entries = [e for e in line.io.list_entries(directory) if not known.fullmatch(e.name)]
     return _old_files(directory, entries, older_than_ms)
 
@@ -99,7 +101,8 @@ def _old_files(directory: str, entries: list[DirectoryEntry], older_than_ms: int
 def _file_directories(table: FileStoreTable) -> Iterator[str]:
     """Directories that hold files which snapshots name: metadata, and every bucket."""
     paths = table.paths
-    yield from (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
+    metadata = (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
+    yield from (directory for directory in metadata if _is_inside(table, directory))
     yield from _buckets(table, paths.root, len(table.schema.partition_keys))
 
 
@@ -112,6 +115,16 @@ def _buckets(table: FileStoreTable, directory: str, depth: int) -> Iterator[str]
             yield from _buckets(table, path, depth - 1)
         elif not depth and entry.name.startswith(_BUCKET):
             yield path
+
+
+def _is_inside(table: FileStoreTable, directory: str) -> bool:
+    """Whether a directory of the table is there, and no link on the way to it leads elsewhere."""
+    parent = table.path
+    for name in directory.removeprefix(f"{parent}/").split("/"):
+        if not any(e.is_directory for e in table.io.list_entries(parent) if e.name == name):
+            return False
+        parent = f"{parent}/{name}"
+    return True
 
 
 def _is_bucket(directory: str) -> bool:
