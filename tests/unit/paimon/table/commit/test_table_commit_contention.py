@@ -1,7 +1,5 @@
 """Commits that others disturb: rivals, replays, fences and storage that lies."""
 
-from dataclasses import replace
-
 import pytest
 
 from ingestd.errors import (
@@ -12,7 +10,6 @@ from ingestd.errors import (
 )
 from ingestd.paimon.spec.schema import encode_schema
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.commit.own_files import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
@@ -54,35 +51,6 @@ def test_a_commit_lands_on_top_of_what_others_committed() -> None:
     assert result.state == load_state(table) or result.state.committed["them"] == 1
     assert result.state.max_sequence_number == 9
     assert len(result.state.index_entries) == 1
-
-
-def test_a_commit_that_took_long_looks_whether_its_files_are_there() -> None:
-    table = metadata_table(options={"bucket": "-1"})
-    long_ago = load_state(table).loaded_at - LONG_COMMIT_SECONDS
-    young = append(faulty(table), "us", 1, message("a"), state=load_state(table))
-    assert young.status == "committed"
-    before = manifests(table)
-    old = replace(young.state, loaded_at=long_ago)
-    with pytest.raises(CommitConflictError, match="bucket-0/b was written for this commit and"):
-        append(table, "us", 2, message("b"), state=old)
-    assert (ids(table), manifests(table)) == ([1], before)
-    table.io.write_new(f"{table.path}/bucket-0/b", b"rows")
-    assert append(table, "us", 2, message("b"), state=old).status == "committed"
-
-
-def test_files_that_go_while_a_commit_waits_for_its_turn_are_missed() -> None:
-    table = metadata_table(options={"bucket": "-1"})
-    table.io.write_new(f"{table.path}/bucket-0/a", b"rows")
-    old = replace(load_state(table), loaded_at=load_state(table).loaded_at - LONG_COMMIT_SECONDS)
-
-    def rival() -> None:
-        append(table, "them", 1, message("r"))
-        table.io.delete_quietly(f"{table.path}/bucket-0/a")
-
-    racing = faulty(table, Fault("try_write_atomic", "snapshot-1", action=rival))
-    with pytest.raises(CommitConflictError, match="bucket-0/a was written for this commit and"):
-        append(racing, "us", 1, message("a"), state=old)
-    assert live_names(table) == ["r"]
 
 
 def test_the_loser_of_a_race_tries_again_and_removes_what_it_wrote_in_vain() -> None:
