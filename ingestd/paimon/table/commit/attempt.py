@@ -242,7 +242,8 @@ def _snapshot(
         commit_user=origin.user,
         commit_identifier=committable.identifier,
         commit_kind=change.kind,
-        time_millis=origin.now_ms,
+        # Readers look for a time by halving, so it never goes back, whatever clocks do.
+        time_millis=max(origin.now_ms, previous.time_millis if previous else 0),
         total_record_count=total + delta.record_count,
         delta_record_count=delta.record_count,
         changelog_record_count=delta.changelog_record_count,

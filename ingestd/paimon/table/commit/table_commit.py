@@ -5,7 +5,6 @@ snapshot: look what others did, check for conflicts, write manifests, publish; h
 Whatever the outcome, data files stay: the caller knows whether it will try again with them.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,7 +27,8 @@ from ingestd.paimon.table.commit.conflict import (
 )
 from ingestd.paimon.table.commit.conflict_compact import check_deletion_vectors
 from ingestd.paimon.table.commit.own_files import check_own_files
-from ingestd.paimon.table.commit.publish import discard, publish, retry_waits
+from ingestd.paimon.table.commit.publish import discard, publish
+from ingestd.paimon.table.commit.retries import Retries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
 from ingestd.paimon.table.metadata.snapshot_manager import write_hints
@@ -89,8 +89,9 @@ def commit(
     attempts = 0
     if _is_replay(current, origin):
         return _replayed(table, refresh_state(table, current), origin, attempts)
+    retries = Retries(table.options)
     for change in changes:
-        landing = _Landing(table, origin, change, current)
+        landing = _Landing(table, origin, change, current, retries)
         if not landing.run():
             return _replayed(table, landing.current, origin, landing.attempts)
         current = landing.current
@@ -118,7 +119,12 @@ class _Landing:
     """The tries to land one snapshot; `current` is the newest state they have seen."""
 
     def __init__(
-        self, table: FileStoreTable, origin: Origin, change: SnapshotChange, planned: TableState
+        self,
+        table: FileStoreTable,
+        origin: Origin,
+        change: SnapshotChange,
+        planned: TableState,
+        retries: Retries,
     ) -> None:
         self.current = planned
         self.attempts = 0
@@ -126,6 +132,7 @@ class _Landing:
         self._origin = origin
         self._change = change
         self._planned = planned
+        self._retries = retries
         self._delta: Delta | None = None
 
     def run(self) -> bool:
@@ -142,8 +149,7 @@ class _Landing:
         return landed
 
     def _try_until_landed(self) -> bool:
-        for wait in (0.0, *retry_waits(self._table)):
-            time.sleep(wait)
+        while True:
             self.current = refresh_state(self._table, self.current)
             if self._is_committed_already():
                 return False
@@ -152,16 +158,19 @@ class _Landing:
             self.attempts += 1
             reach(Point.SNAPSHOT_READY)
             entries = self._delta.entries if self._delta else ()
-            if publish(self._table, attempt.snapshot, entries):
+            if publish(self._table, attempt.snapshot, self._retries, entries):
                 reach(Point.SNAPSHOT_PUBLISHED)
                 if self._table.snapshot_commit is None:
                     write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
                 self.current = attempt.state
                 return True
             discard(self._table, attempt.written)
+            if not self._retries.wait():
+                break
         raise CommitConflictError(
             f"table {self._table.name}: other writers were first in all {self.attempts} tries; "
-            "nothing of this commit is visible; raise 'commit.max-retries' if that is normal here"
+            "nothing of this commit is visible; raise 'commit.max-retries' and 'commit.timeout' if "
+            "that is normal here"
         )
 
     def _prepare(self) -> Attempt:
