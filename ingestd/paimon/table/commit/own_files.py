@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit.changes import SnapshotChange
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.file_index_read import index_file_path
@@ -21,13 +22,15 @@ LONG_COMMIT_SECONDS = 3 * 3600.0
 
 
 def check_own_files(table: FileStoreTable, change: SnapshotChange, planned_at: float) -> None:
-    """Look for the files that a change adds, unless they are young and in a shared store.
+    """Look for the files that a change adds, unless they are appended, young and in a shared store.
 
-    `planned_at` is a time of the monotonic clock before which none of them was written. Raises
-    CommitConflictError if one is missing: what wrote it has to write again.
+    Files of a disk cost nothing to look for, and those of a compaction little beside it; its
+    process is not asked who leads the pipeline, either. `planned_at` is a time of the monotonic
+    clock before which none of them was written. Raises CommitConflictError if one is missing: what
+    wrote it has to write again.
     """
-    on_disk = isinstance(table.io, LocalFileIO)
-    if not on_disk and time.monotonic() - planned_at < LONG_COMMIT_SECONDS:
+    cheap = isinstance(table.io, LocalFileIO) or change.kind != CommitKind.APPEND
+    if not cheap and time.monotonic() - planned_at < LONG_COMMIT_SECONDS:
         return
     for path in _new_paths(table, change):
         if not table.io.exists(path):

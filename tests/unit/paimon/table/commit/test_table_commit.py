@@ -8,7 +8,6 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.manifest_store import read_index_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.scan import delta_entries, live_files
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
@@ -28,6 +27,7 @@ from tests.support.metadata_tables import (
     newest,
     with_io,
 )
+from tests.support.metadata_tables import commit_imagined as commit
 
 
 def test_the_first_commit_makes_snapshot_one() -> None:
