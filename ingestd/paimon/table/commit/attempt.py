@@ -35,7 +35,7 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 class Origin:
     """Who commits, what and when: the same for every try.
 
-    `planned_at` is a time of the monotonic clock before which no file of it was written.
+    `planned_at` is a time of `steady_seconds` before which no file of it was written.
     """
 
     user: str

@@ -4,7 +4,6 @@ A removal of orphans takes files that are old and that no snapshot names, and a 
 long has such files. Where files are on disks they may also be on the disk of another machine.
 """
 
-import time
 from collections.abc import Iterator
 
 from ingestd.errors import CommitConflictError
@@ -16,6 +15,7 @@ from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.file_index_read import index_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
+from ingestd.paimon.table.metadata.table_state import steady_seconds
 
 LONG_COMMIT_SECONDS = 3 * 3600.0
 """A commit whose files may be older than this looks for each of them."""
@@ -25,12 +25,12 @@ def check_own_files(table: FileStoreTable, change: SnapshotChange, planned_at: f
     """Look for the files that a change adds, unless they are appended, young and in a shared store.
 
     Files of a disk cost nothing to look for, and those of a compaction little beside it; its
-    process is not asked who leads the pipeline, either. `planned_at` is a time of the monotonic
-    clock before which none of them was written. Raises CommitConflictError if one is missing: what
-    wrote it has to write again.
+    process is not asked who leads the pipeline, either. `planned_at` is a time of
+    `steady_seconds` before which none of them was written. Raises CommitConflictError if one is
+    missing: what wrote it has to write again.
     """
     cheap = isinstance(table.io, LocalFileIO) or change.kind != CommitKind.APPEND
-    if not cheap and time.monotonic() - planned_at < LONG_COMMIT_SECONDS:
+    if not cheap and steady_seconds() - planned_at < LONG_COMMIT_SECONDS:
         return
     for path in _new_paths(table, change):
         if not table.io.exists(path):

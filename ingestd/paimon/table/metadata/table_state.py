@@ -22,6 +22,11 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 
 
+def steady_seconds() -> float:
+    """Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A table as of `snapshot` (None: no snapshot yet).
@@ -30,8 +35,8 @@ class TableState:
     keyed by (partition, bucket, index type); an entry whose key repeats, as deletion vectors of
     append tables do, stands in `repeated_index_entries`. `max_sequence_number` is at least that
     of every live file, -1 for none. `committed` has the newest streaming commit identifier of
-    the commit users that were looked for or seen (-1: none found). `loaded_at` is the time of the
-    monotonic clock when this was known: files of a commit that is planned on it are younger.
+    the commit users that were looked for or seen (-1: none found). `loaded_at` is the time of
+    `steady_seconds` when this was known: files of a commit that is planned on it are younger.
     """
 
     snapshot: Snapshot | None
@@ -40,7 +45,7 @@ class TableState:
     max_sequence_number: int = -1
     repeated_index_entries: tuple[IndexManifestEntry, ...] = ()
     committed: Mapping[str, int] = field(default_factory=dict)
-    loaded_at: float = field(default_factory=time.monotonic, compare=False)
+    loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
         """The table index files of a partition, those whose key repeats, too."""
