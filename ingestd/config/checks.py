@@ -23,7 +23,7 @@ from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
-from ingestd.paimon.io.file_io import file_io_for, is_local
+from ingestd.paimon.io.file_io import file_io_for
 from ingestd.paimon.spec.options import core_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 
@@ -96,9 +96,6 @@ class _Checks:
         if warehouse.options:
             with self._at("warehouse", "options"):
                 file_io_for(warehouse.path, warehouse.options)
-        if not is_local(self._config.pipeline.checkpoint or ""):
-            problem = "has to be a local directory; it may be lost, since tables know their offsets"
-            self._add(("pipeline", "checkpoint"), problem)
         with self._at("warehouse", "database"):
             check_database_name(warehouse.database)
         if warehouse.catalog.metastore not in METASTORES:
