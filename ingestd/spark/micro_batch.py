@@ -90,6 +90,17 @@ class MicroBatch:
         """Let go of what was begun for a next batch; there will be none."""
         self._ahead.close()
 
+    def refresh_records(self) -> None:
+        """Keep the records of tables that get no rows; to be called between batches.
+
+        Raises FencedError if the process does not lead any more, and what a commit raises.
+        """
+        self._before_commit.check([])
+        refreshed = self._lake.refresh_records()
+        if refreshed:
+            self._lake.write_claims()
+            _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
+
     def run(self, batch_id: int) -> Offsets:
         """Run one batch to its commits; the next offsets to read.
 

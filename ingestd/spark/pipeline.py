@@ -35,6 +35,8 @@ from ingestd.spark.session import build_session
 from ingestd.spark.warm_up import warm_up
 
 _LOG = logging.getLogger(__name__)
+_REFRESH_SECONDS = 600.0
+"""How often the records of tables that get no rows are looked at."""
 
 
 class _StoppedError(Exception):
@@ -58,6 +60,8 @@ class Pipeline:
         self._arrived = threading.Event()
         self._stopping = threading.Event()
         self._in_flight = threading.Lock()
+        self._batch: MicroBatch | None = None
+        self._refresh_at = time.monotonic() + _REFRESH_SECONDS
         self._clients = ExitStack()  # Spark keeps what a query calls for as long as it lives
 
     def start(self, *, until_latest: bool) -> None:
@@ -103,6 +107,7 @@ class Pipeline:
             self._listener,
         )
         self._clients.callback(batch.close)
+        self._batch = batch
         self._verdict = leadership.verdict
         self._ahead = {} if until_latest else bounds_ahead(settings, clusters)
         now = until_latest or (settings.is_bounded and not self._ahead)
@@ -118,6 +123,7 @@ class Pipeline:
         if self._arrived.is_set():
             self.stop()
             return True
+        self._refresh_records()
         try:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:
@@ -131,6 +137,17 @@ class Pipeline:
             if self._failure is not None:
                 raise self._failure
         return bool(ended)
+
+    def _refresh_records(self) -> None:
+        """Now and then, while no batch runs, keep the records of tables that get no rows."""
+        if time.monotonic() < self._refresh_at or not self._in_flight.acquire(blocking=False):
+            return
+        try:
+            self._refresh_at = time.monotonic() + _REFRESH_SECONDS
+            if self._batch is not None and not self._stopping.is_set():
+                self._batch.refresh_records()
+        finally:
+            self._in_flight.release()
 
     def rests(self) -> bool:
         """Whether the query waits for its next trigger, having found nothing to do."""

@@ -21,6 +21,8 @@ from ingestd.errors import (
     ProgressLostError,
     SchemaConflictError,
 )
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.positions import Vector
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
@@ -32,6 +34,7 @@ from tests.support.truth_rig import Log, Topic, Truth
 pytestmark = pytest.mark.chaos
 ORDERS, USERS = "shop.orders", "shop.users"
 DAY_MS = 86_400_000
+Vectors = Callable[[Lake], Vector]
 
 
 @pytest.fixture
@@ -462,7 +465,7 @@ def test_a_topic_that_two_sources_read_is_refused(truth: Truth) -> None:
         replace(truth, second_source="twin").live()
 
 
-def _without_record(truth: Truth, keep_old: bool) -> None:
+def without_record(truth: Truth, keep_old: bool) -> None:
     """A commit of another program on top of ours, and, at will, the expiry of all of ours."""
     table = truth.table("orders")
     newest = latest_snapshot(table.io, table.paths)
@@ -478,7 +481,7 @@ def _without_record(truth: Truth, keep_old: bool) -> None:
 
 
 def test_a_commit_of_another_program_on_top_changes_nothing(truth: Truth) -> None:
-    _without_record(truth, keep_old=True)
+    without_record(truth, keep_old=True)
     claims(truth).unlink()
     goes_on(truth)
     truth.live()
@@ -487,7 +490,7 @@ def test_a_commit_of_another_program_on_top_changes_nothing(truth: Truth) -> Non
 
 @pytest.mark.parametrize("file", ["kept", "lost"])
 def test_a_table_whose_records_are_all_gone_is_loud_at_every_start(truth: Truth, file: str) -> None:
-    _without_record(truth, keep_old=False)
+    without_record(truth, keep_old=False)
     if file == "lost":
         claims(truth).unlink()
     for _ in range(2):

@@ -36,6 +36,7 @@ from ingestd.kafka.ranges import BatchOffsets, OffsetRange, decode, encode
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.spark.micro_batch import MicroBatch
@@ -235,6 +236,10 @@ class Truth:
 
     def table(self, name: str) -> FileStoreTable:
         return self.catalog.get_table(Identifier(self.database, name))
+
+    def truncate(self, name: str) -> None:
+        """Empty a table, as `ingestd truncate` does."""
+        truncate_table(self.table(name), now_ms=self.now_ms())
 
     def ids(self, name: str) -> list[int]:
         """The ids in a table, sorted, each as often as it is there."""

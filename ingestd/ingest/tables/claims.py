@@ -18,6 +18,7 @@ from ingestd.ingest.tables.progress import (
     decode_pipeline,
     encode_pipeline,
 )
+from ingestd.paimon.io.file_io import FileIO
 
 _LOG = logging.getLogger(__name__)
 _VERSION = 2
@@ -75,6 +76,19 @@ def decode_claims(data: bytes, where: str) -> Claims | None:
     except DAMAGED as error:
         _LOG.warning("claims_ignored", extra={"ctx": {"path": where, "error": repr(error)}})
         return None
+
+
+def read_claims(io: FileIO, warehouse: str, pipeline: str) -> Claims | None:
+    """Return the claims of a pipeline; None without a file, or, with a warning, for a damaged one.
+
+    Raises StorageError if the warehouse does not answer.
+    """
+    path = claims_path(warehouse, pipeline)
+    try:
+        data = io.read_bytes(path)
+    except FileNotFoundError:
+        return None
+    return decode_claims(data, path)
 
 
 def _checksum(body: Mapping[str, object]) -> str:

@@ -30,6 +30,7 @@ from ingestd.ingest.tables.positions import (
     LogOffsets,
     Memo,
     TopicKeys,
+    TopicName,
     Vector,
     by_name,
     furthest,
@@ -50,11 +51,14 @@ from ingestd.paimon.spec.schema import SchemaChange, SetOption, TableSchema
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import with_user
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _THREADS = 8
 _TEXT = "text"
+_RECORD_AGE_MS = 6 * 3_600_000
+"""How old the record of a table may become that gets no rows."""
 
 
 class Lake:
@@ -86,8 +90,10 @@ class Lake:
         self.missing: tuple[str, ...] = ()
         self.others: Mapping[str, FileStoreTable] = {}
 
-    def open(self) -> None:
+    def open(self, undecided: Collection[str] = ()) -> None:
         """Load the tables that have a record of this pipeline, and work out how far it got.
+
+        Tables in `undecided` are left out, and may be without a record when they are adopted.
 
         `missing` are then tables that have had a record and are gone, or are there without a
         snapshot; `others` those of the database that other pipelines write. Raises FormatError if
@@ -95,7 +101,7 @@ class Lake:
         should have one.
         """
         self._catalog.create_database(self._settings.database)
-        found = self._opening.open()
+        found = self._opening.open(undecided)
         self.progress, self.missing, self.others = found.progress, found.missing, found.others
         for name, one in found.tables.items():
             self._take(name, one)
@@ -267,6 +273,28 @@ class Lake:
         for name, one in self.tables.items():
             if one.covered is shared:
                 self.tables[name] = replace(one, covered=progress.end)
+
+    def note_topics(self, topics: Mapping[str, TopicName]) -> None:
+        """Take over the names of topic keys."""
+        self.note(replace(self.progress, topics=topics))
+
+    def refresh_records(self) -> list[str]:
+        """Commit the records of tables whose newest snapshot has none, or an old one.
+
+        Another writer's commits on top of ours drop the record, and its expiry would take the last
+        of ours away; and the older a record is, the more is read again without the claims file.
+        To be called between batches. Returns the names; raises as `commit`.
+        """
+        refreshed: list[str] = []
+        for name, one in list(self.tables.items()):
+            newest = latest_snapshot(one.table.io, one.table.paths) if one.progress else None
+            if newest is None:
+                continue
+            fresh = self._now_ms() - newest.time_millis < _RECORD_AGE_MS
+            if not (fresh and property_names(self._settings.name)[0] in newest.properties):
+                self.record(name, one.covered)
+                refreshed.append(name)
+        return refreshed
 
     def rename_sources(self, names: Mapping[str, str]) -> None:
         """Let the source tables in the records of tables have the new names of sources."""

@@ -1,13 +1,13 @@
 """How the tables of a pipeline are opened, and how far the pipeline got by all their records."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ingestd.errors import ProgressLostError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.claims import Claims, claims_path, decode_claims
+from ingestd.ingest.tables.claims import Claims, read_claims
 from ingestd.ingest.tables.lake_table import LakeTable, marked_pipelines, open_table
 from ingestd.ingest.tables.positions import LogOffsets, Vector, furthest, shared_if_equal
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
@@ -38,14 +38,16 @@ class LakeOpening:
         self._io = io
         self._pipelines = (settings.name, *settings.formerly)
         self._claims: Claims | None = None
+        self._undecided: Collection[str] = ()
 
-    def open(self) -> OpenedTables:
+    def open(self, undecided: Collection[str] = ()) -> OpenedTables:
         """Load all tables of the database that are marked for this pipeline or named by records.
 
-        Raises FormatError if a table is damaged; ProgressLostError if one has no record although it
+        Tables in `undecided` are left out: what they cover is about to be decided. Raises
+        FormatError if a table is damaged; ProgressLostError if one has no record although it
         should.
         """
-        self._claims = self._read_claims()
+        self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}
         found = self._load_marked(others)
         progress = self._merged(one.progress for one in found.values() if one.progress)
@@ -59,7 +61,11 @@ class LakeOpening:
             and number > progress.dropped.get(name, 0)
             and name != self._settings.dead_letters
         ]
-        tables = {name: self.judged(name, one, progress) for name, one in found.items()}
+        tables = {
+            name: self.judged(name, one, progress)
+            for name, one in found.items()
+            if name not in undecided
+        }
         return OpenedTables(tables, progress, tuple(missing), others)
 
     def load(self, name: str) -> LakeTable:
@@ -102,7 +108,7 @@ class LakeOpening:
             return replace(one, covered=shared_if_equal(covered, progress.end))
         marked = not marked_pipelines(one.table).isdisjoint(self._pipelines)
         ours = (marked or name in progress.tables) and name != self._settings.dead_letters
-        if ours and not one.is_empty:
+        if ours and not one.is_empty and name not in self._undecided:
             raise _progress_lost(name, self._settings)
         return replace(one, covered=progress.end)
 
@@ -126,13 +132,9 @@ class LakeOpening:
 
     def _read_claims(self) -> Claims | None:
         for pipeline in self._pipelines:
-            path = claims_path(self._settings.warehouse, pipeline)
-            try:
-                claims = decode_claims(self._io.read_bytes(path), path)
-            except FileNotFoundError:
-                continue
+            claims = read_claims(self._io, self._settings.warehouse, pipeline)
             if claims is None:
-                return None
+                continue
             before = {"warehouse": claims.warehouse, "database": claims.database}
             now = {"warehouse": self._settings.warehouse, "database": self._settings.database}
             if before != now:
