@@ -39,18 +39,16 @@ def begin(
         At,
         typer.Option(
             "--at",
-            help="From where on the pipeline feeds it: `origin` is where the pipeline began with "
-            "each topic partition, `claims` what the claims file has of the table, `now` the ends "
-            "of the logs.",
+            help="`origin`: where the pipeline began with each topic partition; `claims`: what the "
+            "claims file has of the table; `now`: the ends of the logs.",
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """Give a table a record of what it covers, where no snapshot of it says so any more.
 
-    For a table whose progress records are all gone, because another writer expired them, and for
-    one that another program has filled. The daemon of the pipeline must be stopped: this command
-    takes its lead, and a daemon that still runs ends with exit code 6.
+    For a table whose progress records another writer expired, and for one that another program has
+    filled. Stop the daemon first: this command takes its lead, and it would end with exit code 6.
 
     **Examples**
 
@@ -71,8 +69,7 @@ def begin(
         for name, partition, offset in starts
     ]
     document = {"table": table, "at": at.value, "offsets": rows}
-    text = f"{table} has a record: it is fed from these offsets on."
-    tell(text, document, as_json=as_json, dry_run=False)
+    tell(f"{table} is fed from here on.", document, as_json=as_json, dry_run=False)
     if not as_json:
         print_table(rows, ("topic", "partition", "next_offset"), none="no topic has been read yet")
 

@@ -184,6 +184,23 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
     return losses
 
 
+def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
+    """Return the losses that get a dead letter: one for each table and range.
+
+    The table of dead letters, and tables that do not exist yet, are named where no other table
+    lacks the range. What a log replaced is not lost for a table that never took it.
+    """
+    found = list(losses)
+    others = {(one.place, one.start) for one in found if one.table not in (TO_BE, dead_letters)}
+    replaced_in_log = ("log-truncated", "log-replaced")
+    return [
+        one
+        for one in found
+        if one.table not in (TO_BE, dead_letters)
+        or ((one.place, one.start) not in others and one.reason not in replaced_in_log)
+    ]
+
+
 def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
     """Return how many records at most were lost, by source and topic, whatever tables lack them."""
     most: dict[tuple[TopicName, Place], int] = {}

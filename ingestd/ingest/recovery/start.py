@@ -27,6 +27,7 @@ from ingestd.ingest.recovery.losses import (
     furthest_positions,
     lost_ranges,
     lost_topics,
+    named_losses,
     refuse,
     rerouted_ranges,
 )
@@ -279,11 +280,8 @@ def _commit_decisions(
     logs: Logs,
 ) -> None:
     """Write dead letters and the new positions: first into the table of dead letters."""
-    letters = [
-        (one.name.source, one.letter())
-        for one in losses
-        if one.table != TO_BE or one.reason not in ("log-truncated", "log-replaced")
-    ]
+    named = named_losses(losses, lake.dead_letters)
+    letters = [(one.name.source, one.letter()) for one in named]
     letters += [("", table_dropped_letter(name, lake)) for name in lake.missing]
     overwritten = [
         name
