@@ -114,7 +114,7 @@ def _document(
     load: Load, broker: DevBroker, folder: Path, spark: dict[str, str]
 ) -> dict[str, object]:
     return {
-        "pipeline": {"name": "bench", "checkpoint": str(folder / "checkpoint"), "trigger": "10ms"},
+        "pipeline": {"name": "bench", "trigger": "10ms"},
         "warehouse": {"path": str(folder / "warehouse"), "database": "bench", "shared": True},
         "sources": {
             "bench": {

@@ -61,6 +61,7 @@ def spent(work: Callable[[], object]) -> Spent:
 
 class _Silent:
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None: ...
+    def offsets_lost(self, source: str, topic: str, records: int) -> None: ...
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None: ...
     def phase(self, name: str, seconds: float) -> None: ...
     def batch_finished(self, summary: BatchSummary) -> None: ...
@@ -82,7 +83,6 @@ class OneProcess:
             warehouse=str(folder),
             metastore="filesystem",
             database=DATABASE,
-            checkpoint=str(folder / "checkpoint"),
             sources={SOURCE: SourceSettings(kafka, "debezium-json")},
             routing=RoutingConfig(),
             defaults=defaults,
@@ -104,8 +104,19 @@ class OneProcess:
         self._lake = lake
         spark = cast("Any", SimpleNamespace(defaultParallelism=1))
         self._batch = micro_batch.MicroBatch(
-            spark, self._settings, lake, self._offsets, lambda _: {}, _Silent()
+            spark, self._settings, lake, self._offsets, self, _Silent()
         )
+
+    @property
+    def keys(self) -> dict[tuple[str, str], str]:
+        """The keys of the topics: nobody deletes one."""
+        return {(SOURCE, topic): topic for topic in self._logs}
+
+    def learn(self, ranges: list[OffsetRange]) -> None:
+        """Every topic is known."""
+
+    def check(self, ranges: list[OffsetRange]) -> None:
+        """No topic has changed."""
 
     def context(self) -> BatchContext:
         """What tasks would be told now, of all tables."""

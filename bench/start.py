@@ -35,7 +35,7 @@ DATABASE = "bench"
 POLL_SECONDS = 0.002
 PATIENCE_SECONDS = 120.0
 TICKS = os.sysconf("SC_CLK_TCK")
-MARKS = ("daemon_started", "checkpoint_chosen", "query_running", "batch_finished")
+MARKS = ("daemon_started", "start_positions", "query_running", "batch_finished")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Daemon:
         self.snapshots = folder / "warehouse" / f"{DATABASE}.db" / "orders" / "snapshot"
         self._log = folder / "daemon.log"
         document = {
-            "pipeline": {"name": "bench", "checkpoint": str(folder / "checkpoint")},
+            "pipeline": {"name": "bench"},
             "warehouse": {"path": str(folder / "warehouse"), "database": DATABASE},
             "sources": {
                 "bench": {

@@ -44,7 +44,7 @@ class Point(StrEnum):
     HINT_WRITTEN = "hint.written"
     LETTERS_COMMITTED = "letters.committed"
     TABLES_COMMITTED = "tables.committed"
-    MIRROR_WRITTEN = "mirror.written"
+    CLAIMS_WRITTEN = "claims.written"
     BATCH_DONE = "batch.done"
     VECTORS_WRITTEN = "vectors.written"
     MOVES_WRITTEN = "moves.written"

@@ -5,6 +5,7 @@
     ├── RetryableError                       restart the query with backoff, within a budget
     │   ├── SourceError             exit 3   Kafka did not answer as it should
     │   │   └── SourceSilentError   exit 3   nobody answers there: waited out, outside the budget
+    │   ├── LogChangedError         exit 3   a log lost or replaced records: judged at the start
     │   ├── StorageError            exit 4   the warehouse did not answer as it should
     │   │   └── DiskFullError       exit 4   a disk has no room: waited out, outside the budget
     │   ├── CommitConflictError     exit 4   other writers won every try; nothing of ours landed
@@ -13,6 +14,7 @@
         ├── OffsetLostError         exit 3   a range is no longer in the log
         ├── FormatError             exit 4   a file of the table is not what the specification says
         ├── UnsupportedError        exit 4   the table uses what ingestd does not implement
+        ├── ProgressLostError       exit 4   a table does not say how far it got, but should
         ├── SchemaConflictError     exit 5   a schema change that the table cannot take
         ├── OffsetGapError          exit 5   the batch starts after what the table has
         ├── PolicyStopError         exit 5   a configured limit stopped the pipeline
@@ -55,6 +57,10 @@ class SourceError(RetryableError):
 
 class SourceSilentError(SourceError):
     """Nobody answers there: the supervisor waits it out, however long it takes."""
+
+
+class LogChangedError(SourceError):
+    """A log no longer has what a batch was to read: the next start judges it by the policy."""
 
 
 class StorageError(RetryableError):
@@ -110,6 +116,12 @@ class FormatError(FatalError):
 
 class UnsupportedError(FatalError):
     """The table uses an option or a type that is not implemented; the message names it."""
+
+    exit_code = 4
+
+
+class ProgressLostError(FatalError):
+    """A table does not say how far it got, although it should."""
 
     exit_code = 4
 

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -29,12 +29,12 @@ from ingestd.dev.child import Child
 from ingestd.dev.produce import produce
 from ingestd.dev.workload import TABLES, Workload
 from ingestd.errors import ConfigError, IngestdError
-from ingestd.ingest.tables.progress import decode_properties
+from ingestd.ingest.tables.lake_table import open_table
+from ingestd.ingest.tables.positions import Vector, furthest
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 
 DATABASE = "shop"
+PIPELINE = "demo"
 MARK = ".ingestd-demo"
 POLL_SECONDS = 0.2
 _LEFT = "Its broker and its daemon have ended; the folder is emptied by the next demo there."
@@ -124,7 +124,7 @@ def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
 def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
     """The pipeline's configuration, small enough to be read."""
     document = {
-        "pipeline": {"name": "demo", "checkpoint": str(root / "checkpoint"), "trigger": "0s"},
+        "pipeline": {"name": PIPELINE, "trigger": "0s"},
         "warehouse": {"path": str(root / "warehouse"), "database": DATABASE},
         "sources": {
             "shop": {
@@ -167,30 +167,10 @@ def show(progress: Progress, task: TaskID, warehouse: Path) -> None:
 
 def records_in_tables(catalog: Catalog) -> int:
     """Kafka records that the tables' newest snapshots cover."""
-    covered: dict[tuple[str, int], int] = {}
+    covered: Vector = {}
     for name in TABLES:
         identifier = Identifier(DATABASE, name)
-        if not catalog.table_exists(identifier):
-            continue
-        _widen(covered, _covered(catalog.get_table(identifier)))
-    return sum(covered.values())
-
-
-def _covered(table: FileStoreTable) -> Mapping[str, Mapping[str, Mapping[int, int]]]:
-    """The offsets that a table has; a compaction brings none, so older snapshots are asked, too."""
-    for number in reversed(snapshot_ids(table.io, table.paths)):
-        properties = read_snapshot(table.io, table.paths, number).properties
-        progress = decode_properties(properties, table.paths.snapshot(number))
-        if progress:
-            return progress.covered
-    return {}
-
-
-def _widen(
-    covered: dict[tuple[str, int], int], more: Mapping[str, Mapping[str, Mapping[int, int]]]
-) -> None:
-    for topics in more.values():
-        for topic, partitions in topics.items():
-            for partition, until in partitions.items():
-                place = topic, partition
-                covered[place] = max(covered.get(place, 0), until)
+        if catalog.table_exists(identifier):
+            found = open_table(str(identifier), catalog.get_table(identifier), (PIPELINE,))
+            covered = furthest(covered, found.covered)
+    return sum(one.offset for partitions in covered.values() for one in partitions.values())

@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, CommandInfo] = {
         "ingestd.cli.expire", "Expire snapshots, changelogs, partitions and tags."
     ),
     "orphans": CommandInfo("ingestd.cli.orphans", "Delete files that nothing refers to."),
+    "begin": CommandInfo("ingestd.cli.begin", "Say from where on a table is fed."),
     "rollback": CommandInfo("ingestd.cli.rollback", "Go back to an older snapshot, offsets too."),
     "compact": CommandInfo("ingestd.cli.compact", "Put the files of a table together."),
     "repair": CommandInfo("ingestd.cli.repair", "Make lost or wrong indexes anew."),

@@ -10,7 +10,7 @@ from ingestd.cli.output import AsJson, counted, print_table, time_text
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
-from ingestd.ingest.tables.progress import decode_properties
+from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -66,15 +66,15 @@ def rollback(
     offsets = _offsets(found, plan.record)
     tell(_sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run)
     if offsets and not as_json:
-        print_table(offsets, ("source", "topic", "partition", "next_offset"), none="")
+        print_table(offsets, ("pipeline", "topic", "partition", "next_offset"), none="")
 
 
 def _refuse_forgetting(table: str, plan: Rollback) -> None:
-    if plan.forgotten_users:
+    if plan.forgets_record:
         raise ConfigError(
-            f"table {table}: nothing that is left says how far commit user "
-            f"{', '.join(plan.forgotten_users)} had read, so it would read its topics from the "
-            "start; go back to a younger snapshot, or add --force"
+            f"table {table}: no snapshot at or below {plan.target.id} says what of the stream the "
+            "table covers, so the daemon could not go on with it; go back to a younger snapshot, "
+            "or add --force and give the table a record with `ingestd begin` before the next start"
         )
 
 
@@ -97,15 +97,23 @@ def _target(
 
 
 def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str, object]]:
-    """Where the pipeline goes on, as its newest record that is left says."""
-    where = "" if record is None else table.paths.snapshot(record.id)
-    progress = None if record is None else decode_properties(record.properties, where)
-    covered = progress.covered if progress else {}
+    """Where pipelines go on, as the newest record that is left says."""
+    if record is None:
+        return []
+    where = table.paths.snapshot(record.id)
+    names = pipelines_in(record.properties)
+    records = {name: decode_properties(name, record.properties, where) for name in names}
     return [
-        {"source": source, "topic": topic, "partition": partition, "next_offset": offset}
-        for source, topics in covered.items()
-        for topic, partitions in topics.items()
-        for partition, offset in partitions.items()
+        {
+            "pipeline": pipeline,
+            "topic": one.pipeline.topic_name(key),
+            "partition": partition,
+            "next_offset": position.offset,
+        }
+        for pipeline, one in records.items()
+        if one is not None
+        for key, partitions in one.pipeline.end.items()
+        for partition, position in partitions.items()
     ]
 
 
@@ -114,8 +122,8 @@ def _sentence(table: str, plan: Rollback) -> str:
     parts += [counted(len(plan.tags), "tag")] if plan.tags else []
     parts += [counted(len(plan.changelogs), "changelog")] if plan.changelogs else []
     text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(parts)} behind it."
-    if plan.forgotten_users:
-        text += f" Forgotten is how far {', '.join(plan.forgotten_users)} had read."
+    if plan.forgets_record:
+        text += " No snapshot says any more what of the stream the table covers."
     return text
 
 
@@ -130,6 +138,6 @@ def _document(
         "deleted_snapshots": list(plan.snapshots),
         "deleted_tags": list(plan.tags),
         "deleted_changelogs": list(plan.changelogs),
-        "forgotten_users": list(plan.forgotten_users),
+        "forgets_record": plan.forgets_record,
         "offsets": offsets,
     }

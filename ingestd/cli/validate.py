@@ -103,7 +103,6 @@ def _online_checks(settings: PipelineSettings) -> Iterator[Check]:
         yield _checked(f"source {source.kafka.name}", partial(_topics, source.kafka))
     store = storage_options(settings.catalog_options)
     yield _checked("warehouse", partial(_writable, settings.warehouse, store))
-    yield _checked("checkpoint", partial(_writable, settings.checkpoint, {}))
     for table in sorted(settings.tables):
         yield _checked(f"table {table}", partial(_table, settings, table))
 

@@ -108,9 +108,6 @@ class _Checks:
                 "system there"
             )
             self._add(("warehouse", "path"), problem)
-        if not is_local(self._config.pipeline.checkpoint or ""):
-            problem = "has to be a local directory; it may be lost, since tables know their offsets"
-            self._add(("pipeline", "checkpoint"), problem)
         with self._at("warehouse", "database"):
             check_database_name(warehouse.database)
         if warehouse.catalog.metastore not in METASTORES:

@@ -25,14 +25,11 @@ class PipelineSection(Section):
     name: Name = Field(
         default="ingestd",
         description="Identity of the pipeline in the tables (commit user `ingestd-NAME`); another "
-        "name is another pipeline, which starts from `scan.startup.mode`.",
+        "name is another pipeline, unless `formerly` has the old one.",
     )
-    checkpoint: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Local directory of Spark's checkpoint; without it "
-        "`WAREHOUSE/.ingestd/NAME/checkpoint`, or `ingestd/NAME/checkpoint` in the folder for "
-        "temporary files if the warehouse is in an object store. It may be lost at any time.",
+    formerly: tuple[Name, ...] = Field(
+        default=(),
+        description="Names that the pipeline had before: what tables recorded under them counts.",
     )
     trigger: Duration = Field(
         default=1.0, description="Least time between the starts of two micro-batches."
@@ -64,7 +61,7 @@ class CatalogSection(Section):
         default=None,
         min_length=1,
         description="What the server calls the warehouse (`rest`); without it `warehouse.path`, "
-        "which in any case holds the checkpoint and the files of ingestd itself.",
+        "which in any case holds the files of ingestd itself.",
     )
     token: str | None = Field(
         default=None,

@@ -1,6 +1,5 @@
 """From the configuration to the frozen settings that everything below works with."""
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path as FilePath
 
@@ -15,7 +14,7 @@ from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSetti
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import CASE_SENSITIVE
 from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE
-from ingestd.paimon.io.file_io import absolute_path, is_local
+from ingestd.paimon.io.file_io import absolute_path
 
 
 def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
@@ -23,7 +22,6 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
     config = loaded.config
     pipeline = config.pipeline
     warehouse = _located(config.warehouse.path, loaded.folder)
-    checkpoint = pipeline.checkpoint or _checkpoint(warehouse, pipeline.name)
     return PipelineSettings(
         name=pipeline.name,
         warehouse=warehouse,
@@ -33,7 +31,6 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
             **config.warehouse.options,
         },
         database=config.warehouse.database,
-        checkpoint=_located(checkpoint, loaded.folder),
         sources={name: _source(name, one, loaded.folder) for name, one in config.sources.items()},
         routing=routing_of(config.routing),
         defaults=settings_of(config.defaults),
@@ -49,6 +46,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         limits=_limits(config.processing),
         spark=dict(config.spark),
         commit_group_offsets=pipeline.commit_offsets_to_kafka,
+        formerly=pipeline.formerly,
     )
 
 
@@ -98,13 +96,6 @@ def _limits(section: ProcessingSection) -> BatchLimits:
         index_cache_bytes=section.index_cache_bytes,
         slots=section.write_tasks,
     )
-
-
-def _checkpoint(warehouse: str, name: str) -> str:
-    """Beside the tables; where that is no file system, a place that may be lost, as it may be."""
-    if is_local(warehouse):
-        return f"{warehouse}/.ingestd/{name}/checkpoint"
-    return f"{tempfile.gettempdir()}/ingestd/{name}/checkpoint"
 
 
 def _located(path: str, folder: FilePath) -> str:

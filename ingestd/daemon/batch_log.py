@@ -48,6 +48,10 @@ class BatchLog:
         if self._upkeep is not None:
             self._upkeep.opened(tables)
 
+    def offsets_lost(self, source: str, topic: str, records: int) -> None:
+        """Count records that were lost."""
+        metrics.record_gap(source, topic, records)
+
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """Remember when it began; its id is on every line that this thread logs."""
         self._begun = self._ticks()
@@ -112,8 +116,6 @@ def _count(counts: Counts) -> None:
         metrics.record_read(source, topic, records, size)
     metrics.record_control(counts.control)
     registry_metrics.record_registry(counts.registry)
-    for place, records in counts.lost.items():
-        metrics.record_gap(place.source, place.topic, records)
     for (table, kind), rows in counts.rows.items():
         metrics.record_rows(table, RowKind(kind).symbol, rows)
     for (table, reason), rows in counts.skipped.items():

@@ -16,7 +16,7 @@ _FIXED = (
     "metastore",
     "catalog_options",
     "database",
-    "checkpoint",
+    "formerly",
     "dead_letter_table",
     "spark",
 )

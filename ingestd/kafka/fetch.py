@@ -2,7 +2,7 @@
 
 Offsets without a record (compacted, transaction markers, aborted) are nothing to be worried
 about: a range is done when the client stands at its end. An offset that the log no longer has is
-an OffsetLostError, or what the source's policy says.
+a LogChangedError: the next start of the pipeline judges it.
 
 To turn to another topic partition costs the client more than to read a small range of it, so
 small ranges are read together.
@@ -20,7 +20,7 @@ from ingestd.kafka.columns import Columns
 from ingestd.kafka.consumers import Lent, lend_consumer
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.kafka.reading import OnLost, Reading
+from ingestd.kafka.reading import Reading
 from ingestd.kafka.records import Place, Records
 from ingestd.kafka.refusals import explain
 
@@ -48,11 +48,10 @@ def fetch(
     max_records: int,
     max_bytes: int,
     headers: bool = False,
-    on_lost: OnLost = lambda _: None,
 ) -> Iterator[RecordChunk]:
     """The committed records of one range in order of offset, in chunks: as `fetch_all`."""
     bounds = {"max_records": max_records, "max_bytes": max_bytes}
-    yield from fetch_all(source, [wanted], **bounds, headers=headers, on_lost=on_lost)
+    yield from fetch_all(source, [wanted], **bounds, headers=headers)
 
 
 def fetch_all(
@@ -62,21 +61,18 @@ def fetch_all(
     max_records: int,
     max_bytes: int,
     headers: bool = False,
-    on_lost: OnLost = lambda _: None,
 ) -> Iterator[RecordChunk]:
     """The committed records of ranges, those of one topic partition in order of offset, in chunks.
 
     A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but always
-    one record. `headers` of records are only taken out when asked for. `on_lost` is told of what
-    the logs do not have any more, if the policy lets it go on.
+    one record. `headers` of records are only taken out when asked for.
 
-    Raises OffsetLostError when a log does not have its range any more and the source's policy
-    is to fail; SourceSilentError when nothing came for `STALL_SECONDS`; SourceError when the
-    brokers do not let the client in.
+    Raises LogChangedError when a log does not have its range any more; SourceSilentError when
+    nothing came for `STALL_SECONDS`; SourceError when the brokers do not let the client in.
     """
     with lend_consumer(source, headers=headers) as lent:
         for bundle in _bundles(ranges, max_records):
-            readings = {(one.topic, one.partition): Reading(source, one, on_lost) for one in bundle}
+            readings = {(one.topic, one.partition): Reading(source, one) for one in bundle}
             together = _Together(source, readings, lent)
             columns = {place: Columns(*place) for place in readings}
             for place, records in together.batches():
@@ -137,15 +133,12 @@ class _Together:
         while left:
             yield from self._read(left)
             rest = {place: one for place, one in left.items() if one.left}
-            gone_on = any(one.misplaced for one in rest.values())
-            left = self._assign() if rest and (gone_on or self._wasted > _WASTED_RECORDS) else rest
+            left = self._assign() if rest and self._wasted > _WASTED_RECORDS else rest
 
     def _assign(self) -> _Readings:
         """Tell the client of the ranges that are not done, and return them."""
         left = {place: one for place, one in self._readings.items() if one.left}
         self._wasted = 0
-        for one in left.values():
-            one.misplaced = False
         try:
             self._lent.reader.assign({place: one.position for place, one in left.items()})
         except SourceError as error:

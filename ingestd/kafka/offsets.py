@@ -22,6 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.asking import PAUSE_SECONDS, Asking, Future
 from ingestd.kafka.group import Group
+from ingestd.kafka.log_checks import divergences, fingerprints
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import TopicOffsets
 
@@ -36,6 +37,9 @@ _MOVING = frozenset(
     }
 )
 """What brokers say of partitions whose leader changes, and of those that were created just now."""
+_UNKNOWN = -1
+_NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The zero id that brokers without topic ids give."""
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 
@@ -53,6 +57,7 @@ class OffsetClient:
         self.source = source
         self._asking = Asking(source, request_seconds)
         self._groups: dict[str, Group] = {}
+        self._epochs: dict[tuple[str, int], int] = {}
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Partitions of the topics that the source selects and that exist."""
@@ -109,6 +114,36 @@ class OffsetClient:
                     raise
         return ids
 
+    def topic_keys(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """The keys of the logs of those topics that exist.
+
+        A key is the topic id, or `CLUSTER/TOPIC` where the brokers have no topic ids.
+        """
+        ids = self.topic_ids(topics)
+        missing = {topic for topic, one in ids.items() if one == _NO_TOPIC_ID}
+        cluster = self.cluster_id() if missing else ""
+        return {topic: f"{cluster}/{topic}" if topic in missing else ids[topic] for topic in ids}
+
+    def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
+        """The leader epochs that were reported with end offsets, -1 where none was."""
+        return {
+            topic: {one: self._epochs.get((topic, one), _UNKNOWN) for one in partitions}
+            for topic, partitions in ends.items()
+        }
+
+    def divergences(
+        self, positions: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> Mapping[tuple[str, int], int]:
+        """Where logs diverge from (offset, leader epoch) pairs that were reached, if they do.
+
+        -1 where the log has no epoch as old: then it is another log altogether.
+        """
+        return divergences(self.source, positions, self._asking.seconds) if positions else {}
+
+    def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
+        """Checksums of the last records before some offsets, where the logs still have them."""
+        return fingerprints(self.source, offsets, self._asking.seconds) if offsets else {}
+
     def cluster_id(self) -> str:
         """The id of the cluster."""
         future = self._asking.client.describe_cluster(request_timeout=self._asking.seconds)
@@ -148,9 +183,12 @@ class OffsetClient:
                 request_timeout=self._asking.seconds,
             )
             for place, future in futures.items():
-                offset = self._offset(place, future, patient=time.monotonic() <= deadline)
-                if offset is not None:
-                    offsets[place.topic][place.partition] = offset
+                found = self._offset(place, future, patient=time.monotonic() <= deadline)
+                if found is not None:
+                    offsets[place.topic][place.partition] = found.offset
+                    if spec is _LATEST:
+                        epoch = _UNKNOWN if found.leader_epoch is None else found.leader_epoch
+                        self._epochs[place.topic, place.partition] = epoch
                     del places[place]
             if places:
                 time.sleep(PAUSE_SECONDS)
@@ -158,17 +196,17 @@ class OffsetClient:
 
     def _offset(
         self, place: TopicPartition, future: Future[ListOffsetsResultInfo], *, patient: bool
-    ) -> int | None:
+    ) -> ListOffsetsResultInfo | None:
         """The offset that was asked for; None if it is worth while to ask again."""
         what = f"offsets of {place.topic}/{place.partition}"
         try:
-            offset: int = self._asking.result(what, future).offset
+            found: ListOffsetsResultInfo = self._asking.result(what, future)
         except SourceError as error:
             if patient and (isinstance(error, SourceSilentError) or _says(error, _MOVING)):
                 return None
             raise
-        if offset != OFFSET_INVALID:
-            return offset
+        if found.offset != OFFSET_INVALID:
+            return found
         # The connection was lost on the way: the client says so in no other words.
         if not patient:
             lost = KafkaException(KafkaError(KafkaError._TRANSPORT))

@@ -1,24 +1,40 @@
-"""What the next micro-batch covers: positions, what the brokers have, limits and policies."""
+"""What the next micro-batch covers: positions, what the brokers have, and limits.
 
-import logging
+Where the pipeline goes on was settled before, by what the tables cover. A log that has lost or
+replaced what was reached ends the query with LogChangedError, and the next start judges it.
+"""
+
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from ingestd.errors import OffsetLostError, SourceError
+from ingestd.errors import LogChangedError, SourceError
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, TopicOffsets, cut
-from ingestd.kafka.start_stop import Cluster, first_positions, last_positions
+from ingestd.kafka.ranges import BatchOffsets, Offsets, TopicOffsets, cut
+from ingestd.kafka.start_stop import Cluster, last_positions
 
-_LOG = logging.getLogger(__name__)
 _NO_LIMIT = 1 << 62
+_UNKNOWN = -1
+
+
+class EpochCluster(Cluster, Protocol):
+    """The questions that planning asks; `OffsetClient` answers them."""
+
+    def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
+        """The leader epochs that were reported with these end offsets, -1 where none was."""
+
+    def divergences(
+        self, positions: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> Mapping[tuple[str, int], int]:
+        """Where logs diverge from (offset, leader epoch) pairs that were reached, if they do."""
 
 
 class Planner:
     """Plans the batches of all sources of a pipeline.
 
-    `limits` bounds the offsets of a batch by source; `seed` says where topic partitions begin
-    that no batch has covered yet. Topics and partitions that appear join the next batch and are
-    read from their beginning; what a source read before and selects no more is let go. Where a
+    `limits` bounds the offsets of a batch by source; `epochs` are the leader epochs under which
+    the positions of the first batch were reached. Topics and partitions that appear join the next
+    batch and are read from their beginning; what a source selects no more is let go. Where a
     bounded source ends is settled by its first batch: what appears later is not of it.
     """
 
@@ -26,17 +42,21 @@ class Planner:
         self,
         sources: Mapping[str, KafkaSource],
         limits: Mapping[str, int],
-        seed: Offsets,
-        connect: Callable[[KafkaSource], Cluster] = OffsetClient,
+        epochs: Offsets,
+        connect: Callable[[KafkaSource], EpochCluster] = OffsetClient,
     ) -> None:
         self._sources = sources
         self._limits = limits
-        self._seed = seed
+        self._epochs = {
+            (source, topic, partition): epoch
+            for source, topics in epochs.items()
+            for topic, partitions in topics.items()
+            for partition, epoch in partitions.items()
+        }
         self._connect = connect
-        self._clusters: dict[str, Cluster] = {}
+        self._clusters: dict[str, EpochCluster] = {}
         self._frozen: Offsets | None = None
         self._bounds: dict[str, TopicOffsets | None] = {}
-        self._lost: list[OffsetRange] = []
         self.ends: Offsets | None = None
 
     @property
@@ -55,29 +75,30 @@ class Planner:
     def next_batch(self, reached: Offsets, *, bounded: bool) -> BatchOffsets | None:
         """The batch that follows on `reached`, None when there is nothing new.
 
-        A batch without records is planned when topic partitions are met for the first time, so
-        that their start is kept. `bounded` applies the limits of the sources.
+        `bounded` applies the limits of the sources.
 
-        Raises OffsetLostError when the log has less than what was reached and the source's policy
-        is to fail, SourceError when brokers do not answer or an explicit source has no topic,
-        ConfigError when offsets are configured for what does not exist.
+        Raises LogChangedError when a log has less than what was reached, or other records;
+        SourceError when brokers do not answer or an explicit source has no topic; ConfigError when
+        offsets are configured for what does not exist.
         """
         start: dict[str, TopicOffsets] = {}
         until: dict[str, TopicOffsets] = {}
-        self._lost.clear()
+        epochs: dict[str, TopicOffsets] = {}
         ends = self._frozen or {name: self._ask_ends(name) for name in self._sources}
         for name, source in self._sources.items():
-            start[name] = self._positions(source, reached.get(name), ends[name])
+            known = self._known(source, reached.get(name, {}), ends[name])
+            start[name] = self._positions(name, known, ends[name])
+            epochs[name] = self._checked_epochs(name, known, ends[name])
             stops = self._stops(source, start[name], ends[name])
             limit = self._limits.get(name) if bounded else None
             until[name] = cut({name: start[name]}, {name: stops}, limit)[name]
         self.ends = ends
-        known = {name: reached[name] for name in self._sources if name in reached}
-        if known == start == until:
+        known_all = {name: reached.get(name, {}) for name in self._sources}
+        if known_all == start == until:
             return None
-        return BatchOffsets(start, until, tuple(self._lost))
+        return BatchOffsets(start, until, epochs)
 
-    def _cluster(self, name: str) -> Cluster:
+    def _cluster(self, name: str) -> EpochCluster:
         if name not in self._clusters:
             self._clusters[name] = self._connect(self._sources[name])
         return self._clusters[name]
@@ -108,79 +129,62 @@ class Planner:
             for topic, partitions in ends.items()
         }
 
-    def _positions(
-        self, source: KafkaSource, reached: TopicOffsets | None, ends: TopicOffsets
+    def _known(
+        self, source: KafkaSource, reached: TopicOffsets, ends: TopicOffsets
     ) -> TopicOffsets:
+        """Positions of what the source still selects; LogChangedError if some of it is gone."""
+        known = {topic: ones for topic, ones in reached.items() if source.selects(topic)}
+        for topic, partitions in known.items():
+            gone = sorted(partitions.keys() - ends.get(topic, {}).keys())
+            if gone:
+                raise LogChangedError(
+                    f"source {source.name}: partitions {gone} of topic {topic}, read up to "
+                    f"{[partitions[one] for one in gone]}, exist no more"
+                )
+        return known
+
+    def _positions(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
         """Where each topic partition goes on, every one within its log."""
-        known = self._known(source, reached or {}, ends)
-        if reached is None and source.name not in self._seed:
-            known = first_positions(source, self._cluster(source.name), ends)
         asked = {
             topic: tuple(
                 one for one, end in partitions.items() if known.get(topic, {}).get(one) != end
             )
             for topic, partitions in ends.items()
         }
-        begins = self._cluster(source.name).beginning_offsets(
+        begins = self._cluster(name).beginning_offsets(
             {topic: partitions for topic, partitions in asked.items() if partitions}
         )
-        return {
-            topic: {
-                one: self._position(
-                    source,
-                    (topic, one),
-                    known.get(topic, {}).get(one),
-                    (begins.get(topic, {}).get(one, end), end),
-                )
-                for one, end in partitions.items()
-            }
-            for topic, partitions in ends.items()
-        }
+        positions: dict[str, dict[int, int]] = {}
+        for topic, partitions in ends.items():
+            for one, end in partitions.items():
+                begin = begins.get(topic, {}).get(one, end)
+                position = known.get(topic, {}).get(one, begin)
+                if position > end or (position < begin and position != end):
+                    raise LogChangedError(
+                        f"source {name}: {topic}/{one} goes on at {position}, its log has {begin} "
+                        f"to {end}"
+                    )
+                positions.setdefault(topic, {})[one] = position
+        return {topic: positions.get(topic, {}) for topic in ends}
 
-    def _known(
-        self, source: KafkaSource, reached: TopicOffsets, ends: TopicOffsets
-    ) -> TopicOffsets:
-        """Positions from earlier batches, else from the seed, of what still exists."""
-        seed = self._seed.get(source.name, {})
-        known = {
-            topic: {**seed.get(topic, {}), **reached.get(topic, {})}
-            for topic in {*seed, *reached}
-            if source.selects(topic)
-        }
-        for topic, partitions in (reached or known).items():
-            gone = sorted(partitions.keys() - ends.get(topic, {}).keys())
-            gone = gone if source.selects(topic) else []
-            if gone:
-                self._on_lost(
-                    source,
-                    f"partitions {gone} of topic {topic}, read up to "
-                    f"{[partitions[one] for one in gone]}, exist no more",
-                )
-        return known
-
-    def _position(
-        self, source: KafkaSource, place: tuple[str, int], known: int | None, log: tuple[int, int]
-    ) -> int:
-        first, end = log
-        if known is None:
-            return first
-        if first <= known <= end:
-            return known
-        where = f"{place[0]}/{place[1]}"
-        self._on_lost(source, f"{where} goes on at {known}, its log has {first} to {end}")
-        position = end if source.on_offset_out_of_range == "latest" else first
-        if known < position:
-            self._lost.append(OffsetRange(source.name, *place, known, position))
-        return position
-
-    def _on_lost(self, source: KafkaSource, what: str) -> None:
-        if source.on_offset_out_of_range == "fail":
-            raise OffsetLostError(
-                f"source {source.name}: {what}; was a topic deleted or made again, or its "
-                "retention too short? Take the topic out of the source, or accept the loss with "
-                f"sources.{source.name}.on-offset-out-of-range: earliest"
+    def _checked_epochs(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
+        """The leader epochs of the ends; LogChangedError if a new leader has another log."""
+        cluster = self._cluster(name)
+        epochs = cluster.leader_epochs(ends)
+        changed: dict[tuple[str, int], tuple[int, int]] = {}
+        for topic, partitions in epochs.items():
+            for one, epoch in partitions.items():
+                before = self._epochs.get((name, topic, one), epoch)
+                if before not in (epoch, _UNKNOWN) and one in known.get(topic, {}):
+                    changed[topic, one] = (known[topic][one], before)
+        diverged = cluster.divergences(changed) if changed else {}
+        if diverged:
+            (topic, one), offset = min(diverged.items())
+            raise LogChangedError(
+                f"source {name}: {topic}/{one} was read up to {changed[topic, one][0]}, but its "
+                f"log has other records from {offset} on: a new leader did not have them"
             )
-        _LOG.warning(
-            "offsets_lost",
-            extra={"ctx": {"what": what, "policy": source.on_offset_out_of_range}},
-        )
+        for topic, partitions in epochs.items():
+            for one, epoch in partitions.items():
+                self._epochs[name, topic, one] = epoch
+        return epochs

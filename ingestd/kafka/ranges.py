@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, TypeVar
 
@@ -14,7 +14,7 @@ Offsets: TypeAlias = Mapping[str, TopicOffsets]
 Place: TypeAlias = tuple[str, str, int]
 """A topic partition: source, topic, partition."""
 
-_VERSION = 1
+_VERSION = 2
 _OFFSET_LOG_HEADER = "v1"
 _NO_OFFSET = "-"
 _CRUMBS = 10  # a tenth of a group is not worth a fetch of its own
@@ -42,18 +42,22 @@ class OffsetRange:
 class BatchOffsets:
     """What one micro-batch covers: from `start` (inclusive) to `until` (exclusive).
 
-    `lost` are ranges between the batch before and this one that the log no longer had.
+    `epochs` are the leader epochs under which logs reached `until`; an absent one is 0.
     `following` is the next batch where that is settled already, which is only a hint.
     """
 
     start: Offsets
     until: Offsets
-    lost: tuple[OffsetRange, ...] = ()
+    epochs: Offsets = field(default_factory=dict)
     following: "BatchOffsets | None" = None
 
     def ranges(self) -> list[OffsetRange]:
         """The non-empty ranges, ordered by source, topic and partition."""
-        return ranges_between(self.start, self.until)
+        return [one for one in self.all_ranges() if one.rows]
+
+    def all_ranges(self) -> list[OffsetRange]:
+        """All ranges, empty ones of idle partitions too, in the same order."""
+        return _ranges_between(self.start, self.until)
 
 
 def starts_of(ranges: Iterable[OffsetRange]) -> dict[Place, int]:
@@ -71,6 +75,10 @@ def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
     A partition that `start` lacks, or whose end lies before its start, is a ValueError: offsets
     are only made by this package, and a silent jump would lose records.
     """
+    return [one for one in _ranges_between(start, end) if one.rows]
+
+
+def _ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
     found: list[OffsetRange] = []
     for source, topic, partition, until in _flat(end):
         try:
@@ -79,8 +87,7 @@ def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
             raise ValueError(f"no start offset of {source}/{topic}/{partition}") from None
         if until < first:
             raise ValueError(f"{source}/{topic}/{partition} ends at {until}, before {first}")
-        if until > first:
-            found.append(OffsetRange(source, topic, partition, first, until))
+        found.append(OffsetRange(source, topic, partition, first, until))
     return sorted(found)
 
 
@@ -156,8 +163,9 @@ def encode(offsets: BatchOffsets) -> dict[str, Any]:
         "start": encode_offsets(offsets.start),
         "until": encode_offsets(offsets.until),
     }
-    if offsets.lost:
-        document["lost"] = [list(astuple(one)) for one in offsets.lost]
+    epochs = _without_zeros(offsets.epochs)
+    if epochs:
+        document["epochs"] = encode_offsets(epochs)
     if offsets.following is not None:
         document["following"] = encode(offsets.following)
     return document
@@ -171,11 +179,20 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
         return BatchOffsets(
             decode_offsets(document["start"]),
             decode_offsets(document["until"]),
-            tuple(OffsetRange(*one) for one in document.get("lost", ())),
+            decode_offsets(document.get("epochs", {})),
             decode(document["following"]) if "following" in document else None,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a document of offsets: {error!r}") from error
+
+
+def _without_zeros(offsets: Offsets) -> Offsets:
+    """Nearly all logs are in their first epoch, which need not be written down."""
+    found: dict[str, dict[str, dict[int, int]]] = {}
+    for source, topic, partition, offset in _flat(offsets):
+        if offset:
+            found.setdefault(source, {}).setdefault(topic, {})[partition] = offset
+    return found
 
 
 def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:

@@ -1,38 +1,27 @@
 """How far one range of offsets has been read, and what the client's words mean for it."""
 
-import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from confluent_kafka import KafkaError
 
-from ingestd.errors import OffsetLostError
+from ingestd.errors import LogChangedError
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.records import Event, Problem, Records
 
-OnLost = Callable[[OffsetRange], None]
-"""Told of a range that the log does not have any more."""
-
-_LOG = logging.getLogger(__name__)
 _ASK_SECONDS = 10.0
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
 @dataclass(slots=True)
 class Reading:
-    """How far one range has been read; `problems` is what the client said beside records.
-
-    `misplaced` says that the client must be told anew where to read.
-    """
+    """How far one range has been read; `problems` is what the client said beside records."""
 
     source: KafkaSource
     wanted: OffsetRange
-    on_lost: OnLost
     position: int = field(init=False)
-    misplaced: bool = False
     problems: list[Problem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -51,8 +40,7 @@ class Reading:
     def take(self, records: Records) -> Records:
         """Those of the records that belong to the range, without the events.
 
-        Raises OffsetLostError if the log does not have the range any more and the policy of the
-        source is to fail.
+        Raises LogChangedError if the log does not have the range any more.
         """
         if len(records):
             # Before the events, which may move the position further.
@@ -78,27 +66,16 @@ class Reading:
         cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
         low = cluster.beginning_offsets(place)[wanted.topic][wanted.partition]
         high = cluster.end_offsets(place)[wanted.topic][wanted.partition]
-        policy = self.source.on_offset_out_of_range
-        what = (
+        raise LogChangedError(
             f"offsets {self.position} to {wanted.until} of {self.where} are not in the log any "
             f"more, it has {low} to {high} ({problem.text})"
         )
-        if policy == "fail":
-            raise OffsetLostError(
-                f"{what}: read the table anew, or accept the loss with on-offset-out-of-range: "
-                "earliest"
-            )
-        _LOG.warning("offsets_lost", extra={"ctx": {"what": what, "policy": policy}})
-        goes_on = policy == "earliest" and self.position < low < wanted.until
-        self.on_lost(replace(wanted, start=self.position, until=low if goes_on else wanted.until))
-        self.position = low if goes_on else wanted.until
-        self.misplaced = goes_on
 
     def check_gone(self) -> None:
-        """OffsetLostError if the topic partition exists no more."""
+        """LogChangedError if the topic partition exists no more."""
         cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
         if self.wanted.partition not in cluster.list_topic_partitions().get(self.wanted.topic, ()):
-            raise OffsetLostError(
+            raise LogChangedError(
                 f"{self.where} exists no more, offsets {self.position} to {self.wanted.until} "
-                "were to be read: was the topic deleted? If so, take it out of the source"
+                "were to be read"
             )

@@ -1,22 +1,23 @@
 """One micro-batch from offsets to snapshots: what `foreachBatch` calls.
 
     1. read the offset ranges that Spark planned for the batch
-    2. leave out what the tables hold already; stop at a gap
-    3. run the stages; as long as they discover new tables, columns or truncates, act and run again;
+    2. run the stages; as long as they discover new tables, columns or truncates, act and run again;
        stop if too many records were rejected
-    4. commit dead letters, then the other tables, several at once
-    5. write the mirror, which is only a hint
+    3. commit dead letters, then the other tables, several at once
+    4. write the claims file, which only spares reading
 
-A crash anywhere is repaired by the replay of the same batch: step 2 recognises what landed.
+A crash anywhere is repaired by the next start, which reads on from the least advanced table; what a
+table covers already, tasks leave out.
 """
 
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from pyspark import SparkContext
 
@@ -28,8 +29,9 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
 from ingestd.ingest.stages.truncates import outlives_batch
+from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
 from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.progress import Step
+from ingestd.ingest.tables.positions import TopicKeys
 from ingestd.ingest.upkeep.backlog import is_cut
 from ingestd.ingest.upkeep.batch_summary import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.upkeep.table_work import TableGrowth
@@ -40,7 +42,6 @@ from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.spark.ahead import Ahead
 from ingestd.spark.batch import Batch
-from ingestd.spark.new_ranges import new_ranges
 from ingestd.spark.read_again import reading_again, stream_of
 from ingestd.spark.stages import run_stages
 
@@ -48,7 +49,19 @@ _LOG = logging.getLogger(__name__)
 _MAX_ROUNDS = 8
 _COMMIT_THREADS = 8
 
-TopicIds = Mapping[tuple[str, str], str | None]
+
+class BeforeCommit(Protocol):
+    """What a batch asks before and after its reading."""
+
+    @property
+    def keys(self) -> TopicKeys:
+        """The keys of the topics that were read so far."""
+
+    def learn(self, ranges: list[OffsetRange]) -> None:
+        """Learn the keys of topics that are read for the first time."""
+
+    def check(self, ranges: list[OffsetRange]) -> None:
+        """Raise if the process does not lead any more, or a topic is another one by now."""
 
 
 class MicroBatch:
@@ -60,14 +73,14 @@ class MicroBatch:
         settings: PipelineSettings,
         lake: Lake,
         read_offsets: Callable[[int], BatchOffsets],
-        topic_ids: Callable[[list[OffsetRange]], TopicIds],
+        before_commit: BeforeCommit,
         listener: BatchListener,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._lake = lake
         self._read_offsets = read_offsets
-        self._topic_ids = topic_ids
+        self._before_commit = before_commit
         self._listener = listener
         self._gauge = RejectionGauge(settings.rejection_limits)
         self._ahead = Ahead(spark)
@@ -76,6 +89,17 @@ class MicroBatch:
     def close(self) -> None:
         """Let go of what was begun for a next batch; there will be none."""
         self._ahead.close()
+
+    def refresh_records(self) -> None:
+        """Keep the records of tables that get no rows; to be called between batches.
+
+        Raises FencedError if the process does not lead any more, and what a commit raises.
+        """
+        self._before_commit.check([])
+        refreshed = self._lake.refresh_records()
+        if refreshed:
+            self._lake.write_claims()
+            _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
         """Run one batch to its commits; the next offsets to read.
@@ -91,21 +115,23 @@ class MicroBatch:
                 raise error  # the first one, whatever a JVM that is gone makes of the second
 
     def _run(self, batch_id: int) -> Offsets:
-        offsets = self._read_offsets(batch_id)
+        offsets, clock = self._read_offsets(batch_id), time.monotonic()
+        self._before_commit.learn(offsets.all_ranges())
+        self._lake.keys = self._before_commit.keys
         stream = stream_of(self._lake, self._settings, offsets.until)
-        clock, lost, following = time.monotonic(), offsets.lost, offsets.following
-        batch = Batch(batch_id, offsets.ranges(), clock, self._listener, stream, lost, following)
-        self._listener.batch_started(batch_id, tuple(batch.ranges))
-        batch.ranges = new_ranges(self._lake, self._settings, batch.ranges)
+        span, ranges = self._lake.begin(offsets), offsets.ranges()
+        batch = Batch(batch_id, ranges, span, clock, self._listener, stream, offsets.following)
+        self._listener.batch_started(batch_id, tuple(ranges))
         reach(Point.BATCH_PLANNED)
-        result = self._run_rounds(batch) if batch.ranges or batch.lost else None
+        result = self._run_rounds(batch) if batch.ranges else None
         reach(Point.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
+            batch.span = with_fingerprints(batch.span, result.last_records, self._lake.keys)
             with batch.phase("commit"):
                 self._commit(batch, result)
-        with batch.phase("mirror"):
-            self._lake.finish(offsets.until)
+        with batch.phase("claims"):
+            self._lake.finish(batch.span)
         batch.seconds["total"] = time.monotonic() - batch.started
         self._listener.batch_finished(
             BatchSummary(
@@ -154,7 +180,7 @@ class MicroBatch:
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
         context = self._lake.context(self._slots(), truncates.emptied, reading, batch.found)
-        context = replace(context, lost=batch.lost, refused_truncates=truncates.refused)
+        context = replace(context, refused_truncates=truncates.refused)
         if reading != batch.ranges:
             context = reading_again(context, reading, batch.ranges)
         return context, self._groups(reading)
@@ -165,9 +191,7 @@ class MicroBatch:
             return
         groups = self._groups(batch.following.ranges())
         if len(groups) > 1:
-            ranges = batch.following.ranges()
-            context = self._lake.context(self._slots(), {}, ranges)
-            context = replace(context, lost=batch.following.lost)
+            context = self._lake.context(self._slots(), {}, batch.following.ranges())
             self._ahead.follow(context, groups)
 
     def _slots(self) -> int:
@@ -200,12 +224,13 @@ class MicroBatch:
     def _commit(self, batch: Batch, result: RoundResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""
         # Of what was read again, too: offsets of a topic that is another one mean other records.
-        topic_ids = self._topic_ids(batch.truncates.reading(batch.ranges, batch.stream))
+        self._before_commit.check(batch.truncates.reading(batch.ranges, batch.stream))
         names = sorted({*result.messages, *batch.truncates.emptied})
+        self._lake.mark(names)
         first = [name for name in names if name == self._lake.dead_letters]
         for group in (first, [name for name in names if name not in first]):
             with ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool:
-                steps = {name: self._step(name, batch, result, topic_ids) for name in group}
+                steps = {name: self._step(name, batch, result) for name in group}
                 done = [
                     pool.submit(self._commit_table, name, batch, result, step)
                     for name, step in steps.items()
@@ -214,12 +239,12 @@ class MicroBatch:
             reach(Point.LETTERS_COMMITTED if group is first else Point.TABLES_COMMITTED)
 
     def _commit_table(
-        self, name: str, batch: Batch, result: RoundResult, step: Step
+        self, name: str, batch: Batch, result: RoundResult, step: TableStep
     ) -> TableCommit:
         begin, begun = time.monotonic(), time.time()
         messages, emptied = result.messages.get(name, ()), name in batch.truncates.emptied
         with bind(batch_id=batch.batch_id, table=name):  # the thread is one of a pool
-            committed = self._lake.commit(name, messages, step, overwrite=emptied)
+            committed = self._lake.commit(name, messages, batch.span, step, overwrite=emptied)
         return TableCommit(
             table=name,
             status=committed.status,
@@ -242,23 +267,19 @@ class MicroBatch:
         schema = self._lake.tables[name].table.schema
         return TableGrowth(schema, committed.snapshot.id, files)
 
-    def _step(self, name: str, batch: Batch, result: RoundResult, topic_ids: TopicIds) -> Step:
+    def _step(self, name: str, batch: Batch, result: RoundResult) -> TableStep:
         emptied = batch.truncates.emptied.get(name)
         lasting = emptied if outlives_batch(name, result, batch.stream) else None
         topics = result.topics.get(name, frozenset())
-        return Step(
-            job=self._settings.name,
-            epoch=self._lake.epoch,
-            batch=str(batch.batch_id),
-            ranges=batch.ranges_of(topics, self._lake.tables[name].coverage),
-            topics=topics,
-            topic_ids=topic_ids,
+        return TableStep(
+            fed=frozenset(self._lake.keys[topic] for topic in topics),
+            feeds=result.feeds.get(name, frozenset()),
             rows={
                 kind.name.lower(): result.counts.rows[name, kind]
                 for kind in RowKind
                 if (name, kind) in result.counts.rows
             },
             truncated=lasting.position if lasting else None,
-            feeds=result.feeds.get(name, frozenset()),
             position=result.positions.get(name, -1),
+            batch=str(batch.batch_id),
         )

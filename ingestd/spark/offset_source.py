@@ -1,8 +1,7 @@
 """The streaming source of a query: ranges of offsets, not records.
 
 Its methods run in a Python process of their own beside the driver. Spark keeps the offsets, a
-JSON document that says where a batch starts and where it ends, before it runs the batch; so a
-failed batch is run again with the very same ranges.
+JSON document that says where a batch starts and where it ends, before it runs the batch.
 """
 
 import json
@@ -38,17 +37,22 @@ _SCHEMA = "source string, topic string, partition int, start long, until long"
 
 
 def source_options(
-    sources: Mapping[str, KafkaSource], max_offsets: Mapping[str, int], start: Offsets
+    sources: Mapping[str, KafkaSource],
+    max_offsets: Mapping[str, int],
+    start: Offsets,
+    epochs: Offsets,
 ) -> dict[str, str]:
     """Options for `readStream.format(FORMAT)`.
 
-    `max_offsets` bounds the offsets of a source (by name) in one batch. `start` holds where to
-    begin topic partitions that the checkpoint does not know; others begin as the source says.
+    `max_offsets` bounds the offsets of a source (by name) in one batch. The first batch begins at
+    `start`, which was reached under the leader epochs `epochs`; topic partitions that it lacks
+    begin where their logs begin.
     """
     document = {
         "sources": [source.to_document() for source in sources.values()],
         "max_offsets": dict(max_offsets),
         "start": encode_offsets(start),
+        "epochs": encode_offsets(epochs),
     }
     return {OPTION: json.dumps(document)}
 
@@ -80,25 +84,23 @@ class RangePartition(InputPartition):
 class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans the batches of one query; `document` is what `source_options` made.
 
-    Raises OffsetLostError for a topic or a range that is gone, SourceError when brokers are silent.
+    Raises LogChangedError for a topic or a range that is gone, SourceError when brokers are silent.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         sources = [KafkaSource.from_document(one) for one in document["sources"]]
         self._limits = {name: int(limit) for name, limit in document["max_offsets"].items()}
+        self._start = decode_offsets(document["start"])
         self._planner = Planner(
             {source.name: source for source in sources},
             self._limits,
-            decode_offsets(document["start"]),
+            decode_offsets(document["epochs"]),
         )
         self._settled: tuple[Offsets, BatchOffsets] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
-        """Nothing known yet: the first batch says where each topic partition starts.
-
-        That batch is made even without records, so that "latest" stays what it was then.
-        """
-        return encode(BatchOffsets({}, {}))
+        """Where the first batch begins, as the start of the pipeline has worked it out."""
+        return encode(BatchOffsets(self._start, self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  (Spark's name)
         """The bound of one batch over all sources."""

@@ -5,7 +5,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
@@ -13,23 +14,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ingestd.errors import IngestdError, RetryableError
+from ingestd.ingest.recovery.logs import TopicKeyCheck
+from ingestd.ingest.recovery.losses import lost_records
+from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.upkeep.batch_summary import BatchListener
+from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import Offsets, covers
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.file_io import file_io_for, is_local, storage_options
-from ingestd.spark.checkpoint import Generation, choose_generation, read_batch_offsets
+from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.group_offsets import GroupOffsets
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
-from ingestd.spark.recovery import BeforeCommit, TopicIdentity, bounds_ahead, lead
+from ingestd.spark.recovery import BeforeCommit, bounds_ahead, lead
 from ingestd.spark.session import build_session
 from ingestd.spark.warm_up import warm_up
 
 _LOG = logging.getLogger(__name__)
+_REFRESH_SECONDS = 600.0
+"""How often the records of tables that get no rows are looked at."""
 
 
 class _StoppedError(Exception):
@@ -53,6 +60,8 @@ class Pipeline:
         self._arrived = threading.Event()
         self._stopping = threading.Event()
         self._in_flight = threading.Lock()
+        self._batch: MicroBatch | None = None
+        self._refresh_at = time.monotonic() + _REFRESH_SECONDS
         self._clients = ExitStack()  # Spark keeps what a query calls for as long as it lives
 
     def start(self, *, until_latest: bool) -> None:
@@ -78,30 +87,31 @@ class Pipeline:
         lake = Lake(settings, catalog, io, _now_ms)
         lake.open()
         self._listener.tables_opened({name: one.table.schema for name, one in lake.tables.items()})
-        topics = TopicIdentity(settings.sources)
-        self._clients.callback(topics.close)
-        topics.check(lake)
-        checkpoint = file_io_for(settings.checkpoint)
-        generation = choose_generation(checkpoint, settings.checkpoint, lake.start_offsets())
-        _LOG.info(
-            "checkpoint_chosen",
-            extra={"ctx": {"path": generation.path, "reason": generation.reason}},
-        )
+        clusters = {
+            name: self._clients.enter_context(closing(OffsetClient(one.kafka)))
+            for name, one in settings.sources.items()
+        }
+        start = recover(lake, settings, clusters)
+        for place, records in lost_records(start.losses).items():
+            self._listener.offsets_lost(*place, records)
+        topics = TopicKeyCheck(lake.keys, clusters)
+        checkpoint = self._clients.enter_context(checkpoint_folder())
         session = starting.result()
         warm_up(session.sparkContext)
         batch = MicroBatch(
             session.sparkContext,
             settings,
             lake,
-            lambda batch_id: read_batch_offsets(checkpoint, generation.path, batch_id),
+            partial(read_batch_offsets, checkpoint),
             BeforeCommit(leadership, topics),
             self._listener,
         )
         self._clients.callback(batch.close)
+        self._batch = batch
         self._verdict = leadership.verdict
-        self._ahead = {} if until_latest else bounds_ahead(settings)
+        self._ahead = {} if until_latest else bounds_ahead(settings, clusters)
         now = until_latest or (settings.is_bounded and not self._ahead)
-        self._query = self._start_query(session, generation, batch, now)
+        self._query = self._start_query(session, checkpoint, start, batch, ends_now=now)
 
     def await_termination(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds; True when the query has ended.
@@ -113,6 +123,7 @@ class Pipeline:
         if self._arrived.is_set():
             self.stop()
             return True
+        self._refresh_records()
         try:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:
@@ -126,6 +137,17 @@ class Pipeline:
             if self._failure is not None:
                 raise self._failure
         return bool(ended)
+
+    def _refresh_records(self) -> None:
+        """Now and then, while no batch runs, keep the records of tables that get no rows."""
+        if time.monotonic() < self._refresh_at or not self._in_flight.acquire(blocking=False):
+            return
+        try:
+            self._refresh_at = time.monotonic() + _REFRESH_SECONDS
+            if self._batch is not None and not self._stopping.is_set():
+                self._batch.refresh_records()
+        finally:
+            self._in_flight.release()
 
     def rests(self) -> bool:
         """Whether the query waits for its next trigger, having found nothing to do."""
@@ -155,17 +177,20 @@ class Pipeline:
     def _start_query(
         self,
         session: SparkSession,
-        generation: Generation,
+        checkpoint: str,
+        start: StartPositions,
         batch: MicroBatch,
+        *,
         ends_now: bool,
     ) -> StreamingQuery:
         session.dataSource.register(OffsetRangeSource)
         stream = session.readStream.format(OffsetRangeSource.name())
         settings = self._settings
         kafka = {name: one.kafka for name, one in settings.sources.items()}
-        options = source_options(kafka, settings.max_offsets_per_trigger, generation.seed)
+        limits = settings.max_offsets_per_trigger
+        options = source_options(kafka, limits, start.offsets, start.epochs)
         writer = stream.options(**options).load().writeStream
-        writer = writer.option("checkpointLocation", generation.path)
+        writer = writer.option("checkpointLocation", checkpoint)
         writer = writer.queryName(settings.name)
         if ends_now:
             writer = writer.trigger(availableNow=True)

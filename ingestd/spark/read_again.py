@@ -9,6 +9,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.stages.truncates import Stream
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.older_snapshots import covered_before
+from ingestd.ingest.tables.positions import by_name, lowest
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import OffsetRange, Offsets, Place, starts_of
 
@@ -17,15 +18,20 @@ _Sources = Mapping[str, SourceSettings]
 
 def stream_of(lake: Lake, settings: PipelineSettings, until: Offsets) -> Stream:
     """The stream of a batch that ends at `until`, and what the pipeline's tables hold of it."""
-    user = settings.commit_user
 
     def before(name: str, position: int) -> Coverage | None:
-        one = lake.tables[name]
-        return covered_before(one.table, one.state.snapshot, user, position)
+        covered = covered_before(lake.tables[name], settings.name, position)
+        if covered is None:
+            return None
+        fed = {topic: lake.keys[topic] for topic in lake.fed_topics(name)}
+        known = {key: ones for key, ones in lake.progress.end.items() if key in fed.values()}
+        # A log that came after that snapshot is read again from where the pipeline began with it.
+        return by_name(lowest([covered, known], lake.progress.origin), fed)
 
     return Stream(
         partitions=lambda source, topic: len(until.get(source, {}).get(topic, {})),
-        held=lambda name: lake.tables[name].coverage,
+        held=lake.covered,
+        fed=lake.fed_topics,
         before=before,
         begins=lambda places: _begins(settings.sources, places),
     )
@@ -55,11 +61,10 @@ def reading_again(
 ) -> BatchContext:
     """The context for a batch that reads more than its own ranges.
 
-    Records that a table had must still be there. Letters are only of the batch's own offsets, and
-    of those that it found lost just before them: the others were told of by the batch that had them
+    Letters are only of the batch's own offsets: the others were told of by the batch that had them
     first, into a topic too, which no table keeps the offsets of.
     """
-    own = starts_of((*batch, *context.lost))
+    own = starts_of(batch)
     letters = context.tables[context.dead_letters]
     covered = {
         source: {topic: dict(partitions) for topic, partitions in topics.items()}
@@ -72,8 +77,4 @@ def reading_again(
     return replace(
         context,
         tables={**context.tables, context.dead_letters: replace(letters, covered=covered)},
-        sources={
-            name: replace(one, kafka=replace(one.kafka, on_offset_out_of_range="fail"))
-            for name, one in context.sources.items()
-        },
     )

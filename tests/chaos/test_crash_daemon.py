@@ -34,7 +34,7 @@ SOME = (
     Point.DATA_WRITTEN,
     Point.SNAPSHOT_PUBLISHED,
     Point.COMPACTION_WRITTEN,
-    Point.MIRROR_WRITTEN,
+    Point.CLAIMS_WRITTEN,
 )
 ALL = (*FIRST, *(point for point in Point if point not in OTHERS and point not in FIRST))
 POINTS = ALL if "INGESTD_LONG" in os.environ else SOME
@@ -86,7 +86,7 @@ def test_a_driver_that_dies_while_a_batch_runs_ahead_goes_on_from_its_tables(
         logging={"format": "json", "level": "DEBUG"},
     )
     # Two tables of data: the driver dies between them in the third batch, then after the sixth.
-    for death in (f"{Point.SNAPSHOT_PUBLISHED}:6", f"{Point.MIRROR_WRITTEN}:4"):
+    for death in (f"{Point.SNAPSHOT_PUBLISHED}:6", f"{Point.CLAIMS_WRITTEN}:4"):
         mark = tmp_path / f"killed-{death.partition(':')[0]}"
         taken = _taken_ahead(tmp_path)
         with run_daemon(config, tmp_path, environment={VARIABLE: f"{death}:{mark}"}) as daemon:

@@ -119,7 +119,7 @@ def _sample(daemon: Daemon, folder: Path, scratch: Path) -> Sample:
         "descriptors": open_files(family),
         "batches": _told(daemon, "ingestd_batch_seconds_count"),
         "records": _told(daemon, "ingestd_source_records_total{"),
-        "files": _count(folder / "warehouse", "**/*") + _count(folder / "checkpoint", "**/*"),
+        "files": _count(folder / "warehouse", "**/*"),
         "temporary files": sum(len(files) for _, _, files in os.walk(scratch)),
         "snapshots": _count(folder / "warehouse", f"{DATABASE}.db/*/snapshot/snapshot-*"),
     }

@@ -7,21 +7,34 @@ log line says what is not there. Nothing is silent.
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from dataclasses import replace as replace_snapshot
 from pathlib import Path
 
 import pytest
 
-from ingestd.errors import CommitConflictError, FencedError, OffsetLostError
+from ingestd.errors import (
+    CommitConflictError,
+    ConfigError,
+    FencedError,
+    LogChangedError,
+    OffsetLostError,
+    ProgressLostError,
+    SchemaConflictError,
+)
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.positions import Vector
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.catalog.base import Identifier
-from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.truth_rig import Topic, Truth
+from tests.support.truth_rig import Log, Topic, Truth
 
 pytestmark = pytest.mark.chaos
 ORDERS, USERS = "shop.orders", "shop.users"
 DAY_MS = 86_400_000
+Vectors = Callable[[Lake], Vector]
 
 
 @pytest.fixture
@@ -45,55 +58,71 @@ def everything_once(truth: Truth, count: int = 20) -> bool:
     return truth.ids("orders") == truth.ids("users") == list(range(count))
 
 
-def test_lost_checkpoints_cost_nothing(truth: Truth) -> None:
-    shutil.rmtree(truth.root / "checkpoint")
+def claims(truth: Truth) -> Path:
+    """The claims file."""
+    return truth.root / "warehouse" / ".ingestd" / "truth" / "progress.json"
+
+
+def test_without_its_claims_file_a_pipeline_reads_more_and_loses_nothing(truth: Truth) -> None:
+    shutil.rmtree(claims(truth).parent)
     goes_on(truth)
-    assert truth.live().reason == "new"
-    assert everything_once(truth)
-    shutil.rmtree(truth.root / "checkpoint")
-    shutil.rmtree(truth.root / "warehouse" / ".ingestd" / "truth")
-    goes_on(truth, 20)
     truth.live()
-    assert everything_once(truth, 30)
-
-
-@pytest.mark.parametrize("file", ["offsets/{last}", "offsets/{before}", "commits/{last}"])
-@pytest.mark.parametrize("damage", ["emptied", "cut", "zeroed", "gone"])
-def test_a_damaged_checkpoint_costs_nothing(truth: Truth, file: str, damage: str) -> None:
-    folder = truth.root / "checkpoint" / "gen-0"
-    last = max(int(one.name) for one in (folder / "offsets").iterdir())
-    path = folder / file.format(last=last, before=last - 1)
-    content = path.read_bytes()
-    damages = {"emptied": b"", "cut": content[:-5], "zeroed": b"\0" * len(content)}
-    path.unlink() if damage == "gone" else path.write_bytes(damages[damage])
-    goes_on(truth)
-    chosen = truth.live()
-    harmless = damage == "gone" and file.startswith("commits")
-    assert chosen.path.endswith("gen-0" if harmless else "gen-1"), chosen
     assert everything_once(truth)
 
 
-def test_an_older_checkpoint_costs_nothing(truth: Truth) -> None:
-    shutil.copytree(truth.root / "checkpoint", truth.root / "older")
+def test_no_flipped_bit_of_the_claims_file_is_believed(truth: Truth) -> None:
+    whole = claims(truth).read_bytes()
+    for at in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << (at % 8)
+        claims(truth).write_bytes(bytes(damaged))
+        truth.live()
     goes_on(truth)
     truth.live()
-    shutil.rmtree(truth.root / "checkpoint")
-    shutil.move(truth.root / "older", truth.root / "checkpoint")
+    assert everything_once(truth)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40, -1])
+def test_a_claims_file_that_was_cut_is_not_believed(truth: Truth, cut: int) -> None:
+    claims(truth).write_bytes(claims(truth).read_bytes()[:cut])
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
+def test_an_older_claims_file_costs_nothing(truth: Truth) -> None:
+    older = claims(truth).read_bytes()
+    goes_on(truth)
+    truth.live()
+    claims(truth).write_bytes(older)
     goes_on(truth, 20)
-    assert replace(truth, batch_rows=7).live().reason == "continued"
+    replace(truth, batch_rows=7).live()
     assert everything_once(truth, 30)
 
 
-def _roll_back(truth: Truth) -> None:
-    table = truth.table("orders")
-    rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
+def _roll_back(truth: Truth, name: str = "orders", snapshot: int = 1) -> None:
+    table = truth.table(name)
+    rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, snapshot)))
 
 
 def test_a_table_that_was_rolled_back_gets_again_what_it_lost(truth: Truth) -> None:
     _roll_back(truth)
     assert truth.ids("orders") != list(range(10))
     goes_on(truth)
-    assert truth.live().reason == f"{truth.root}/checkpoint/gen-0 is ahead of the tables"
+    truth.live()
+    assert everything_once(truth)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+def test_a_rolled_back_table_of_which_a_part_was_read_again_gets_the_rest(
+    truth: Truth, batches: int
+) -> None:
+    _roll_back(truth)
+    truth.live(batches)
+    _roll_back(truth, "users")
+    truth.live(batches)
+    goes_on(truth)
+    truth.live()
     assert everything_once(truth)
 
 
@@ -113,7 +142,7 @@ def test_a_table_that_was_restored_from_a_copy_gets_again_what_it_lacks(truth: T
     shutil.rmtree(truth.folder("orders"))
     shutil.move(truth.root / "copy", truth.folder("orders"))
     goes_on(truth, 20)
-    assert truth.live().path.endswith("gen-1")
+    truth.live()
     assert everything_once(truth, 30)
     assert verify(truth.table("orders")) == []
 
@@ -136,76 +165,117 @@ def _make_anew(truth: Truth) -> None:
     truth.catalog.create_table(Identifier("lake", "orders"), schema)
 
 
+def test_a_table_that_was_dropped_and_whose_backup_is_put_back_gets_what_it_lacks(
+    truth: Truth,
+) -> None:
+    shutil.copytree(truth.folder("orders"), truth.root / "copy")
+    goes_on(truth)
+    truth.live()
+    _drop(truth)
+    goes_on(truth, 20)
+    truth.live()
+    assert truth.ids("orders") == list(range(20, 30))
+    _drop(truth)
+    shutil.move(truth.root / "copy", truth.folder("orders"))
+    truth.live()
+    assert everything_once(truth, 30)
+
+
 @pytest.mark.parametrize("how", [_drop, _make_anew])
-def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_logged(
-    truth: Truth, how: Callable[[Truth], None], caplog: pytest.LogCaptureFixture
+def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_reported_once(
+    truth: Truth, how: Callable[[Truth], None]
 ) -> None:
     how(truth)
     goes_on(truth)
     truth.live()
-    (line,) = [one for one in caplog.records if one.message == "table_begins_again"]
-    assert line.ctx == {"table": "lake.orders"}  # type: ignore[attr-defined]
+    (letter,) = truth.letters()
+    assert "the table was dropped" in letter
+    assert f'"{ORDERS}/0": 10' in letter
     assert truth.ids("orders") == list(range(10, 20))
     assert truth.ids("users") == list(range(20))
-    caplog.clear()
     truth.live()
-    assert "table_begins_again" not in caplog.text, "once, not for ever"
+    assert len(truth.letters()) == 1, "once, not for ever"
+    _drop(truth)
+    truth.live()
+    truth.live()
+    assert len(truth.letters()) == 2, "the second time is another loss"
 
 
-def test_a_table_that_is_dropped_meanwhile_stops_the_batch_and_begins_again(
-    truth: Truth, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_table_that_is_dropped_meanwhile_stops_the_batch_and_begins_again(truth: Truth) -> None:
     goes_on(truth)
     with pytest.raises(CommitConflictError, match=r"lake\.orders was rolled back below"):
         replace(truth, between=lambda: _drop(truth)).live()
     truth.live()
-    assert "table_begins_again" in caplog.text
+    assert len(truth.letters()) == 1
     assert truth.ids("orders") == list(range(10, 20))
     assert truth.ids("users") == list(range(20))
 
 
+def _log(*numbers: int) -> Log:
+    return Log([(number, 0) for number in numbers])
+
+
 @pytest.mark.parametrize("records", [3, 10, 30])
-@pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
-def test_a_topic_that_was_made_anew_is_not_read_on_whatever_its_offsets(
-    truth: Truth, records: int, policy: OutOfRangePolicy
+def test_a_topic_that_was_created_again_is_not_read_on_whatever_its_offsets(
+    truth: Truth, records: int
 ) -> None:
-    truth.kafka.topics[ORDERS] = Topic("another", [list(range(100, 100 + records))])
+    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 100 + records))])
     for _ in range(2):
-        with pytest.raises(OffsetLostError, match=rf"topic {ORDERS} .* was created anew"):
-            replace(truth, policy=policy).live()
+        with pytest.raises(OffsetLostError, match=rf"created again: {ORDERS}/0 .*lake\.orders"):
+            truth.live()
     assert everything_once(truth, 10)
+    _drop(truth)
+    truth.live()
+    assert truth.ids("orders") == list(range(100, 100 + records)), "the error's own advice works"
+    assert truth.ids("users") == list(range(10))
 
 
-def test_a_topic_that_is_made_anew_between_reading_and_commit_leaves_nothing(truth: Truth) -> None:
+@pytest.mark.parametrize("policy", ["earliest", "latest"])
+def test_a_topic_that_was_created_again_is_accepted_once_by_a_policy(
+    truth: Truth, policy: OutOfRangePolicy
+) -> None:
+    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 105))])
+    accepting = replace(truth, policy=policy)
+    accepting.live()
+    truth.kafka.produce(ORDERS, 105)
+    truth.live()
+    new = range(100, 106) if policy == "earliest" else range(105, 106)
+    assert truth.ids("orders") == [*range(10), *new]
+    (letter,) = truth.letters()
+    assert f"created again: {ORDERS}/0 of source src, offsets 10 to its unknown end" in letter
+
+
+def test_a_topic_that_is_created_again_between_reading_and_commit_leaves_nothing(
+    truth: Truth,
+) -> None:
     goes_on(truth)
 
-    def anew() -> None:
-        truth.kafka.topics[ORDERS] = Topic("another", [list(range(100, 140))])
+    def again() -> None:
+        truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 140))])
 
-    with pytest.raises(OffsetLostError, match=rf"batch: topic {ORDERS} .*now another"):
-        replace(truth, between=anew).live()
+    with pytest.raises(LogChangedError, match=rf"topic {ORDERS} was deleted and created again"):
+        replace(truth, between=again).live()
     assert everything_once(truth, 10)
 
 
-def test_a_topic_that_was_deleted_stops_the_pipeline_and_is_remembered(truth: Truth) -> None:
+def test_a_topic_that_was_deleted_stops_the_pipeline_until_it_is_accepted(truth: Truth) -> None:
     del truth.kafka.topics[ORDERS]
-    with pytest.raises(OffsetLostError, match=rf"topic {ORDERS}.*exist no more"):
-        truth.live()
+    for _ in range(2):
+        with pytest.raises(OffsetLostError, match=rf"the topic was deleted: {ORDERS}/0"):
+            truth.live()
     truth.kafka.produce(USERS, *range(10, 20))
     replace(truth, policy="earliest").live()
     assert truth.ids("users") == list(range(20)), "the loss was accepted"
-    truth.kafka.topics[ORDERS] = Topic("another", [list(range(100, 140))])
-    with pytest.raises(OffsetLostError, match="was created anew"):
-        replace(truth, policy="earliest").live()
+    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 140))])
+    truth.live()
+    assert truth.ids("orders") == [*range(10), *range(100, 140)]
 
 
-@pytest.mark.parametrize("checkpoint", ["kept", "lost"])
-def test_partitions_that_are_added_are_read_from_their_beginning(
-    truth: Truth, checkpoint: str
-) -> None:
-    if checkpoint == "lost":
-        shutil.rmtree(truth.root / "checkpoint")
-    truth.kafka.topics[ORDERS].logs += [[], []]
+@pytest.mark.parametrize("file", ["kept", "lost"])
+def test_partitions_that_are_added_are_read_from_their_beginning(truth: Truth, file: str) -> None:
+    if file == "lost":
+        claims(truth).unlink()
+    truth.kafka.topics[ORDERS].logs += [Log(), Log()]
     truth.kafka.produce(ORDERS, *range(10, 15), partition=2)
     truth.kafka.produce(ORDERS, *range(15, 20), partition=1)
     truth.kafka.produce(USERS, *range(10, 20))
@@ -213,17 +283,44 @@ def test_partitions_that_are_added_are_read_from_their_beginning(
     assert everything_once(truth)
 
 
-@pytest.mark.parametrize("checkpoint", ["kept", "lost"])
+@pytest.mark.parametrize("file", ["kept", "lost"])
+@pytest.mark.parametrize("what", ["idle partition", "added partition", "second topic"])
+def test_a_rolled_back_table_gets_what_came_by_partitions_that_it_had_never_seen(
+    tmp_path: Path, what: str, file: str
+) -> None:
+    truth = Truth(tmp_path)
+    partitions = 2 if what == "idle partition" else 1
+    truth.kafka.topics[ORDERS] = Topic("one", [Log() for _ in range(partitions)])
+    truth.kafka.produce(ORDERS, *range(5))
+    truth.live()
+    if what == "second topic":
+        truth.kafka.topics["copy.orders"] = Topic("two")
+        truth.kafka.produce("copy.orders", *range(5, 10))
+    else:
+        if what == "added partition":
+            truth.kafka.topics[ORDERS].logs.append(Log())
+        truth.kafka.produce(ORDERS, *range(5, 10), partition=1)
+    truth.live()
+    assert truth.ids("orders") == list(range(10))
+    _roll_back(truth)
+    if file == "lost":
+        claims(truth).unlink()
+    truth.live()
+    assert truth.ids("orders") == list(range(10))
+
+
+@pytest.mark.parametrize("file", ["kept", "lost"])
 @pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
 def test_retention_that_overtakes_the_reader_is_an_error_or_a_dead_letter(
-    truth: Truth, policy: OutOfRangePolicy, checkpoint: str
+    truth: Truth, policy: OutOfRangePolicy, file: str
 ) -> None:
-    if checkpoint == "lost":
-        shutil.rmtree(truth.root / "checkpoint")
+    if file == "lost":
+        claims(truth).unlink()
     goes_on(truth)
-    truth.kafka.topics[ORDERS].first = 14
-    with pytest.raises(OffsetLostError, match=f"{ORDERS}/0 goes on at 10, its log has 14 to 20"):
-        truth.live()
+    truth.kafka.topics[ORDERS].logs[0].first = 14
+    for _ in range(2):
+        with pytest.raises(OffsetLostError, match=rf"{ORDERS}/0 .* offsets \d+ to 14, table"):
+            truth.live()
     if policy == "fail":
         assert truth.ids("orders") == list(range(10))
         return
@@ -231,9 +328,194 @@ def test_retention_that_overtakes_the_reader_is_an_error_or_a_dead_letter(
     kept = range(14, 20) if policy == "earliest" else range(0)
     assert truth.ids("orders") == [*range(10), *kept]
     assert truth.ids("users") == list(range(20))
+    letters = [one for one in truth.letters() if "table lake.orders" in one]
+    assert [f"{ORDERS}/0 of source src, offsets 10 to 14, table" in one for one in letters] == [
+        True
+    ]
+    before = truth.letters()
+    truth.live()
+    assert truth.letters() == before, "once, not for ever"
+
+
+def test_what_only_a_rolled_back_table_has_lost_is_named_for_it(truth: Truth) -> None:
+    _roll_back(truth)
+    held = len(truth.ids("orders"))
+    truth.kafka.topics[ORDERS].logs[0].first = 8
+    replace(truth, policy="earliest").live()
     (letter,) = truth.letters()
-    gap = "10 to 13 (4" if policy == "earliest" else "10 to 19 (10"
-    assert letter.startswith(f"offsets {gap} at the most) were not in the log")
+    assert f"offsets {held} to 8, table lake.orders" in letter
+    assert truth.ids("orders") == [*range(held), 8, 9]
+
+
+@pytest.mark.parametrize("grown", [0, 2, 30])
+@pytest.mark.parametrize("policy", ["fail", "earliest"])
+def test_a_log_whose_end_went_back_is_noticed_at_every_start_however_far_it_grew(
+    truth: Truth, grown: int, policy: OutOfRangePolicy
+) -> None:
+    log = truth.kafka.topics[ORDERS].logs[0]
+    log.records, log.epoch = log.records[:6], 1
+    truth.kafka.produce(ORDERS, *range(100, 100 + grown))
+    for _ in range(2):
+        with pytest.raises(
+            OffsetLostError, match=rf"lost or replaced since: {ORDERS}/0 .* 6 to 10"
+        ):
+            truth.live()
+    if policy == "earliest":
+        replace(truth, policy=policy).live()
+        assert truth.ids("orders") == [*range(10), *range(100, 100 + grown)]
+        assert any("offsets 6 to 10, table lake.orders" in one for one in truth.letters())
+        truth.kafka.produce(ORDERS, 500)
+        truth.live()
+        assert truth.ids("orders")[-1] == 500
+
+
+def test_a_log_that_is_replaced_while_the_daemon_runs_ends_the_query(truth: Truth) -> None:
+    goes_on(truth)
+    log = truth.kafka.topics[ORDERS].logs[0]
+
+    def replace_log() -> None:
+        if log.epoch == 0:
+            log.records, log.epoch = log.records[:9], 1
+            truth.kafka.produce(ORDERS, *range(100, 140))
+
+    with pytest.raises(LogChangedError, match="other records from 9 on"):
+        replace(truth, between=replace_log).live()
+    with pytest.raises(OffsetLostError, match="9 to"):
+        truth.live()
+
+
+def test_a_change_of_leaders_alone_is_no_loss(truth: Truth) -> None:
+    truth.kafka.topics[ORDERS].logs[0].epoch = 5
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
+@pytest.mark.parametrize("file", ["kept", "lost"])
+def test_latest_is_decided_once(tmp_path: Path, file: str) -> None:
+    truth = Truth(tmp_path, startup="latest-offset")
+    truth.kafka.topics[ORDERS] = Topic("one")
+    truth.kafka.produce(ORDERS, *range(40))
+    truth.live()
+    truth.kafka.produce(ORDERS, *range(40, 47))
+    if file == "lost":
+        claims(truth).unlink()
+    truth.live()
+    assert truth.ids("orders") == list(range(40, 47))
+    truth.kafka.topics[USERS] = Topic("two")
+    truth.kafka.produce(USERS, *range(5))
+    truth.live()
+    assert truth.ids("users") == list(range(5)), "what appears later is read from its beginning"
+
+
+@pytest.mark.parametrize("database", ["lake", "lake2"])
+def test_another_warehouse_or_database_begins_at_the_beginning(truth: Truth, database: str) -> None:
+    root = truth.root / "other" if database == "lake" else truth.root
+    other = replace(truth, root=root, database=database)
+    other.live()
+    goes_on(truth)
+    other.live()
+    truth.live()
+    assert everything_once(other)
+    assert everything_once(truth)
+
+
+def test_a_copied_warehouse_goes_on_by_itself(truth: Truth, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    shutil.copytree(truth.root / "warehouse", tmp_path / "copy" / "warehouse")
+    goes_on(truth)
+    truth.live()
+    copy = replace(truth, root=tmp_path / "copy")
+    goes_on(truth, 20)
+    copy.live()
+    assert everything_once(copy, 30)
+    assert everything_once(truth, 20)
+
+
+def test_a_renamed_pipeline_is_noticed_before_anything_is_read(truth: Truth) -> None:
+    renamed = replace(truth, name="other")
+    goes_on(truth)
+    with pytest.raises(SchemaConflictError, match=r"pipeline\.formerly: \[truth\]"):
+        renamed.live()
+    assert everything_once(truth, 10)
+    known = replace(renamed, formerly=("truth",))
+    known.live()
+    assert everything_once(truth)
+    goes_on(truth, 20)
+    known.live()
+    renamed.live()
+    assert everything_once(truth, 30), "the new name has the records now"
+    with pytest.raises(SchemaConflictError, match=r"pipeline\.formerly: \[other\]"):
+        truth.live()
+
+
+def test_a_renamed_source_goes_on(truth: Truth, caplog: pytest.LogCaptureFixture) -> None:
+    renamed = replace(truth, source="renamed", merge_shards=True)
+    goes_on(truth)
+    renamed.live()
+    assert everything_once(truth)
+    assert "source_renamed" in caplog.text
+    caplog.clear()
+    renamed.live()
+    assert "source_renamed" not in caplog.text
+
+
+def test_a_topic_that_two_sources_read_is_refused(truth: Truth) -> None:
+    with pytest.raises(ConfigError, match=r"read by source .* and by source .*topic-exclude"):
+        replace(truth, second_source="twin").live()
+
+
+def without_record(truth: Truth, keep_old: bool) -> None:
+    """A commit of another program on top of ours, and, at will, the expiry of all of ours."""
+    table = truth.table("orders")
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    foreign = replace_snapshot(
+        newest, id=newest.id + 1, commit_user="other", properties={}, commit_identifier=1
+    )
+    table.io.try_write_atomic(table.paths.snapshot(foreign.id), encode_snapshot(foreign))
+    table.io.overwrite(table.paths.latest_hint, str(foreign.id).encode())
+    if not keep_old:
+        for number in range(1, foreign.id):
+            table.io.delete_quietly(table.paths.snapshot(number))
+
+
+def test_a_commit_of_another_program_on_top_changes_nothing(truth: Truth) -> None:
+    without_record(truth, keep_old=True)
+    claims(truth).unlink()
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
+@pytest.mark.parametrize("file", ["kept", "lost"])
+def test_a_table_whose_records_are_all_gone_is_loud_at_every_start(truth: Truth, file: str) -> None:
+    without_record(truth, keep_old=False)
+    if file == "lost":
+        claims(truth).unlink()
+    for _ in range(2):
+        with pytest.raises(ProgressLostError, match=r"lake\.orders: no snapshot .*ingestd begin"):
+            truth.live()
+
+
+def test_what_java_rolls_back_as_the_latest_snapshot_counts_as_rolled_back(truth: Truth) -> None:
+    """Java commits the older content, with its properties, as a new snapshot of its own."""
+    table = truth.table("orders")
+    first = read_snapshot(table.io, table.paths, 1)
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    again = replace_snapshot(
+        first,
+        id=newest.id + 1,
+        commit_user="java",
+        commit_identifier=BATCH_COMMIT_IDENTIFIER,
+        commit_kind=CommitKind.OVERWRITE,
+    )
+    table.io.try_write_atomic(table.paths.snapshot(again.id), encode_snapshot(again))
+    table.io.overwrite(table.paths.latest_hint, str(again.id).encode())
+    assert len(truth.ids("orders")) < 10
+    truth.live()
+    assert everything_once(truth, 10)
 
 
 @pytest.mark.parametrize("skew", [-DAY_MS, -3_600_000, 3_600_000, 365 * DAY_MS])
@@ -250,7 +532,7 @@ def test_a_clock_that_is_wrong_changes_nothing(truth: Truth, skew: int) -> None:
 def test_of_two_daemons_the_later_one_goes_on_and_the_other_is_told(truth: Truth) -> None:
     """The first one sleeps between reading and commit, as one that gets SIGSTOP there."""
     goes_on(truth)
-    other = replace(truth, holder="b", node="checkpoint-b", batch_rows=7)
+    other = replace(truth, holder="b", batch_rows=7)
     with pytest.raises(FencedError, match=r"pipeline truth: another daemon .*\(b\)"):
         replace(truth, between=other.live).live()
     with pytest.raises(FencedError, match=r"taken over \(b\)"):
@@ -259,3 +541,34 @@ def test_of_two_daemons_the_later_one_goes_on_and_the_other_is_told(truth: Truth
     goes_on(truth, 20)
     other.live()
     assert everything_once(truth, 30)
+
+
+def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
+    """A batch died between two tables; its other half then goes to the table that has its own."""
+    goes_on(truth)
+    claims(truth).unlink()
+    with pytest.raises(CommitConflictError):
+        replace(truth, between=lambda: _roll_back(truth, "users"), batch_rows=50).live()
+    assert truth.ids("orders") == list(range(20))
+    rerouted = replace(truth, merge_shards=True)
+    rerouted.live()
+    letters = truth.letters()
+    assert any("the routing changed" in one and "table lake.orders" in one for one in letters)
+    rerouted.live()
+    assert truth.letters() == letters
+
+
+@pytest.mark.parametrize("policy", ["fail", "earliest"])
+def test_a_restored_broker_that_counts_epochs_again_is_found_by_the_last_record(
+    truth: Truth, policy: OutOfRangePolicy
+) -> None:
+    log = truth.kafka.topics[ORDERS].logs[0]
+    log.records = [(number + 500, epoch) for number, epoch in log.records]
+    truth.kafka.produce(ORDERS, *range(10, 20))
+    for _ in range(2):
+        with pytest.raises(OffsetLostError, match=rf"is another one in the log now: {ORDERS}/0"):
+            truth.live()
+    if policy == "earliest":
+        replace(truth, policy=policy).live()
+        truth.live()
+        assert truth.ids("orders") == list(range(20))

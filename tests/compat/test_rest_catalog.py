@@ -185,7 +185,6 @@ def test_a_pipeline_finds_its_offsets_again(
         metastore="rest",
         catalog_options=server.options,
         database=database,
-        checkpoint=str(tmp_path / "checkpoint"),
         sources={},
         routing=RoutingConfig(),
         defaults=TableSettings(),

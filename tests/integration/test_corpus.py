@@ -38,7 +38,7 @@ def configuration(
             types = declared_types(name)
             tables.setdefault(name.split(".")[1], {})["schema"] = {"column-types": types}
     return {
-        "pipeline": {"name": "corpus", "checkpoint": str(folder / "checkpoint"), "trigger": "0s"},
+        "pipeline": {"name": "corpus", "trigger": "0s"},
         "warehouse": {"path": str(folder / "warehouse"), "database": "ods"},
         "sources": {
             "shop": {

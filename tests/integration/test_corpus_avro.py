@@ -24,7 +24,7 @@ def configuration(
 ) -> dict[str, Any]:
     replayed = corpus.replay(mode, broker.bootstrap)
     return {
-        "pipeline": {"name": "corpus", "checkpoint": str(folder / "checkpoint"), "trigger": "0s"},
+        "pipeline": {"name": "corpus", "trigger": "0s"},
         "warehouse": {"path": str(folder / "warehouse"), "database": "ods"},
         "sources": {
             "shop": {

@@ -61,7 +61,7 @@ def configuration(
         if not table.key:
             tables.setdefault(name.split(".")[1], {})["options"] = {"bucket": "-1"}
     return {
-        "pipeline": {"name": "corpus", "checkpoint": str(folder / "checkpoint"), "trigger": "0s"},
+        "pipeline": {"name": "corpus", "trigger": "0s"},
         "warehouse": {"path": str(folder / "warehouse"), "database": "ods"},
         "sources": {
             "capture": {

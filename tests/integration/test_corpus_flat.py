@@ -30,7 +30,7 @@ def configuration(broker: DevBroker, folder: Path) -> dict[str, Any]:
         types = declared_types(name)
         tables.setdefault(name.split(".")[1], {})["schema"] = {"column-types": types}
     return {
-        "pipeline": {"name": "flat", "checkpoint": str(folder / "checkpoint"), "trigger": "0s"},
+        "pipeline": {"name": "flat", "trigger": "0s"},
         "warehouse": {"path": str(folder / "warehouse"), "database": "ods"},
         "sources": {
             "shop": {

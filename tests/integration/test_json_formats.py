@@ -110,7 +110,7 @@ def test_tables_hold_what_the_messages_say(
         for name, topic in produced(broker).items()
     }
     config = {
-        "pipeline": {"name": "p", "checkpoint": str(tmp_path / "cp"), "trigger": "0s"},
+        "pipeline": {"name": "p", "trigger": "0s"},
         "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
         "sources": sources,
         "tables": {

@@ -55,7 +55,7 @@ def configuration(
     basic = {"basic.auth.user.info": f"me:{planted.secret('registry-basic')}"}
     bearer = {"bearer.auth.token": planted.file(secrets, "registry-bearer")}
     return {
-        "pipeline": {"name": "shop", "checkpoint": str(folder / "checkpoint"), "trigger": "100ms"},
+        "pipeline": {"name": "shop", "trigger": "100ms"},
         "warehouse": {
             "path": str(folder / "warehouse"),
             "database": "ods",

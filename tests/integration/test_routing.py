@@ -85,7 +85,7 @@ def test_shards_share_a_table_that_computed_columns_partition(
         broker.create_topic(f"s{shard}.orders", 1)
         produce(broker, f"s{shard}.orders", messages)
     config = {
-        "pipeline": {"name": "p", "checkpoint": str(tmp_path / "cp"), "trigger": "0s"},
+        "pipeline": {"name": "p", "trigger": "0s"},
         "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
         "sources": {
             "shop": {

@@ -31,7 +31,7 @@ def test_each_batch_is_a_trace_with_its_phases_and_the_commit_of_each_table(
         ) == (EVENTS)
         first = receiver.children(batches[0])
         phases = {one.name: one for one in first}
-        assert {"stages", "evolve", "commit", "mirror"} <= phases.keys()
+        assert {"stages", "evolve", "commit", "claims"} <= phases.keys()
         tables = {
             str(values(one.attributes)["ingestd.table"]): one
             for one in receiver.children(phases["commit"])

@@ -114,19 +114,22 @@ def _wrong_books(table: FileStoreTable) -> list[str]:
     """Identifiers that were committed twice, offsets that overlap, are left out or are not all."""
     problems = []
     identifiers: Counter[tuple[str, int]] = Counter()
-    reached: dict[tuple[str, int], int] = {}
+    reached: dict[int, int] = {}
+    records: set[str] = set()
     for number in snapshot_ids(table.io, table.paths):
         snapshot = read_snapshot(table.io, table.paths, number)
         if snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
             identifiers[snapshot.commit_user, snapshot.commit_identifier] += 1
-        progress = decode_properties(snapshot.properties, f"snapshot {number}")
-        for topics in (progress.sources if progress else {}).values():
-            for topic, one in topics.items():
-                for partition, span in one.spans.items():
-                    before = reached.get((topic, partition), span.start)
-                    if span.start != before:
-                        problems.append(f"snapshot {number}: {topic}/{partition} after {before}")
-                    reached[topic, partition] = span.until
+        progress = decode_properties("life", snapshot.properties, f"snapshot {number}")
+        if progress is None or progress.record_id in records:
+            continue  # a compaction repeats the record
+        records.add(progress.record_id)
+        for key, partitions in progress.pipeline.end.items():
+            starts = progress.pipeline.start.get(key, {})
+            for partition, position in partitions.items():
+                if starts.get(partition, position.offset) > reached.get(partition, 0):
+                    problems.append(f"snapshot {number}: {key}/{partition} leaves a gap")
+                reached[partition] = max(position.offset, reached.get(partition, 0))
     problems += [f"identifier {one} twice" for one, n in identifiers.items() if n > 1]
     if set(reached.values()) != {BATCHES * PER_BATCH}:
         problems.append(f"the table has reached {reached}")

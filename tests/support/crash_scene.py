@@ -53,6 +53,8 @@ class _Silent:
 
     def tables_opened(self, tables: object) -> None: ...
 
+    def offsets_lost(self, source: str, topic: str, records: int) -> None: ...
+
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None: ...
 
     def phase(self, name: str, seconds: float) -> None: ...
@@ -60,6 +62,24 @@ class _Silent:
     def batch_finished(self, summary: BatchSummary) -> None: ...
 
     def between_batches(self, stopping: Event) -> None: ...
+
+
+@dataclass
+class SameTopics:
+    """Topics that nobody deletes; `checked` are the ranges of the last check."""
+
+    keys: dict[tuple[str, str], str]
+    checked: list[OffsetRange] = field(default_factory=list)
+
+    def learn(self, ranges: list[OffsetRange]) -> None: ...
+
+    def check(self, ranges: list[OffsetRange]) -> None:
+        self.checked = ranges
+
+
+def same_topics(*topics: str) -> SameTopics:
+    """Topics of the source "src" with the keys "id of TOPIC"."""
+    return SameTopics({("src", topic): f"id of {topic}" for topic in topics})
 
 
 class _Local:
@@ -97,7 +117,7 @@ class Scene:
             self._settings(),
             lake,
             _offsets,
-            lambda ranges: {},
+            same_topics(TOPIC),
             _Silent(),
         )
         with mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages):
@@ -125,7 +145,6 @@ class Scene:
             warehouse=self.warehouse,
             metastore="filesystem",
             database=DATABASE,
-            checkpoint=str(self.root / "checkpoint"),
             sources={"src": source},
             routing=RoutingConfig(),
             defaults=TableSettings(),

@@ -167,6 +167,11 @@ class Rig:
         return Stream(
             partitions=lambda _, topic: sum(name == topic for name, _ in self.logs),
             held=lambda name: held.get(name, {}).get("covered", {}),
+            fed=lambda name: [
+                (source, topic)
+                for source, topics in held.get(name, {}).get("covered", {}).items()
+                for topic in topics
+            ],
             before=lambda *_: self.before,
             begins=lambda places: {
                 (source, topic, one): self.begins.get((topic, one), 0)

@@ -5,6 +5,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    TableProgress,
+    decode_properties,
+    pipelines_in,
+)
 from tests.support.ledger import PARTITIONS, TABLES, Ledger
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE
@@ -40,23 +46,41 @@ def books(warehouse: Path, table: str) -> list[str]:
     """Doubled commit identifiers, and ranges of offsets that overlap or leave a gap."""
     problems: list[str] = []
     identifiers: Counter[tuple[str, int]] = Counter()
-    reached: dict[tuple[str, str], int] = {}
+    reached: dict[tuple[str, int], int] = {}
+    records: set[str] = set()
     for snapshot in _snapshots(warehouse, table):
         if snapshot["commitIdentifier"] != BATCH:
             identifiers[snapshot["commitUser"], snapshot["commitIdentifier"]] += 1
-        for topics in json.loads(snapshot.get("properties", {}).get("ingestd.src", "{}")).values():
-            for topic, one in topics.items():
-                for partition, (start, until) in one["p"].items():
-                    before = reached.get((topic, partition), start)
-                    if start != before:
-                        problems.append(
-                            f"{table} snapshot {snapshot['id']}: {topic}/{partition} goes on at "
-                            f"{start}, the table had reached {before}"
-                        )
-                    reached[topic, partition] = until
+        where = f"{table} snapshot {snapshot['id']}"
+        for progress in _records(snapshot, where):
+            if progress.record_id not in records:  # a compaction repeats the record
+                records.add(progress.record_id)
+                problems += _gaps(progress.pipeline, reached, where)
     problems += [f"{table}: identifier {one} twice" for one, n in identifiers.items() if n > 1]
-    if len(reached) != PARTITIONS:
+    if not reached or len(reached) % PARTITIONS:
         problems.append(f"{table}: offsets of {len(reached)} partitions recorded")
+    return problems
+
+
+def _records(snapshot: dict[str, Any], where: str) -> list[TableProgress]:
+    properties = snapshot.get("properties", {})
+    found = (decode_properties(name, properties, where) for name in pipelines_in(properties))
+    return [one for one in found if one is not None]
+
+
+def _gaps(progress: PipelineProgress, reached: dict[tuple[str, int], int], where: str) -> list[str]:
+    """Logs that go on beyond what the table had reached, which is moved on."""
+    problems: list[str] = []
+    for key, partitions in progress.end.items():
+        topic = progress.topic_name(key)
+        for partition, position in partitions.items():
+            start = progress.start.get(key, {}).get(partition, position.offset)
+            before = reached.get((topic, partition), start)
+            if start > before:
+                problems.append(
+                    f"{where}: {topic}/{partition} goes on at {start}, the table reached {before}"
+                )
+            reached[topic, partition] = position.offset
     return problems
 
 

@@ -58,7 +58,6 @@ def settings() -> PipelineSettings:
         warehouse="/w",
         metastore="filesystem",
         database="db",
-        checkpoint="/c",
         sources={},
         routing=RoutingConfig(),
         defaults=TableSettings(),

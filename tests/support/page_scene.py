@@ -104,7 +104,7 @@ def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
         tuple(TableCommit(f"ods.{table}", "committed", n + 1, 1, 0.03) for table in _TABLES),
         counts,
         (sample,) if bad else (),
-        {"stages": 0.3 + size / 20_000, "commit": 0.05, "mirror": 0.01, "total": 0.4 + size / 2e4},
+        {"stages": 0.3 + size / 20_000, "commit": 0.05, "claims": 0.01, "total": 0.4 + size / 2e4},
         times=times,
         topics={f"ods.{table}": frozenset({("shop", _TOPIC)}) for table in _TABLES},
     )

@@ -30,7 +30,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "terminal"
 PIPELINE = """\
 pipeline:
   name: shop
-  checkpoint: checkpoints
+  trigger: 1s
 warehouse:
   path: lake
   database: shop
@@ -107,7 +107,7 @@ SCENES: Mapping[str, Scene] = {
 def set_stage(folder: Path) -> None:
     """The files that the scenes are about: two configurations and a warehouse with a table."""
     (folder / "ingestd.yaml").write_text(PIPELINE)
-    (folder / "fault.yaml").write_text(PIPELINE.replace("checkpoint:", "chekpoint:"))
+    (folder / "fault.yaml").write_text(PIPELINE.replace("trigger:", "triger:"))
     columns: dict[str, pa.DataType] = {"id": pa.int64(), "status": pa.string()}
     os.mkfifo(folder / "nobody-reads")
     lake = paimon.open_warehouse(str(folder / "lake"))

@@ -33,7 +33,7 @@ from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.spark.micro_batch import MicroBatch
-from tests.support.crash_scene import _Local, _Silent
+from tests.support.crash_scene import SameTopics, _Local, _Silent, same_topics
 
 TOPIC = "pg.shop.orders"
 TABLE = "lake.orders"
@@ -118,7 +118,7 @@ class Pipeline:
     table: TableSettings = field(default_factory=TableSettings)
     reached: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
     fetched: list[OffsetRange] = field(default_factory=list)
-    identified: list[OffsetRange] = field(default_factory=list)
+    topics: SameTopics = field(default_factory=lambda: same_topics(TOPIC))
     batch_id: int = 0
     letters_to: str | None = None
     letters: list[tuple[int, int]] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Pipeline:
             self.settings(),
             self.lake,
             lambda _: offsets,
-            self._topic_ids,
+            self.topics,
             _Silent(),
         )
         with (
@@ -148,10 +148,6 @@ class Pipeline:
         ):
             batch.run(self.batch_id)
         self.batch_id, self.reached = self.batch_id + 1, list(until)
-
-    def _topic_ids(self, ranges: list[OffsetRange]) -> dict[tuple[str, str], str | None]:
-        self.identified = ranges
-        return {}
 
     def rows(self) -> dict[int, int]:
         """What the table holds."""
@@ -165,7 +161,6 @@ class Pipeline:
             warehouse=str(self.root / "warehouse"),
             metastore="filesystem",
             database="lake",
-            checkpoint=str(self.root / "checkpoint"),
             sources={"src": SourceSettings(KafkaSource("src", (TOPIC,)), "debezium-json")},
             routing=RoutingConfig(),
             defaults=self.table,

@@ -1,7 +1,6 @@
 """A pipeline without Spark and Kafka: topics that lose records and come back, lives that end.
 
-The planning of batches, the choice of a checkpoint, the batches and the tables are the real ones;
-what Spark keeps in its checkpoint is written as Spark writes it.
+The start of the pipeline, the planning of batches, the batches and the tables are the real ones.
 """
 
 import json
@@ -15,7 +14,9 @@ from unittest import mock
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.errors import OffsetLostError
+from ingestd.errors import LogChangedError
+from ingestd.ingest.recovery.logs import TopicKeyCheck
+from ingestd.ingest.recovery.start import recover
 from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.ingest.settings.context import (
     BatchContext,
@@ -28,17 +29,18 @@ from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.lake import Lake
+from ingestd.kafka.log_checks import fingerprint
 from ingestd.kafka.planner import Planner
-from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, encode
+from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, decode, encode
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
-from ingestd.spark.checkpoint import Generation, choose_generation, read_batch_offsets
 from ingestd.spark.micro_batch import MicroBatch
-from ingestd.spark.recovery import BeforeCommit, TopicIdentity, lead
+from ingestd.spark.recovery import BeforeCommit, lead
 from tests.support.crash_scene import _Local, _Silent
 
 DATABASE = "lake"
@@ -46,49 +48,87 @@ _IO = LocalFileIO(sync=False)
 
 
 @dataclass
+class Log:
+    """One partition: (number, leader epoch) of each record; the first `first` records are gone."""
+
+    records: list[tuple[int, int]] = field(default_factory=list)
+    first: int = 0
+    epoch: int = 0
+
+    def end_of_epoch(self, epoch: int) -> int:
+        """Where the newest epoch ends that is at most `epoch`, as brokers answer it."""
+        ends = [at + 1 for at, (_, one) in enumerate(self.records) if one <= epoch]
+        return max(ends, default=0)
+
+
+@dataclass
 class Topic:
-    """Logs by partition; `first` is how many records at the front of each are gone."""
+    """Logs by partition."""
 
     topic_id: str
-    logs: list[list[int]] = field(default_factory=lambda: [[]])
-    first: int = 0
+    logs: list[Log] = field(default_factory=lambda: [Log()])
 
 
 @dataclass
 class Kafka:
-    """The cluster as planning, fetching and the check of topics see it."""
+    """The cluster as the start, planning and fetching see it."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
 
     def produce(self, topic: str, *numbers: int, partition: int = 0) -> None:
         """Append rows with these ids."""
-        self.topics[topic].logs[partition].extend(numbers)
+        log = self.topics[topic].logs[partition]
+        log.records.extend((number, log.epoch) for number in numbers)
 
     def list_topic_partitions(self) -> Mapping[str, tuple[int, ...]]:
         return {name: tuple(range(len(one.logs))) for name, one in self.topics.items()}
 
     def beginning_offsets(self, partitions: Mapping[str, tuple[int, ...]]) -> Any:
         return {
-            name: {n: min(self.topics[name].first, len(self.topics[name].logs[n])) for n in ones}
+            name: {n: self.topics[name].logs[n].first for n in ones}
             for name, ones in partitions.items()
         }
 
     def end_offsets(self, partitions: Mapping[str, tuple[int, ...]]) -> Any:
         return {
-            name: {n: len(self.topics[name].logs[n]) for n in ones}
+            name: {n: len(self.topics[name].logs[n].records) for n in ones}
             for name, ones in partitions.items()
         }
 
-    def topic_ids(self, topics: list[str]) -> Mapping[str, str]:
+    def leader_epochs(self, ends: Mapping[str, Mapping[int, int]]) -> Any:
+        return {
+            name: {n: self.topics[name].logs[n].epoch for n in ones} for name, ones in ends.items()
+        }
+
+    def divergences(self, positions: Mapping[tuple[str, int], tuple[int, int]]) -> Any:
+        ends = {
+            (topic, one): self.topics[topic].logs[one].end_of_epoch(epoch)
+            for (topic, one), (_, epoch) in positions.items()
+        }
+        return {at: end for at, end in ends.items() if end < positions[at][0]}
+
+    def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Any:
+        found = {}
+        for (topic, one), offset in offsets.items():
+            number, _ = self.topics[topic].logs[one].records[offset - 1]
+            value = json.dumps({"id": number, "at": offset - 1}).encode()
+            found[topic, one] = fingerprint(offset - 1 + 1000, None, value)
+        return found
+
+    def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
         return {name: self.topics[name].topic_id for name in topics if name in self.topics}
 
+    def cluster_id(self) -> str:
+        return "cluster"
+
+    def close(self) -> None: ...
+
     def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
-        """Records of a range; OffsetLostError if it is not in the log, as a real fetch says."""
-        one = self.topics[wanted.topic]
-        log = one.logs[wanted.partition]
-        if wanted.start < one.first or wanted.until > len(log):
-            raise OffsetLostError(f"{wanted} is not in the log")
-        numbers = log[wanted.start : wanted.until]
+        """Records of a range; LogChangedError if it is not in the log, as a real fetch says."""
+        log = self.topics[wanted.topic].logs[wanted.partition]
+        if wanted.start < log.first or wanted.until > len(log.records):
+            raise LogChangedError(f"{wanted} is not in the log")
+        numbers = [number for number, _ in log.records[wanted.start : wanted.until]]
         offsets = np.arange(wanted.start, wanted.until, dtype=np.int64)
         keys: list[bytes | None] = [None] * len(numbers)
         values: list[bytes | None] = [
@@ -109,49 +149,80 @@ class Truth:
     policy: OutOfRangePolicy = "fail"
     batch_rows: int = 4
     holder: str = "a"
-    node: str = "checkpoint"
+    name: str = "truth"
+    formerly: tuple[str, ...] = ()
+    database: str = DATABASE
+    source: str = "src"
+    second_source: str | None = None
+    startup: StartupMode = "earliest-offset"
+    merge_shards: bool = False
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     between: Callable[[], object] = lambda: None
     """Runs after the reading of each batch, before its commits."""
 
-    def live(self) -> Generation:
-        """Start, go on to the ends of all topics, and end; the checkpoint that was chosen."""
+    def live(self, batches: int = 1 << 30) -> Lake:
+        """Start, go on to the ends of all topics, and end; at most so many batches."""
         settings = self.settings
+        clusters = dict.fromkeys(settings.sources, self.kafka)
         with mock.patch("ingestd.spark.recovery.this_process", lambda: self.holder):
             leadership = lead(settings, _IO)
         lake = Lake(settings, self.catalog, _IO, self.now_ms)
         lake.open()
-        topics = TopicIdentity(settings.sources)
-        topics._clients["src"] = self.kafka  # type: ignore[assignment]
-        topics.check(lake)
-        checkpoint = choose_generation(_IO, settings.checkpoint, lake.start_offsets())
+        start = recover(lake, settings, clusters)  # type: ignore[arg-type]
+        topics = TopicKeyCheck(lake.keys, clusters)  # type: ignore[arg-type]
+        planned: list[BatchOffsets] = []
         batch = MicroBatch(
             _Local(),  # type: ignore[arg-type]
             settings,
             lake,
-            lambda batch_id: read_batch_offsets(_IO, checkpoint.path, batch_id),
+            planned.__getitem__,
             BeforeCommit(leadership, topics),
             _Silent(),
         )
+        planner = Planner(
+            {name: one.kafka for name, one in settings.sources.items()},
+            settings.max_offsets_per_trigger,
+            start.epochs,
+            connect=lambda _: self.kafka,  # type: ignore[arg-type,return-value]
+        )
+        reached = start.offsets
         with mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages):
-            self._stream(batch, Path(checkpoint.path), checkpoint.seed)
-        return checkpoint
+            for number in range(batches):
+                following = planner.next_batch(reached, bounded=True)
+                if following is None:
+                    break
+                planned.append(decode(json.loads(json.dumps(encode(following)))))
+                reached = batch.run(number)
+        return lake
 
     @property
     def settings(self) -> PipelineSettings:
-        source = KafkaSource("src", (), topic_pattern=".*", on_offset_out_of_range=self.policy)
+        names = [self.source, *([self.second_source] if self.second_source else [])]
+        sources = {
+            name: KafkaSource(
+                name,
+                (),
+                topic_pattern=".*",
+                on_offset_out_of_range=self.policy,
+                startup_mode=self.startup,
+            )
+            for name in names
+        }
         options = {"bucket": "-1"}
         return PipelineSettings(
-            name="truth",
+            name=self.name,
+            formerly=self.formerly,
             warehouse=str(self.root / "warehouse"),
             metastore="filesystem",
-            database=DATABASE,
-            checkpoint=str(self.root / self.node),
-            sources={"src": SourceSettings(source, "json")},
-            routing=RoutingConfig(),
+            database=self.database,
+            sources={name: SourceSettings(one, "json") for name, one in sources.items()},
+            routing=RoutingConfig(
+                merge_shards=self.merge_shards,
+                table_mapping={"copy.orders": "orders", "shop.orders": "orders"},
+            ),
             defaults=TableSettings((), (), options, {}),
             tables={},
-            max_offsets_per_trigger={"src": self.batch_rows},
+            max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(slots=1),
         )
 
@@ -161,10 +232,14 @@ class Truth:
 
     def folder(self, name: str) -> Path:
         """Where a table lies."""
-        return self.root / "warehouse" / f"{DATABASE}.db" / name
+        return self.root / "warehouse" / f"{self.database}.db" / name
 
     def table(self, name: str) -> FileStoreTable:
-        return self.catalog.get_table(Identifier(DATABASE, name))
+        return self.catalog.get_table(Identifier(self.database, name))
+
+    def truncate(self, name: str) -> None:
+        """Empty a table, as `ingestd truncate` does."""
+        truncate_table(self.table(name), now_ms=self.now_ms())
 
     def ids(self, name: str) -> list[int]:
         """The ids in a table, sorted, each as often as it is there."""
@@ -174,33 +249,6 @@ class Truth:
         """Messages of the dead letters."""
         rows = read_table(self.table("ingestd_dead_letters")).to_pylist()
         return sorted(row["message"] for row in rows)
-
-    def _stream(self, batch: MicroBatch, path: Path, seed: Offsets) -> None:
-        kafka = {name: one.kafka for name, one in self.settings.sources.items()}
-        limits = self.settings.max_offsets_per_trigger
-        cluster: Any = self.kafka
-        planner = Planner(kafka, limits, seed, connect=lambda source: cluster)
-        for folder in ("offsets", "commits"):
-            (path / folder).mkdir(parents=True, exist_ok=True)
-        planned = sorted(int(one.name) for one in (path / "offsets").iterdir())
-        reached: Offsets = {}
-        for number in planned[-1:]:
-            if not (path / "commits" / str(number)).exists():
-                self._do(batch, path, number)
-            reached = read_batch_offsets(_IO, str(path), number).until
-        number = planned[-1] + 1 if planned else 0
-        while (following := planner.next_batch(reached, bounded=True)) is not None:
-            self._plan(path, number, following)
-            self._do(batch, path, number)
-            reached, number = following.until, number + 1
-
-    def _plan(self, path: Path, number: int, following: BatchOffsets) -> None:
-        document = json.dumps(encode(following))
-        (path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{document}")
-
-    def _do(self, batch: MicroBatch, path: Path, number: int) -> None:
-        batch.run(number)
-        (path / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
 
     def _run_stages(
         self, spark: object, context: BatchContext, groups: list[list[OffsetRange]], *_: Any

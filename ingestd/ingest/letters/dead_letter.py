@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk, Rejected
 from ingestd.ingest.rows.blobs import KIND, OFFSET
-from ingestd.ingest.settings.rejection import GAP_STAGE
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
 from ingestd.paimon.spec.schema import AddColumn, SchemaChange, TableSchema, new_schema
@@ -47,16 +45,6 @@ class DeadLetter:
 
     rejected: Rejected
     table: str | None = None
-
-
-def gap_letter(lost: OffsetRange) -> DeadLetter:
-    """The letter, without a message, about records that the log no longer had."""
-    what = (
-        f"offsets {lost.start} to {lost.until - 1} ({lost.rows} at the most) were not in the log "
-        "any more when they were to be read"
-    )
-    place = (lost.topic, lost.partition, lost.start)
-    return DeadLetter(Rejected(*place, -1, GAP_STAGE, "offset_gap", what, None, None))
 
 
 def dead_letter_schema(time_millis: int) -> TableSchema:

@@ -125,8 +125,8 @@ class _Run:
     def _start_over(self) -> None:
         """Let no record be left out because a table holds it already."""
         for name, one in self._lake.tables.items():
-            fresh = one.progress and replace(one.progress, sources={}, truncated=None, position=-1)
-            self._lake.tables[name] = replace(one, coverage={}, progress=fresh)
+            fresh = one.progress and replace(one.progress, truncated=None, position=-1)
+            self._lake.tables[name] = replace(one, covered={}, progress=fresh)
 
     def _decode(self, context: BatchContext, wanted: OffsetRange) -> Iterator[Report]:
         """The report of one range, unless its topic would stop the pipeline."""
@@ -174,6 +174,7 @@ class _Run:
         return Stream(
             partitions=lambda *topic: sum(place[:2] == topic for place in places),
             held=lambda _: {},
+            fed=lambda _: (),
             before=lambda *_: {},
             begins=lambda _: {},
         )

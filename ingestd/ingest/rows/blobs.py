@@ -109,7 +109,8 @@ class Report:
     `feeds`, `topics` and `positions` by table: the source tables and the (source, topic) pairs
     that brought it rows, and the largest source position of streamed rows; `rejected` are samples
     only, all rejected records are counted in `counts`; `kept` are chunks that wait for a table;
-    `times` tell when changes were made.
+    `times` tell when changes were made; `last_records` has the offset and the checksum of the
+    last record that was read of each topic partition.
     """
 
     discoveries: tuple[Discovery, ...] = ()
@@ -121,6 +122,7 @@ class Report:
     rejected: tuple[RejectedSample, ...] = ()
     kept: tuple[KeptChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
+    last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def runs_again(self) -> bool:

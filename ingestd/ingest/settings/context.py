@@ -16,7 +16,6 @@ from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
@@ -202,9 +201,8 @@ class BatchContext:
     `max_run_bytes` bounds the rows of one table that a write task works on at a time,
     `index_cache_bytes` the hash indexes that a worker keeps for later tasks. Rejected records go to
     `dead_letter_topic` instead of the table if there is one, or are treated otherwise by the
-    `error_policy`; `lost` are ranges just before the batch that the logs no longer had.
-    `refused_truncates` are records by (source, topic, partition, offset) that empty no table, and
-    why.
+    `error_policy`. `refused_truncates` are records by (source, topic, partition, offset) that
+    empty no table, and why.
     """
 
     pipeline: str
@@ -223,7 +221,6 @@ class BatchContext:
     max_run_bytes: int = 64 << 20
     index_cache_bytes: int = 64 << 20
     dead_letter_topic: str | None = None
-    lost: tuple[OffsetRange, ...] = ()
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     refused_truncates: Mapping[tuple[str, str, int, int], str] = field(default_factory=dict)
 

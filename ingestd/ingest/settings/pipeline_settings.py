@@ -36,10 +36,10 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
-    """One pipeline: sources, routing and tables, the warehouse it writes and where it keeps state.
+    """One pipeline: sources, routing and tables, and the warehouse it writes.
 
-    `checkpoint` is a directory; `warehouse` the root of the catalog, or of ingestd's own files
-    where a server has the catalog; `catalog_options` have Paimon's names.
+    `formerly` are names that it had before; `warehouse` is the root of the catalog, or of ingestd's
+    own files where a server has the catalog; `catalog_options` have Paimon's names.
     `max_offsets_per_trigger` bounds the records of one source in one micro-batch;
     `trigger_seconds` is the least time between the starts of two micro-batches. Rejected records
     go to `dead_letter_topic` if there is one, else to `dead_letter_table`.
@@ -49,7 +49,6 @@ class PipelineSettings:
     warehouse: str
     metastore: str
     database: str
-    checkpoint: str
     sources: Mapping[str, SourceSettings]
     routing: RoutingConfig
     defaults: TableSettings
@@ -64,11 +63,17 @@ class PipelineSettings:
     spark: Mapping[str, str] = field(default_factory=dict)
     commit_group_offsets: bool = True
     catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    formerly: tuple[str, ...] = ()
 
     @property
     def commit_user(self) -> str:
         """The commit user of this pipeline in every table it writes; stable over restarts."""
         return commit_user(self.name)
+
+    @property
+    def dead_letters(self) -> str:
+        """Identifier of the table of rejected records."""
+        return f"{self.database}.{self.dead_letter_table}"
 
     @property
     def is_bounded(self) -> bool:

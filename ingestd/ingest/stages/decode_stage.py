@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, shared_data_format
-from ingestd.ingest.letters.dead_letter import DeadLetter, dead_letter_rows, gap_letter
+from ingestd.ingest.letters.dead_letter import DeadLetter, dead_letter_rows
 from ingestd.ingest.rows.append_changes import audited, is_audit, latest_only
 from ingestd.ingest.rows.batch_rows import (
     drop_oversized,
@@ -68,7 +68,7 @@ def decode_ranges(
     yet are put on the `shelf`; `kept` are those that earlier runs of the batch put there, which
     are not read and decoded again.
 
-    Raises OffsetLostError and SourceError from fetching; PolicyStopError, SchemaConflictError and
+    Raises SourceError from fetching; PolicyStopError, SchemaConflictError and
     UnsupportedError where the configuration or a table does not allow what comes.
     """
     task = _DecodeTask(context, task_index, shelf)
@@ -95,7 +95,6 @@ class _DecodeTask:
         self._held = HeldRows(context, task_index, self._findings.counts)
         self._images = wants_images(context)
         self._renames = context.follows_renames()
-        self.lost: list[OffsetRange] = []
 
     def go_on(
         self, wanted: OffsetRange, kept: Sequence[KeptChunk]
@@ -123,7 +122,6 @@ class _DecodeTask:
             max_records=context.max_chunk_records,
             max_bytes=context.max_chunk_bytes,
             headers=settings.format_settings.framing.needs_headers,
-            on_lost=self.lost.append,
         )
 
     def decode(self, wanted: Sequence[OffsetRange], fetch: Fetch | None) -> Pairs:
@@ -156,13 +154,11 @@ class _DecodeTask:
         for batch in decoded.batches:
             yield from self._decode_batch(source, chunk, batch, letters)
         yield from self._bury(source, chunk, letters)
-        if len(decoded.batches) == 1 and not oversized and not self.lost:
+        if len(decoded.batches) == 1 and not oversized:
             self._keep(source, chunk, decoded, start)
 
     def finish(self) -> Pairs:
-        """Letters about gaps, the task's report, and voids if the batch must run again."""
-        for one in (*(self._context.lost if self._index == 0 else ()), *self.lost):
-            yield from self._bury_gap(one)
+        """The task's report, and voids if the batch must run again."""
         yield from self._release()
         if self._findings.runs_again:
             yield from ((slot, encode_void()) for slot in range(self._context.slots))
@@ -286,11 +282,3 @@ class _DecodeTask:
         self._findings.note_topic(target.identifier, source, chunk.topic)
         rows = dead_letter_rows(self._context.pipeline, source, new, chunk)
         yield from self._hand_on(source, chunk, target, rows)
-
-    def _bury_gap(self, lost: OffsetRange) -> Pairs:
-        """A range that the log no longer had as a letter, but if there is one already."""
-        target = self._context.tables[self._context.dead_letters]
-        where = TopicPartition(lost.source, lost.topic, lost.partition)
-        if lost.start >= target.covered_until(*where):
-            self._findings.note_lost(lost)
-            yield from self._bury(lost.source, place_of(where), [gap_letter(lost)])

@@ -19,9 +19,9 @@ def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchCo
     """The context of a batch that reads `ranges`, as its decode tasks get it.
 
     Tables are without index entries, sequence numbers and snapshots, and hold of the stream what
-    lies within the ranges or in what was lost before them.
+    lies within the ranges.
     """
-    starts = starts_of((*ranges, *context.lost))
+    starts = starts_of(ranges)
     tables = {name: _table_view(one, starts) for name, one in context.tables.items()}
     return replace(context, tables=tables, max_run_bytes=0, index_cache_bytes=0)
 

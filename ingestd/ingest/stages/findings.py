@@ -13,7 +13,14 @@ from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.log_checks import fingerprint
+
+
+def fingerprint_of_last(chunk: RecordChunk) -> int:
+    """Return the checksum of the last record of a chunk."""
+    last = chunk.take(np.array([len(chunk.offsets) - 1]))
+    return fingerprint(int(last.timestamps[0]), last.keys[0], last.values[0])
+
 
 MAX_SAMPLES = 20
 """Rejected records whose coordinates a task reports; all of them are counted."""
@@ -30,6 +37,7 @@ class Findings:
     _feeds: dict[str, set[Feed]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     _positions: dict[str, int] = field(default_factory=dict)
+    _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     _samples: list[RejectedSample] = field(default_factory=list)
     _kept: list[KeptChunk] = field(default_factory=list)
 
@@ -43,6 +51,8 @@ class Findings:
         where = TopicPartition(source, chunk.topic, chunk.partition)
         self.counts.records[where] += len(chunk.offsets)
         self.counts.bytes[where] += int(record_sizes(chunk).sum())
+        if len(chunk.offsets):
+            self._last_records[where] = (int(chunk.offsets[-1]), fingerprint_of_last(chunk))
 
     def note_kept(self, kept: KeptChunk) -> None:
         """Count the records of a chunk that was decoded in an earlier run of the batch."""
@@ -87,11 +97,6 @@ class Findings:
         self._samples += [RejectedSample.of(source, one.rejected) for one in letters[:room]]
         return [one for one in letters if policy.keeps(one.rejected, self.counts)]
 
-    def note_lost(self, lost: OffsetRange) -> None:
-        """Count offsets that the log no longer had."""
-        where = TopicPartition(lost.source, lost.topic, lost.partition)
-        self.counts.lost[where] += lost.rows
-
     def report(self) -> Report:
         """All of it, as it travels."""
         return Report(
@@ -104,4 +109,5 @@ class Findings:
             rejected=tuple(self._samples),
             kept=tuple(self._kept),
             times=self.times,
+            last_records=dict(self._last_records),
         )

@@ -10,7 +10,7 @@ from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate
 from ingestd.ingest.settings.context import BatchContext, Feed
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _T = TypeVar("_T")
@@ -34,7 +34,8 @@ class RoundResult:
     with the chunks in `kept`; tables emptied so are committed with `overwrite`.
     Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
     by table are for the progress record; `rejected` samples are for the log; `times` tell when the
-    changes of this run were made, but for those in kept chunks.
+    changes of this run were made, but for those in kept chunks. `last_records` has the offset and
+    the checksum of the last record that was read of each topic partition.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -47,6 +48,7 @@ class RoundResult:
     rejected: tuple[RejectedSample, ...]
     kept: tuple[KeptChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
+    last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def runs_again(self) -> bool:
@@ -88,6 +90,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         rejected=tuple(one for report in reports for one in report.rejected)[:MAX_SAMPLES],
         kept=tuple(one for report in reports for one in report.kept),
         times=times,
+        last_records=_last_records(reports),
     )
 
 
@@ -99,6 +102,14 @@ def _unite(into: dict[str, frozenset[_T]], more: Mapping[str, frozenset[_T]]) ->
 def _known_feeds(context: BatchContext, table: str) -> frozenset[Feed]:
     known = context.tables.get(table)
     return known.feeds if known else frozenset()
+
+
+def _last_records(reports: Iterable[Report]) -> dict[TopicPartition, tuple[int, int]]:
+    last: dict[TopicPartition, tuple[int, int]] = {}
+    for report in reports:
+        for where, record in report.last_records.items():
+            last[where] = max(record, last.get(where, record))
+    return last
 
 
 def _positions(reports: Iterable[Report]) -> dict[str, int]:

@@ -39,7 +39,8 @@ _Record = tuple[str, str, int, int]
 class Stream:
     """What is known of the stream beside a batch.
 
-    `partitions` counts those of a (source, topic); `held` gives what of the stream a table holds.
+    `partitions` counts those of a (source, topic); `held` gives what of the stream a table covers,
+    `fed` the topics that ever brought it rows.
     `before` gives for a table and a source position the offsets from which on to read so that
     nothing behind the position is missed, None where no snapshot is left that tells. `begins` gives
     the first offsets that the logs have, without those of what cannot be read any more.
@@ -47,6 +48,7 @@ class Stream:
 
     partitions: Callable[[str, str], int]
     held: Callable[[str], Coverage]
+    fed: Callable[[str], Collection[tuple[str, str]]]
     before: Callable[[str, int], Coverage | None]
     begins: Callable[[Collection[Place]], Mapping[Place, int]]
 
@@ -115,8 +117,7 @@ def outlives_batch(table: str, result: RoundResult, stream: Stream) -> bool:
     They may as soon as a topic of the table has several partitions, or it has several topics: one
     that has told nothing yet may have the most to tell.
     """
-    topics = set(result.topics.get(table, frozenset()))
-    topics.update((source, name) for source, names in stream.held(table).items() for name in names)
+    topics = {*result.topics.get(table, frozenset()), *stream.fed(table)}
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
 
 
@@ -177,9 +178,7 @@ def _by_offset(
     if shared is not None:
         return shared
     source, topic, partition, offset = truncate.place
-    covered = context.tables[truncate.table].covered
-    topics = {(one, name) for one, names in covered.items() for name in names}
-    topics |= result.topics.get(truncate.table, frozenset())
+    topics = {*stream.fed(truncate.table), *result.topics.get(truncate.table, frozenset())}
     if topics != {(source, topic)} or stream.partitions(source, topic) > 1:
         return (
             "the truncate has no position in the source's log, and rows of the table are in "

@@ -1,87 +1,108 @@
 """One table of a pipeline as the driver knows it, and how it is read from the table itself."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import Coverage, Emptying, TableContext
-from ingestd.ingest.tables.mirror import (
-    Mirror,
-    SnapshotMark,
-    TableHistory,
-    effective_coverage,
-    holds,
-)
-from ingestd.ingest.tables.progress import TableProgress, decode_properties, encode_properties
-from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
+from ingestd.paimon.spec.snapshot import BASE_PROPERTY, CARRIED_OPTION, CommitKind, Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
-from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_of_user
+from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_record
 
 
 @dataclass(frozen=True, slots=True)
 class LakeTable:
     """One table: its handle, the state of its newest snapshot, and what of the stream it holds.
 
-    `progress` is the record of our newest snapshot, `record` the same as properties; `coverage`
-    may be further, because batches without rows for the table leave no record in it.
+    `progress` is the record of the newest snapshot that has one of the pipeline; `covered` may be
+    further, because batches without rows for the table leave no record.
+    `properties` are the names and values that the record has in the snapshot. `overwritten_by` is
+    a snapshot above the record in which another writer replaced rows, None if there is none.
     """
 
     table: FileStoreTable
     state: TableState
     progress: TableProgress | None = None
-    coverage: Coverage = field(default_factory=dict)
-    newest: SnapshotMark | None = None
-    record: Mapping[str, str] = field(default_factory=dict)
+    covered: Vector = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    overwritten_by: Snapshot | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has no snapshot."""
+        return self.state.snapshot is None
 
 
-def open_table(
-    name: str, table: FileStoreTable, user: str, mirror: Mirror | None, mirror_path: str
-) -> LakeTable:
-    """A table with its state, and how much of the stream it holds by its snapshots and the mirror.
+def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
+    """Return the pipelines whose records the snapshots of a table carry, by its option."""
+    value = table.schema.options.get(CARRIED_OPTION, "")
+    return frozenset(name for name in value.split(",") if name)
 
-    FormatError if the table, or what the mirror (a file at `mirror_path`) repeats, is damaged.
+
+def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> LakeTable:
+    """Return a table with its state and its newest record of the first pipeline that has one.
+
+    `pipelines` are the pipeline's name and those it had before. Raises FormatError if the table or
+    its record is damaged, ProgressLostError if the record was made on a snapshot that was taken
+    back at the same moment.
     """
     state = load_state(table)
-    newest = newest_of_user(table, state, user)
-    mark = mark_of(newest) if newest else None
-    history = _history(name, table, state, mark, mirror)
-    if newest is not None:
-        progress = decode_properties(newest.properties, table.paths.snapshot(newest.id))
-    elif mirror is not None and holds(mirror, name, history):
-        # Our newest snapshot has expired; the mirror repeats its record.
-        progress = decode_properties(mirror.records.get(name, {}), mirror_path)
-        mark = mirror.tables[name] if progress else None
-    else:
-        progress = None
-    own = progress.covered if progress else {}
-    coverage = effective_coverage(own, mirror, name, history)
-    record = encode_properties(progress) if progress else {}
-    return LakeTable(table, state, progress, coverage, mark, record)
+    for pipeline in pipelines:
+        shared, own = property_names(pipeline)
+        snapshot = newest_record(table, state.snapshot, shared)
+        if snapshot is None:
+            continue
+        where = table.paths.snapshot(snapshot.id)
+        progress = decode_properties(pipeline, snapshot.properties, where)
+        if progress is None:
+            raise FormatError(f"{where}: the property {own} of its progress record is missing")
+        _check_base(name, table, snapshot)
+        return LakeTable(
+            table=table,
+            state=state,
+            progress=progress,
+            covered=progress.pipeline.end,
+            properties={one: snapshot.properties[one] for one in (shared, own)},
+            overwritten_by=_overwriting(table, state.snapshot, snapshot),
+        )
+    return LakeTable(table, state)
 
 
-def _history(
-    name: str,
-    table: FileStoreTable,
-    state: TableState,
-    newest: SnapshotMark | None,
-    mirror: Mirror | None,
-) -> TableHistory:
-    marked = mirror.tables.get(name) if mirror else None
-    now_there = find_snapshot(table.io, table.paths, marked.snapshot_id) if marked else None
-    return TableHistory(
-        newest=newest,
-        latest_id=state.snapshot.id if state.snapshot else None,
-        time_of_marked=now_there.time_millis if now_there else None,
-    )
+def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
+    """Raise if a rollback took back the base of a snapshot while the snapshot was published."""
+    base = snapshot.properties.get(BASE_PROPERTY)
+    below = find_snapshot(table.io, table.paths, snapshot.id - 1) if base else None
+    if below is not None and below.delta_manifest_list != base:
+        raise ProgressLostError(
+            f"table {name}: snapshot {snapshot.id} was committed on a snapshot "
+            f"{below.id} that was rolled back at the same moment, so its rows and its progress "
+            f"record disagree; go back below it with `ingestd rollback WAREHOUSE {name} "
+            f"--snapshot {below.id}`, then start again"
+        )
 
 
-def mark_of(snapshot: Snapshot) -> SnapshotMark:
-    """What the mirror keeps of a snapshot."""
-    return SnapshotMark(snapshot.id, snapshot.time_millis, snapshot.commit_identifier)
+def _overwriting(
+    table: FileStoreTable, newest: Snapshot | None, recorded: Snapshot
+) -> Snapshot | None:
+    """Return the newest OVERWRITE above the record, None if there is none."""
+    one = newest
+    while one is not None and one.id > recorded.id:
+        if one.commit_kind == CommitKind.OVERWRITE:
+            return one
+        one = find_snapshot(table.io, table.paths, one.id - 1)
+    return None
 
 
-def table_context(name: str, one: LakeTable, emptying: Emptying | None) -> TableContext:
-    """What tasks must know of a table, also of one that the batch is emptying."""
+def table_context(
+    name: str, one: LakeTable, covered: Coverage, emptying: Emptying | None
+) -> TableContext:
+    """What tasks must know of a table, also of one that the batch is emptying.
+
+    `covered` is what it holds of the topics of the batch.
+    """
     progress = one.progress
     context = TableContext(
         identifier=name,
@@ -89,7 +110,7 @@ def table_context(name: str, one: LakeTable, emptying: Emptying | None) -> Table
         index_entries=one.state.index_entries,
         sequence_base=one.state.max_sequence_number + 1,
         assigners=one.table.options.dynamic_bucket_assigners,
-        covered=one.coverage,
+        covered=covered,
         truncate_before=progress.truncated if progress else None,
         feeds=progress.feeds if progress else frozenset(),
         position_reached=progress.position if progress else -1,

@@ -1,40 +1,29 @@
-"""What older snapshots of a table say of the stream: where to read it again, and from when on."""
+"""Where to read a table again from: what an older snapshot of it covers."""
 
-from ingestd.ingest.settings.context import Coverage
-from ingestd.ingest.tables.progress import TableProgress, decode_properties
-from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.ingest.tables.lake_table import LakeTable
+from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.progress import decode_properties, property_names
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
+from ingestd.paimon.table.metadata.table_state import newest_record
 
-_FIRST = 1
 
+def covered_before(one: LakeTable, pipeline: str, position: int) -> Vector | None:
+    """Return what the newest snapshot covers whose rows are all from before a source position.
 
-def covered_before(
-    table: FileStoreTable, newest: Snapshot | None, user: str, position: int
-) -> Coverage | None:
-    """First offsets that the table got after its newest snapshot without rows behind a position.
-
-    The position is one of the source's log. What the table got later, by snapshots of the commit
-    user from there up to `newest`, lies behind these offsets. None where that snapshot, or one
-    after it, has expired. FormatError if a record in a snapshot is damaged.
+    The position is one of the source's log. What the table got beyond that vector may have come
+    after it. An empty vector if the table has had no rows from before; None if the snapshots that
+    would tell have expired. Raises FormatError if a record is damaged.
     """
-    starts: dict[str, dict[str, dict[int, int]]] = {}
-    snapshot = newest
+    table = one.table
+    shared = property_names(pipeline)[0]
+    snapshot = newest_record(table, one.state.snapshot, shared)
     while snapshot is not None:
-        record = _record(table, snapshot, user)
-        if record is not None and record.position <= position:
-            return starts
-        for source, topics in (record.sources if record else {}).items():
-            for topic, one in topics.items():
-                known = starts.setdefault(source, {}).setdefault(topic, {})
-                known.update({partition: span.start for partition, span in one.spans.items()})
-        if snapshot.id == _FIRST:
-            return starts
-        snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)
+        where = table.paths.snapshot(snapshot.id)
+        progress = decode_properties(pipeline, snapshot.properties, where)
+        if progress is not None and progress.position <= position:
+            return progress.pipeline.end
+        if snapshot.id == 1:
+            return {}
+        below = find_snapshot(table.io, table.paths, snapshot.id - 1)
+        snapshot = newest_record(table, below, shared)
     return None
-
-
-def _record(table: FileStoreTable, snapshot: Snapshot, user: str) -> TableProgress | None:
-    if snapshot.commit_user != user:
-        return None
-    return decode_properties(snapshot.properties, table.paths.snapshot(snapshot.id))

@@ -1,289 +1,269 @@
-"""Which offsets a table holds: the record in its snapshots, and how a batch is judged by it.
+"""The progress record: what a snapshot says of the stream, and how it is written down.
 
-The record is cumulative: every snapshot of ours carries the next offset of each topic partition
-that ever fed the table. What lies across tables (the mirror) is in `mirror`.
+Every snapshot of ours carries the positions of the *whole* pipeline, idle logs and logs of other
+tables included. So an absent log has one meaning: it was created later. Two properties hold the
+record of a pipeline: one that all tables of a batch share, and one of the table itself.
 """
 
+import base64
 import json
-from collections.abc import Iterable, Mapping
+import struct
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import groupby, repeat
+from typing import Any, TypeVar
 
 from ingestd.errors import FormatError, UnsupportedError
-from ingestd.ingest.settings.context import Coverage, Feed
-from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.tables.positions import (
+    UNKNOWN,
+    LogOffsets,
+    Position,
+    TopicName,
+    Vector,
+)
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 VERSION = "ingestd.v"
-JOB = "ingestd.job"
-EPOCH = "ingestd.epoch"
-BATCH = "ingestd.batch"
-SOURCES = "ingestd.src"
-ROWS = "ingestd.rows"
-TRUNCATED = "ingestd.truncated"
-FEEDS = "ingestd.feeds"
-POSITION = "ingestd.position"
+DAMAGED = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    StopIteration,
+    struct.error,
+    zlib.error,
+)
+"""What decoding raises for text that `encode_pipeline` did not make."""
+_ZIPPED = "z:"
+_FINGERPRINTS = "f:"
+_ZIP_ABOVE = 8 << 10
 
-
-class Span(NamedTuple):
-    """Offsets `start` (inclusive) to `until` (exclusive) of a topic partition."""
-
-    start: int
-    until: int
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class TopicProgress:
-    """What a snapshot says of one topic.
+class PipelineProgress:
+    """How far a pipeline got, as of one snapshot or of the claims file.
 
-    `spans` by partition: the offsets that this very snapshot brought; an empty span repeats the
-    next offset of a partition that brought nothing. `topic_id` is Kafka's, None if unknown.
+    `end` has the first offset of each log that is not covered. `start` has where the batch that
+    made the snapshot began, for the logs in which that differs from `end`: below it every batch is
+    finished in every table. `origin` has the first offset of a log that the pipeline was to read,
+    where that is not 0. `topics` names the topic keys. `tables` numbers the tables that have had a
+    record: one that is dropped and created again gets the next number; `dropped` has the number of
+    a table whose absence was reported. `sources` were given their start positions; `accepted` are
+    topic keys whose end was accepted: deleted or created again. `routing` is a checksum of the
+    rules by which rows were routed.
     """
 
-    topic_id: str | None
-    spans: Mapping[int, Span]
+    end: Vector = field(default_factory=dict)
+    start: LogOffsets = field(default_factory=dict)
+    origin: LogOffsets = field(default_factory=dict)
+    topics: Mapping[str, TopicName] = field(default_factory=dict)
+    tables: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    sources: frozenset[str] = frozenset()
+    accepted: frozenset[str] = frozenset()
+    routing: str = ""
+
+    def topic_name(self, key: str) -> str:
+        """Return the name of a topic, or its key if no name was recorded."""
+        return self.topics[key].topic if key in self.topics else key
+
+    @property
+    def finished(self) -> Vector:
+        """The positions below which every batch is finished in every table, by this record."""
+        return {
+            key: {
+                partition: Position(started) if started < position.offset else position
+                for partition, position in ones.items()
+                for started in (self.start.get(key, {}).get(partition, position.offset),)
+            }
+            for key, ones in self.end.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """The record of one snapshot.
+    """The record of one snapshot of one table.
 
-    `batch` names the engine's micro-batch, for people only; `sources` by source and topic;
-    `rows` counts that close the books of the batch; `truncated` is the source position of the
-    last truncate that rows may still have to be measured by; `feeds` the source tables that the
-    table's rows came from; `position` the largest source position of its rows, -1 if unknown.
+    `fed` are the topic keys that ever brought the table a row; `feeds` the source tables. `rows`
+    counts the rows of the batch by row kind; `truncated` is the source position of the last
+    truncate that rows may still have to be compared with; `position` the largest source position
+    of its rows, -1 if unknown. `batch` names the batch, for people only. `record_id` tells the
+    record from every other one; snapshots that repeat the record repeat it.
     """
 
-    job: str
-    epoch: int
-    batch: str
-    sources: Mapping[str, Mapping[str, TopicProgress]]
+    pipeline: PipelineProgress
+    fed: frozenset[str] = frozenset()
+    feeds: frozenset[Feed] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
     truncated: int | None = None
-    feeds: frozenset[Feed] = frozenset()
-    position: int = -1
-
-    @property
-    def covered(self) -> dict[str, dict[str, dict[int, int]]]:
-        """Source -> topic -> partition -> first offset that the table does not hold."""
-        return {
-            source: {
-                topic: {partition: span.until for partition, span in one.spans.items()}
-                for topic, one in topics.items()
-            }
-            for source, topics in self.sources.items()
-        }
+    position: int = UNKNOWN
+    batch: str = ""
+    record_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
 
 
-def encode_properties(progress: TableProgress) -> dict[str, str]:
-    """The record as snapshot properties."""
-    sources = {
-        source: {topic: _encode_topic(one) for topic, one in topics.items()}
-        for source, topics in progress.sources.items()
-    }
-    properties = {
-        VERSION: str(RECORD_VERSION),
-        JOB: progress.job,
-        EPOCH: str(progress.epoch),
-        BATCH: progress.batch,
-        SOURCES: _compact(sources),
-        ROWS: _compact(progress.rows),
-    }
-    if progress.truncated is not None:
-        properties[TRUNCATED] = str(progress.truncated)
-    if progress.feeds:
-        properties[FEEDS] = _compact(sorted(progress.feeds, key=str))
-    if progress.position >= 0:
-        properties[POSITION] = str(progress.position)
-    return properties
+def property_names(pipeline: str) -> tuple[str, str]:
+    """Return the names of the two snapshot properties of a pipeline: shared, and of the table."""
+    return f"ingestd.progress.{pipeline}", f"ingestd.table.{pipeline}"
 
 
-def _encode_topic(topic: TopicProgress) -> dict[str, Any]:
-    return {"id": topic.topic_id, "p": {str(p): list(span) for p, span in topic.spans.items()}}
+def pipelines_in(properties: Mapping[str, str]) -> list[str]:
+    """Return the names of the pipelines that have a record in the properties of a snapshot."""
+    prefix = property_names("")[0]
+    return sorted(name.removeprefix(prefix) for name in properties if name.startswith(prefix))
 
 
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+def encode_properties(name: str, progress: TableProgress, shared: str) -> dict[str, str]:
+    """Return the record of pipeline `name` as snapshot properties.
 
-
-def decode_properties(properties: Mapping[str, str], where: str) -> TableProgress | None:
-    """The record in the properties of a snapshot; None if another program wrote the snapshot.
-
-    `where` names the snapshot in errors: FormatError if the record is damaged, UnsupportedError
-    if a newer version of ingestd wrote it.
+    `shared` is what `encode_pipeline` made of `progress.pipeline`.
     """
-    if VERSION not in properties:
+    document: dict[str, Any] = {
+        "id": progress.record_id,
+        "fed": sorted(progress.fed),
+        "batch": progress.batch,
+    }
+    if progress.feeds:
+        document["feeds"] = sorted(progress.feeds, key=str)
+    if progress.rows:
+        document["rows"] = dict(progress.rows)
+    if progress.truncated is not None:
+        document["truncated"] = progress.truncated
+    if progress.position >= 0:
+        document["position"] = progress.position
+    of_all, of_table = property_names(name)
+    return {VERSION: str(RECORD_VERSION), of_all: shared, of_table: _compact(document)}
+
+
+def decode_properties(name: str, properties: Mapping[str, str], where: str) -> TableProgress | None:
+    """Return the record of pipeline `name` in a snapshot's properties, None if it has none.
+
+    `where` names the snapshot in errors. Raises FormatError if the record is damaged,
+    UnsupportedError if another version of ingestd wrote it.
+    """
+    of_all, of_table = property_names(name)
+    version = properties.get(VERSION, str(RECORD_VERSION))
+    if version != str(RECORD_VERSION):
+        raise UnsupportedError(
+            f"{where}: its progress record has version {version}, this program reads "
+            f"{RECORD_VERSION}; run the ingestd that wrote it, or, for a table of version 1, give "
+            "it a record with `ingestd begin`"
+        )
+    if of_all not in properties:
         return None
     try:
-        version = int(properties[VERSION])
-        if version > RECORD_VERSION:
-            raise UnsupportedError(
-                f"{where}: its progress record has version {version}, this program knows "
-                f"{RECORD_VERSION}; run a newer ingestd"
-            )
-        return _decode(properties)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        document = json.loads(properties[of_table])
+        truncated = document.get("truncated")
+        return TableProgress(
+            pipeline=decode_pipeline(properties[of_all]),
+            fed=frozenset(map(str, document["fed"])),
+            feeds=frozenset(Feed(*feed) for feed in document.get("feeds", ())),
+            rows={str(kind): int(count) for kind, count in document.get("rows", {}).items()},
+            truncated=None if truncated is None else int(truncated),
+            position=int(document.get("position", UNKNOWN)),
+            batch=str(document.get("batch", "")),
+            record_id=str(document["id"]),
+        )
+    except DAMAGED as error:
         raise FormatError(f"{where}: its progress record is damaged: {error!r}") from error
 
 
-def _decode(properties: Mapping[str, str]) -> TableProgress:
-    sources = json.loads(properties[SOURCES])
-    truncated = properties.get(TRUNCATED)
-    return TableProgress(
-        job=properties[JOB],
-        epoch=int(properties[EPOCH]),
-        batch=properties.get(BATCH, ""),
-        sources={
-            source: {topic: _decode_topic(one) for topic, one in topics.items()}
-            for source, topics in sources.items()
+def encode_pipeline(progress: PipelineProgress) -> str:
+    """Return the progress of a pipeline as text; compressed above 8 KiB.
+
+    Fingerprints stand before it, in the order of keys and partitions; 0 is an unknown one.
+    """
+    keys = sorted({*progress.topics, *progress.end, *progress.origin})
+    document = {
+        "topics": {key: _encode_topic(key, progress) for key in keys},
+        "tables": dict(progress.tables),
+        "dropped": dict(progress.dropped),
+        "sources": sorted(progress.sources),
+        "accepted": sorted(progress.accepted),
+        "routing": progress.routing,
+    }
+    text = _compact(document)
+    if len(text) > _ZIP_ABOVE:
+        text = _ZIPPED + base64.b85encode(zlib.compress(text.encode(), 6)).decode()
+    prints = [
+        max(one.fingerprint, 0)
+        for key in keys
+        for _, one in sorted(progress.end.get(key, {}).items())
+    ]
+    if not any(prints):
+        return text
+    # Checksums do not compress, and would spoil the compression of what does.
+    packed = base64.b85encode(struct.pack(f">{len(prints)}I", *prints)).decode()
+    return f"{_FINGERPRINTS}{packed}:{text}"
+
+
+def decode_pipeline(text: str) -> PipelineProgress:
+    """Parse what `encode_pipeline` made. Raises one of DAMAGED for anything else."""
+    prints: Iterator[int] = repeat(0)
+    if text.startswith(_FINGERPRINTS):
+        packed, _, text = text.removeprefix(_FINGERPRINTS).partition(":")
+        prints = (one for (one,) in struct.iter_unpack(">I", base64.b85decode(packed)))
+    if text.startswith(_ZIPPED):
+        text = zlib.decompress(base64.b85decode(text[len(_ZIPPED) :])).decode()
+    document = json.loads(text)
+    topics: Mapping[str, Mapping[str, Any]] = document["topics"]
+    return PipelineProgress(
+        end=_not_empty({key: _positions(topics[key], prints) for key in sorted(topics)}),
+        start=_not_empty({key: _sparse(one.get("b")) for key, one in topics.items()}),
+        origin=_not_empty({key: _sparse(one.get("o")) for key, one in topics.items()}),
+        topics={
+            key: TopicName(str(one["n"]), str(one["s"]), str(one.get("c", "")))
+            for key, one in topics.items()
+            if "n" in one
         },
-        rows={str(k): int(v) for k, v in json.loads(properties.get(ROWS, "{}")).items()},
-        truncated=None if truncated is None else int(truncated),
-        feeds=frozenset(Feed(*feed) for feed in json.loads(properties.get(FEEDS, "[]"))),
-        position=int(properties.get(POSITION, "-1")),
+        tables={str(name): int(number) for name, number in document["tables"].items()},
+        dropped={str(name): int(number) for name, number in document["dropped"].items()},
+        sources=frozenset(map(str, document["sources"])),
+        accepted=frozenset(map(str, document["accepted"])),
+        routing=str(document["routing"]),
     )
 
 
-def _decode_topic(document: Mapping[str, Any]) -> TopicProgress:
-    spans = {int(p): Span(int(start), int(until)) for p, (start, until) in document["p"].items()}
-    return TopicProgress(document["id"], spans)
+def _encode_topic(key: str, progress: PipelineProgress) -> dict[str, Any]:
+    """One topic: offsets by partition (None: absent) and epochs by run."""
+    document: dict[str, Any] = {}
+    if key in progress.topics:
+        name = progress.topics[key]
+        document |= {"n": name.topic, "s": name.source}
+        document |= {"c": name.cluster} if name.cluster else {}
+    positions = progress.end.get(key, {})
+    ordered = [positions.get(one) for one in range(max(positions, default=UNKNOWN) + 1)]
+    if ordered:
+        document["e"] = [None if one is None else one.offset for one in ordered]
+        epochs = (UNKNOWN if one is None else one.epoch for one in ordered)
+        document["k"] = [[epoch, len(list(run))] for epoch, run in groupby(epochs)]
+    for short, offsets in (("b", progress.start), ("o", progress.origin)):
+        if offsets.get(key):
+            document[short] = {str(one): offset for one, offset in offsets[key].items()}
+    return document
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one batch adds to the record of one table.
-
-    `ranges` are the batch's; those of topics that never fed the table are left out unless the
-    topic is in `topics`, the (source, topic) pairs that fed it in this batch. `topic_ids` by
-    (source, topic); `rows`, `truncated`, `feeds` and `position` as in `TableProgress`.
-    """
-
-    job: str
-    epoch: int
-    batch: str
-    ranges: tuple[OffsetRange, ...]
-    topics: frozenset[tuple[str, str]]
-    topic_ids: Mapping[tuple[str, str], str | None] = field(default_factory=dict)
-    rows: Mapping[str, int] = field(default_factory=dict)
-    truncated: int | None = None
-    feeds: frozenset[Feed] = frozenset()
-    position: int = -1
+def _positions(document: Mapping[str, Any], prints: Iterator[int]) -> dict[int, Position]:
+    offsets: Sequence[int | None] = document.get("e", ())
+    epochs = [int(epoch) for epoch, count in document.get("k", ()) for _ in range(count)]
+    return {
+        partition: Position(int(offset), epoch, next(prints) or UNKNOWN)
+        for partition, (offset, epoch) in enumerate(zip(offsets, epochs, strict=True))
+        if offset is not None
+    }
 
 
-def advance(previous: TableProgress | None, step: Step) -> TableProgress:
-    """The record of a table's next snapshot: the previous one, with what the batch brings.
-
-    Offsets never go back, and a range the table partly holds counts only for its new part.
-    """
-    sources: dict[str, dict[str, TopicProgress]] = {}
-    for source, topics in (previous.sources if previous else {}).items():
-        for topic, one in topics.items():
-            spans = {p: Span(span.until, span.until) for p, span in one.spans.items()}
-            sources.setdefault(source, {})[topic] = TopicProgress(one.topic_id, spans)
-    for partition, span in _batch_spans(step.ranges).items():
-        _extend(sources, partition, span, step)
-    return TableProgress(
-        job=step.job,
-        epoch=step.epoch,
-        batch=step.batch,
-        sources=sources,
-        rows=step.rows,
-        truncated=_newest(previous.truncated if previous else None, step.truncated),
-        feeds=(previous.feeds if previous else frozenset()) | step.feeds,
-        position=max(previous.position if previous else -1, step.position),
-    )
+def _sparse(document: Mapping[str, Any] | None) -> dict[int, int]:
+    return {int(partition): int(offset) for partition, offset in (document or {}).items()}
 
 
-def _batch_spans(ranges: Iterable[OffsetRange]) -> dict[TopicPartition, Span]:
-    """One span a topic partition: its ranges may have been split over tasks."""
-    spans: dict[TopicPartition, Span] = {}
-    for one in ranges:
-        key = TopicPartition(one.source, one.topic, one.partition)
-        known = spans.get(key, Span(one.start, one.until))
-        spans[key] = Span(min(known.start, one.start), max(known.until, one.until))
-    return spans
+def _not_empty(found: Mapping[str, Mapping[int, _T]]) -> dict[str, Mapping[int, _T]]:
+    return {key: ones for key, ones in found.items() if ones}
 
 
-def _extend(
-    sources: dict[str, dict[str, TopicProgress]], key: TopicPartition, span: Span, step: Step
-) -> None:
-    known = sources.get(key.source, {}).get(key.topic)
-    if known is None and (key.source, key.topic) not in step.topics:
-        return
-    spans = dict(known.spans) if known else {}
-    start = spans[key.partition].until if key.partition in spans else span.start
-    spans[key.partition] = Span(start, max(start, span.until))
-    topic_id = step.topic_ids.get((key.source, key.topic), known.topic_id if known else None)
-    sources.setdefault(key.source, {})[key.topic] = TopicProgress(topic_id, spans)
-
-
-def _newest(one: int | None, other: int | None) -> int | None:
-    positions = [position for position in (one, other) if position is not None]
-    return max(positions, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """The table holds the whole range."""
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """The table holds nothing of the range, and it begins where the table ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """The table holds the range up to `start`; only the rest is new."""
-
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Offsets `start` to `until` (exclusive) are missing between the table and the range."""
-
-    start: int
-    until: int
-
-
-Judgement = Skip | Whole | Partial | Gap
-
-
-def judge(one_range: OffsetRange, covered: int | None) -> Judgement:
-    """What a range means to a table; `covered` is None if the table never saw the partition."""
-    if covered is None or covered == one_range.start:
-        return Whole()
-    if one_range.until <= covered:
-        return Skip()
-    if covered > one_range.start:
-        return Partial(covered)
-    return Gap(covered, one_range.start)
-
-
-def start_offsets(covered: Iterable[Coverage]) -> dict[str, dict[str, dict[int, int]]]:
-    """Where a new checkpoint starts: for each topic partition the least advanced table's offset.
-
-    Only tables that ever saw a partition count for it.
-    """
-    starts: dict[str, dict[str, dict[int, int]]] = {}
-    for coverage in covered:
-        for source, topics in coverage.items():
-            for topic, partitions in topics.items():
-                known = starts.setdefault(source, {}).setdefault(topic, {})
-                for partition, offset in partitions.items():
-                    known[partition] = min(offset, known.get(partition, offset))
-    return starts
-
-
-def furthest(one: Coverage, other: Coverage) -> dict[str, dict[str, dict[int, int]]]:
-    """The larger offset of each topic partition of two coverages."""
-    result: dict[str, dict[str, dict[int, int]]] = {}
-    for coverage in (one, other):
-        for source, topics in coverage.items():
-            for topic, partitions in topics.items():
-                known = result.setdefault(source, {}).setdefault(topic, {})
-                for partition, offset in partitions.items():
-                    known[partition] = max(offset, known.get(partition, offset))
-    return result
+def _compact(document: object) -> str:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=False)

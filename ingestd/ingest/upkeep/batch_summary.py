@@ -60,6 +60,10 @@ class BatchListener(Protocol):
         """A run begins with these tables, "database.table", which it has written before."""
         ...
 
+    def offsets_lost(self, source: str, topic: str, records: int) -> None:
+        """At most so many records of a topic are lost, which was accepted at the start."""
+        ...
+
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """A batch over these ranges begins, for the first time or again."""
         ...

@@ -46,19 +46,17 @@ class Counts:
     """Sums over the records of a task or of a whole batch.
 
     `records` and `bytes` count what was fetched by topic partition; `control` messages that carry
-    no row; `lost` records (at most) that the log no longer had when they were to be read;
-    `rejected` records by (stage, reason), and `dropped` those of them that are not kept. `rows`
-    counts rows written by (table, row kind) before rows of one key are merged; `skipped` rows left
-    out by (table, reason): "covered" (the table has them), "truncated" (older than a truncate),
-    "repeated" (sent twice by the source), "ignored" (by the table's options), "excluded" (by
-    routing; the table is ""). `files` and `file_bytes` count data files by table; `registry` what
-    was asked of schema registries, by the names of `ingestd.kafka.registry_tally`.
+    no row; `rejected` records by (stage, reason), and `dropped` those of them that are not kept.
+    `rows` counts rows written by (table, row kind) before rows of one key are merged; `skipped`
+    rows left out by (table, reason): "covered" (the table has them), "truncated" (older than a
+    truncate), "repeated" (sent twice by the source), "ignored" (by the table's options), "excluded"
+    (by routing; the table is ""). `files` and `file_bytes` count data files by table; `registry`
+    what was asked of schema registries, by the names of `ingestd.kafka.registry_tally`.
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)
     bytes: Counter[TopicPartition] = field(default_factory=Counter)
     control: int = 0
-    lost: Counter[TopicPartition] = field(default_factory=Counter)
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     rows: Counter[tuple[str, int]] = field(default_factory=Counter)

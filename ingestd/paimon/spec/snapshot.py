@@ -13,6 +13,19 @@ SNAPSHOT_VERSION = 3
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
 """Commit identifier of every batch job; only a streaming job may count its commits."""
 
+CARRIED_PREFIX = "ingestd."
+"""Start of the names of properties that every commit of this package repeats from its base.
+
+Other implementations drop the properties of a snapshot when they commit on top of it.
+"""
+BASE_PROPERTY = f"{CARRIED_PREFIX}base"
+"""Property that names the delta manifest list of the snapshot a record was committed on.
+
+Only the commit that brings the record has it. It is not carried.
+"""
+CARRIED_OPTION = f"{CARRIED_PREFIX}pipelines"
+"""Table option that lists the pipelines whose records the snapshots of a table carry."""
+
 _Json = Any
 
 
@@ -71,6 +84,15 @@ _REQUIRED = frozenset(
     {"id", "schema_id", "base_manifest_list", "delta_manifest_list", "commit_user",
      "commit_identifier", "commit_kind", "time_millis"}
 )  # fmt: skip
+
+
+def carried_properties(snapshot: Snapshot) -> dict[str, str]:
+    """Return the properties of a snapshot that a commit on top of it repeats."""
+    return {
+        name: value
+        for name, value in snapshot.properties.items()
+        if name.startswith(CARRIED_PREFIX) and name != BASE_PROPERTY
+    }
 
 
 def parse_snapshot(data: bytes, source: str) -> Snapshot:

@@ -1,11 +1,10 @@
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ingestd.cli.demo import _widen, prepared, records_in_tables, write_config
+from ingestd.cli.demo import prepared, records_in_tables, write_config
 from ingestd.config.load import load_config
 from ingestd.dev.workload import Workload
 from ingestd.errors import ConfigError
@@ -34,10 +33,3 @@ def test_the_configuration_of_the_demo_is_valid(tmp_path: Path) -> None:
 
 def test_an_empty_warehouse_covers_nothing(tmp_path: Path) -> None:
     assert records_in_tables(load_catalog("filesystem", str(tmp_path))) == 0
-
-
-def test_offsets_that_two_tables_cover_count_once() -> None:
-    covered: dict[tuple[str, int], int] = {}
-    _widen(covered, {"shop": {"orders": {0: 10, 1: 5}}})
-    _widen(covered, {"shop": {"orders": {0: 8, 1: 7}, "customers": {0: 3}}})
-    assert json.dumps(sorted(covered.values())) == "[3, 7, 10]"

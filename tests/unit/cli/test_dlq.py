@@ -46,7 +46,7 @@ LETTERS = [
     letter(2, stage="cast", reason="overflow"),
     letter(3, value=b"\xff\x00", key=None),
     letter(4, topic="u", partition=1),
-    letter(5, stage="fetch", reason="offset_gap", key=None, value=None, timestamp=-1),
+    letter(5, stage="fetch", reason="offset-gap", key=None, value=None, timestamp=-1),
 ]
 
 
@@ -105,7 +105,7 @@ def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Captu
     assert [(g["topic"], g["stage"], g["reason"], g["letters"]) for g in groups] == [
         ("t", "decode", "not_json", 2),
         ("t", "cast", "overflow", 1),
-        ("t", "fetch", "offset_gap", 1),
+        ("t", "fetch", "offset-gap", 1),
         ("u", "decode", "not_json", 1),
     ]
     assert groups[0]["first"] == "1970-01-02T00:00:00.000Z"

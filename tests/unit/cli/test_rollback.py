@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from ingestd.ingest.tables.progress import Span, TableProgress, TopicProgress, encode_properties
+from ingestd.ingest.tables.positions import Position, TopicName
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    TableProgress,
+    encode_pipeline,
+    encode_properties,
+)
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -23,9 +29,11 @@ def warehouse(tmp_path: Path) -> Path:
     table = native_table(tmp_path, [("id", "INT")], keys=["id"])
     put(table, [{"id": 1}])
     for number in range(1, 4):
-        topics = {"orders": TopicProgress("x", {0: Span(number * 10 - 10, number * 10)})}
-        progress = TableProgress("shop", 1, str(number), {"mysql": topics})
-        record = ManifestCommittable(number, (), properties=encode_properties(progress))
+        shared = PipelineProgress(
+            end={"x": {0: Position(number * 10, 0)}}, topics={"x": TopicName("orders", "mysql")}
+        )
+        properties = encode_properties("shop", TableProgress(shared), encode_pipeline(shared))
+        record = ManifestCommittable(number, (), properties=properties)
         time = NOW_MS + number * HOUR
         commit(table, "shop", record, state=load_state(table), now_ms=time, allow_empty=True)
     create_tag(table, "a", read_snapshot(table.io, table.paths, 2), now_ms=NOW_MS)
@@ -49,7 +57,7 @@ def test_table_and_offsets_go_back_together(warehouse: Path, capsys: Capture) ->
     assert snapshots(warehouse) == [1, 2, 3, 4]
     done = shown(capsys, warehouse, "--snapshot", 3)
     assert done["offsets"] == [
-        {"source": "mysql", "topic": "orders", "partition": 0, "next_offset": 20}
+        {"pipeline": "shop", "topic": "orders", "partition": 0, "next_offset": 20}
     ]
     assert snapshots(warehouse) == [1, 2, 3]
 
@@ -63,7 +71,7 @@ def test_tags_and_times_name_a_snapshot_too(warehouse: Path, capsys: Capture) ->
 
 
 def test_offsets_are_not_forgotten_by_mistake(warehouse: Path, capsys: Capture) -> None:
-    assert shown(capsys, warehouse, "--snapshot", 1, "--dry-run")["forgotten_users"] == ["shop"]
+    assert shown(capsys, warehouse, "--snapshot", 1, "--dry-run")["forgets_record"] is True
     done = run_command(capsys, "rollback", warehouse, "db.t", "--snapshot", 1)
     assert done.code == 2
     assert "--force" in done.err

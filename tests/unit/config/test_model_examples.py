@@ -80,7 +80,7 @@ def test_values_that_are_not_marked_as_examples_are_the_defaults(tmp_path: Path)
         for one in effective_settings(load_config(FOLDER / "examples" / "smallest.yaml", {}))
         if one.origin == DEFAULT
     }
-    marked = ("pipeline.name", "pipeline.checkpoint", "warehouse.database", "topic-pattern",
+    marked = ("pipeline.name", "pipeline.formerly", "warehouse.database", "topic-pattern",
               "topic-exclude", "write-tasks", "routing.rules", "max-rejected-records",
                   "max-rejected-ratio", "telemetry.endpoint")  # fmt: skip
     different = [

@@ -83,15 +83,12 @@ def test_limits_are_numbers_of_records_and_bytes(tmp_path: Path) -> None:
 def test_relative_paths_start_from_the_folder_of_the_file(tmp_path: Path) -> None:
     found = settings(tmp_path)
     assert found.warehouse == f"{tmp_path}/lake"
-    assert found.checkpoint == f"{tmp_path}/lake/.ingestd/shop-ods/checkpoint"
 
 
 def test_absolute_paths_and_file_uris_stay(tmp_path: Path) -> None:
     text = FILE.replace("path: lake", "path: file:///lake")
-    text = text.replace("trigger: 250ms", "checkpoint: /state/shop")
     found = settings(tmp_path, text)
     assert found.warehouse == "/lake"
-    assert found.checkpoint == "/state/shop"
 
 
 def test_the_catalog_gets_its_options_under_the_names_of_paimon(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ def summary() -> BatchSummary:
         records=Counter({TopicPartition("s", "bl", 0): 3, TopicPartition("s", "bl", 1): 4}),
         bytes=Counter({TopicPartition("s", "bl", 0): 30, TopicPartition("s", "bl", 1): 40}),
         control=1,
-        lost=Counter({TopicPartition("s", "bl", 0): 6, TopicPartition("s", "bl", 1): 2}),
         rejected=Counter({("decode", "bad-json"): 3}),
         dropped=Counter({("decode", "bad-json"): 1}),
         rows=Counter({("db.bl", 0): 3, ("db.bl", 3): 1}),
@@ -52,7 +51,6 @@ def test_a_batch_is_counted_once_it_has_landed(listener: BatchLog) -> None:
     names = [
         ("ingestd_source_records_total", {"source": "s", "topic": "bl"}, 7),
         ("ingestd_source_bytes_total", {"source": "s", "topic": "bl"}, 70),
-        ("ingestd_source_offset_gap_records_total", {"source": "s", "topic": "bl"}, 8),
         ("ingestd_records_total", {"table": "db.bl", "kind": "+I"}, 3),
         ("ingestd_records_total", {"table": "db.bl", "kind": "-D"}, 1),
         ("ingestd_dead_letters_total", {"stage": "decode", "reason": "bad-json"}, 2),

@@ -66,7 +66,7 @@ def test_a_batch_is_a_span_with_its_offsets_and_its_phases(
     clock.now += 2 * SECOND
     trace.phase("stages", 1.5)
     clock.now += SECOND
-    trace.phase("mirror", 0.25)
+    trace.phase("claims", 0.25)
     trace.finished(summary())
     [span] = sink.spans
     assert (span.name, span.begun, span.ended) == ("batch", START, START + 3 * SECOND)
@@ -80,7 +80,7 @@ def test_a_batch_is_a_span_with_its_offsets_and_its_phases(
     assert span.error is None
     assert [(one.name, one.begun, one.ended) for one in span.children] == [
         ("stages", START + SECOND // 2, START + 2 * SECOND),
-        ("mirror", START + 3 * SECOND - SECOND // 4, START + 3 * SECOND),
+        ("claims", START + 3 * SECOND - SECOND // 4, START + 3 * SECOND),
     ]
 
 

@@ -57,7 +57,7 @@ def test_what_needs_a_restart_is_named_and_stays(
     loaded = reread(file, running)
     assert loaded is not None
     named = events(caplog)["reload_needs_restart"]["settings"]
-    assert named == ["name", "warehouse", "checkpoint", "http", "compaction", "telemetry"]
+    assert named == ["name", "warehouse", "http", "compaction", "telemetry"]
     before = pipeline_settings(running)
     assert taken_over(pipeline_settings(loaded), before) == before
 

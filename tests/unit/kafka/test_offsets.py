@@ -26,7 +26,7 @@ class Answer:
     def result(self, timeout: float) -> Any:
         if -1001 < self.outcome < 100:
             raise KafkaException(KafkaError(self.outcome))
-        return SimpleNamespace(offset=self.outcome)
+        return SimpleNamespace(offset=self.outcome, leader_epoch=7)
 
 
 class Cluster:
@@ -71,7 +71,9 @@ def test_an_answer_without_an_offset_is_none_and_asked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster({"a": [OFFSET_INVALID, 200]})
-    assert client(monkeypatch, cluster).end_offsets({"a": (0,)}) == {"a": {0: 200}}
+    asking = client(monkeypatch, cluster)
+    assert asking.end_offsets({"a": (0,)}) == {"a": {0: 200}}
+    assert asking.leader_epochs({"a": {0: 200, 1: 5}}) == {"a": {0: 7, 1: -1}}
     never = client(monkeypatch, Cluster({"a": [OFFSET_INVALID]}))
     never._asking.seconds = -1.0
     with pytest.raises(SourceSilentError, match="offsets of a/0"):

@@ -1,28 +1,30 @@
 """Planning of batches against a cluster made of a dictionary."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from ingestd.errors import OffsetLostError, SourceError
+from ingestd.errors import LogChangedError, SourceError
 from ingestd.kafka.planner import Planner
-from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import BatchOffsets, Offsets
 
 SERVERS = {"bootstrap.servers": "a:9092"}
 
 
 @dataclass
 class FakeCluster:
-    """First and end offset by topic and partition."""
+    """First and end offset by topic and partition; the leader epoch, and where it diverges."""
 
     logs: dict[str, dict[int, tuple[int, int]]]
+    epoch: int = 0
+    diverges: dict[tuple[str, int], int] = field(default_factory=dict)
     source: KafkaSource | None = None
-    asked: list[str] = field(default_factory=list)
+    asked: list[object] = field(default_factory=list)
 
     def connect(self, source: KafkaSource) -> "FakeCluster":
-        return FakeCluster(self.logs, source, self.asked)
+        return replace(self, source=source)
 
     def list_topic_partitions(self) -> Mapping[str, tuple[int, ...]]:
         assert self.source is not None
@@ -39,19 +41,28 @@ class FakeCluster:
     ) -> Mapping[str, Mapping[int, int]]:
         return {t: {one: self.logs[t][one][1] for one in ones} for t, ones in partitions.items()}
 
+    def leader_epochs(
+        self, ends: Mapping[str, Mapping[int, int]]
+    ) -> Mapping[str, Mapping[int, int]]:
+        return {topic: dict.fromkeys(ones, self.epoch) for topic, ones in ends.items()}
+
+    def divergences(
+        self, positions: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> Mapping[tuple[str, int], int]:
+        self.asked.append(dict(positions))
+        return {at: self.diverges[at] for at in positions if at in self.diverges}
+
 
 def planner(
     cluster: FakeCluster,
     *topics: str,
     pattern: str | None = None,
     limit: int | None = None,
-    seed: Offsets | None = None,
-    mode: StartupMode = "earliest-offset",
-    policy: OutOfRangePolicy = "fail",
+    epochs: Offsets | None = None,
 ) -> Planner:
-    source = KafkaSource("s", topics, pattern, (), SERVERS, mode, policy)
+    source = KafkaSource("s", topics, pattern, (), SERVERS)
     limits = {} if limit is None else {"s": limit}
-    return Planner({"s": source}, limits, seed or {}, cluster.connect)
+    return Planner({"s": source}, limits, epochs or {}, cluster.connect)
 
 
 def plan(one: Planner, reached: Offsets | None = None, *, bounded: bool = True) -> BatchOffsets:
@@ -64,17 +75,10 @@ def at(**topics: dict[int, int]) -> Offsets:
     return {"s": topics}
 
 
-def test_a_first_batch_starts_at_the_beginning_of_the_log() -> None:
+def test_what_nobody_has_read_starts_at_the_beginning_of_the_log() -> None:
     batch = plan(planner(FakeCluster({"t": {0: (3, 9), 1: (0, 0)}}), "t"))
-    assert batch == BatchOffsets(at(t={0: 3, 1: 0}), at(t={0: 9, 1: 0}))
-
-
-def test_a_start_at_the_latest_is_kept_by_a_batch_without_records() -> None:
-    cluster = FakeCluster({"t": {0: (3, 9)}})
-    one = planner(cluster, "t", mode="latest-offset")
-    assert plan(one) == BatchOffsets(at(t={0: 9}), at(t={0: 9}))
-    cluster.logs["t"][0] = (3, 12)
-    assert plan(one, at(t={0: 9})) == BatchOffsets(at(t={0: 9}), at(t={0: 12}))
+    zero = at(t={0: 0, 1: 0})
+    assert batch == BatchOffsets(at(t={0: 3, 1: 0}), at(t={0: 9, 1: 0}), zero)
 
 
 def test_nothing_new_is_no_batch_and_asks_for_no_beginning() -> None:
@@ -83,16 +87,9 @@ def test_nothing_new_is_no_batch_and_asks_for_no_beginning() -> None:
     assert plan(planner(cluster, "t"), at(t={0: 8})).until == at(t={0: 9})
 
 
-def test_a_seed_is_where_an_unknown_partition_goes_on() -> None:
-    cluster = FakeCluster({"t": {0: (0, 9), 1: (0, 5)}})
-    one = planner(cluster, "t", seed=at(t={0: 4}), mode="latest-offset")
-    assert plan(one).start == at(t={0: 4, 1: 0})
-    assert plan(one, at(t={0: 6, 1: 1})).start == at(t={0: 6, 1: 1})
-
-
 def test_new_topics_and_partitions_join_from_their_beginning() -> None:
     cluster = FakeCluster({"t1": {0: (0, 5), 1: (2, 4)}, "t2": {0: (1, 3)}, "other": {0: (0, 1)}})
-    batch = plan(planner(cluster, pattern=r"t\d", mode="latest-offset"), at(t1={0: 5}))
+    batch = plan(planner(cluster, pattern=r"t\d"), at(t1={0: 5}))
     assert batch.start == at(t1={0: 5, 1: 2}, t2={0: 1})
     assert batch.until == at(t1={0: 5, 1: 4}, t2={0: 3})
 
@@ -116,7 +113,7 @@ def test_after_freezing_nothing_newer_is_planned() -> None:
 def test_topics_no_longer_selected_are_let_go() -> None:
     cluster = FakeCluster({"t": {0: (0, 10)}})
     batch = plan(planner(cluster, "t"), at(t={0: 10}, old={0: 5}))
-    assert batch == BatchOffsets(at(t={0: 10}), at(t={0: 10}))
+    assert batch.start == batch.until == at(t={0: 10})
 
 
 @pytest.mark.parametrize(
@@ -128,24 +125,34 @@ def test_topics_no_longer_selected_are_let_go() -> None:
         ({1: (0, 5)}, 10, r"partitions \[0\] of topic t, read up to \[10\], exist no more"),
     ],
 )
-def test_lost_offsets_stop_the_pipeline(
+def test_a_log_without_what_was_reached_ends_the_query(
     log: dict[int, tuple[int, int]], reached: int, text: str
 ) -> None:
-    with pytest.raises(OffsetLostError, match=text):
+    with pytest.raises(LogChangedError, match=text):
         planner(FakeCluster({"t": log}), "t").next_batch(at(t={0: reached}), bounded=True)
 
 
-def test_a_deleted_topic_of_a_pattern_stops_the_pipeline() -> None:
+def test_a_deleted_topic_of_a_pattern_ends_the_query() -> None:
     cluster = FakeCluster({"t1": {0: (0, 1)}})
-    with pytest.raises(OffsetLostError, match=r"topic t2.*sources\.s\.on-offset-out-of-range"):
+    with pytest.raises(LogChangedError, match=r"topic t2.*exist no more"):
         planner(cluster, pattern=r"t\d").next_batch(at(t1={0: 1}, t2={0: 4}), bounded=True)
 
 
-@pytest.mark.parametrize(("policy", "start"), [("earliest", 50), ("latest", 90)])
-def test_a_policy_says_where_to_go_on_after_a_loss(policy: OutOfRangePolicy, start: int) -> None:
-    one = planner(FakeCluster({"t": {0: (50, 90)}}), "t", policy=policy)
-    lost = (OffsetRange("s", "t", 0, 10, start),)
-    assert plan(one, at(t={0: 10})) == BatchOffsets(at(t={0: start}), at(t={0: 90}), lost)
+def test_a_new_leader_is_asked_whether_it_has_what_was_read() -> None:
+    cluster = FakeCluster({"t": {0: (0, 90), 1: (0, 90)}})
+    one = planner(cluster, "t", epochs=at(t={0: 2, 1: 3}))
+    cluster.epoch = 3
+    batch = plan(one, at(t={0: 10, 1: 10}))
+    assert cluster.asked.pop() == {("t", 0): (10, 2)}
+    assert batch.epochs == at(t={0: 3, 1: 3})
+    plan(one, at(t={0: 20, 1: 20}))
+    assert all(not isinstance(asked, dict) for asked in cluster.asked), "once is enough"
+
+
+def test_a_new_leader_with_another_log_ends_the_query() -> None:
+    cluster = FakeCluster({"t": {0: (0, 90)}}, epoch=1, diverges={("t", 0): 7})
+    with pytest.raises(LogChangedError, match=r"t/0 was read up to 10.*other records from 7 on"):
+        planner(cluster, "t", epochs=at(t={0: 0})).next_batch(at(t={0: 10}), bounded=True)
 
 
 def test_explicit_topics_of_which_none_exists_are_an_error_and_patterns_wait() -> None:

@@ -142,7 +142,7 @@ def test_encoded_offsets_come_back_as_the_same_text(start: Offsets, until: Offse
 
 
 @pytest.mark.parametrize(
-    "document", [{}, {"v": 2, "start": {}, "until": {}}, {"v": 1, "start": {}, "until": {"s": 3}}]
+    "document", [{}, {"v": 1, "start": {}, "until": {}}, {"v": 2, "start": {}, "until": {"s": 3}}]
 )
 def test_other_documents_are_refused(document: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="offsets"):
@@ -151,7 +151,7 @@ def test_other_documents_are_refused(document: dict[str, object]) -> None:
 
 OFFSET_LOG = (
     'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1795261607273,"conf":{}}\n'
-    '{"v": 1, "start": {"s": {"t": {"0": 3}}}, "until": {"s": {"t": {"0": 9}}}}'
+    '{"v": 2, "start": {"s": {"t": {"0": 3}}}, "until": {"s": {"t": {"0": 9}}}}'
 )
 
 
@@ -167,10 +167,16 @@ def test_a_damaged_log_is_refused(text: str) -> None:
         parse_offset_log(text)
 
 
-def test_lost_ranges_travel_with_the_batch() -> None:
-    batch = BatchOffsets({"s": {}}, {"s": {}}, (OffsetRange("s", "t", 0, 3, 9),))
-    assert decode(json.loads(json.dumps(encode(batch)))) == batch
-    assert "lost" not in encode(BatchOffsets({}, {}))
+def test_leader_epochs_travel_with_the_batch_but_for_zeros() -> None:
+    batch = BatchOffsets({"s": {}}, {"s": {}}, {"s": {"t": {0: 3, 1: 0}}})
+    assert decode(json.loads(json.dumps(encode(batch)))).epochs == {"s": {"t": {0: 3}}}
+    assert "epochs" not in encode(BatchOffsets({}, {}, {"s": {"t": {0: 0}}}))
+
+
+def test_idle_partitions_have_empty_ranges() -> None:
+    batch = BatchOffsets({"s": {"t": {0: 3, 1: 5}}}, {"s": {"t": {0: 9, 1: 5}}})
+    assert batch.ranges() == [OffsetRange("s", "t", 0, 3, 9)]
+    assert batch.all_ranges() == [OffsetRange("s", "t", 0, 3, 9), OffsetRange("s", "t", 1, 5, 5)]
 
 
 def test_the_batch_that_follows_travels_with_the_batch() -> None:

@@ -9,7 +9,7 @@ import pytest
 from ingestd.errors import ConfigError, OffsetLostError
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, TopicOffsets
+from ingestd.kafka.ranges import BatchOffsets, Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions, last_positions
 
 Partitions = Mapping[str, tuple[int, ...]]
@@ -36,6 +36,12 @@ class FakeCluster:
     def offsets_at(self, partitions: Partitions, millis: int) -> TopicOffsets:
         return {topic: self.at[millis].get(topic, {}) for topic in partitions}
 
+    def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
+        return {topic: dict.fromkeys(ones, 0) for topic, ones in ends.items()}
+
+    def divergences(self, positions: object) -> Mapping[tuple[str, int], int]:
+        return {}
+
     def group_offsets(self, group: str, partitions: Partitions) -> TopicOffsets:
         assert group == "g"
         return {topic: self.group.get(topic, {}) for topic in partitions}
@@ -49,8 +55,8 @@ def source(**fields: Any) -> KafkaSource:
     return KafkaSource("s", ("t",), properties=BROKERS, **fields)
 
 
-def planner(cluster: FakeCluster, seed: Offsets | None = None, **fields: Any) -> Planner:
-    return Planner({"s": source(**fields)}, {}, seed or {}, lambda _: cluster)
+def planner(cluster: FakeCluster, **fields: Any) -> Planner:
+    return Planner({"s": source(**fields)}, {}, {}, lambda _: cluster)
 
 
 def plan(one: Planner, reached: Offsets | None = None) -> BatchOffsets:
@@ -65,47 +71,35 @@ def test_a_time_is_the_first_record_that_is_not_older_or_the_end() -> None:
     assert found == {"t": {0: 44, 1: 50, 2: 5}}, "60 is not stable yet"
 
 
-def test_offsets_left_out_begin_where_the_log_begins() -> None:
-    fields = {"startup_mode": "specific-offsets", "startup_offsets": {"t": {0: 42}}}
-    assert plan(planner(FakeCluster(LOGS), **fields)).start == {"s": {"t": {0: 42, 1: 0, 2: 5}}}
+def test_offsets_that_are_given_are_those_and_no_others() -> None:
+    given = source(startup_mode="specific-offsets", startup_offsets={"t": {0: 42}})
+    assert first_positions(given, FakeCluster(LOGS), ENDS) == {"t": {0: 42}}
 
 
-@pytest.mark.parametrize("key", ["startup", "bounded"])
-def test_offsets_of_what_does_not_exist_are_refused(key: str) -> None:
-    fields = {f"{key}_mode": "specific-offsets", f"{key}_offsets": {"t": {7: 1}, "u": {0: 1}}}
-    with pytest.raises(ConfigError, match=rf"scan\.{key}\.specific-offsets names t/7, u/0"):
-        planner(FakeCluster(LOGS), **fields).next_batch({}, bounded=True)
+NOWHERE: dict[str, dict[int, int]] = {"t": {7: 1}, "u": {0: 1}}
 
 
-def test_an_offset_that_the_log_does_not_have_goes_by_the_policy() -> None:
-    fields: dict[str, Any] = {
-        "startup_mode": "specific-offsets",
-        "startup_offsets": {"t": {0: 3}},
-    }
-    with pytest.raises(OffsetLostError, match="t/0 goes on at 3, its log has 10 to 90"):
-        planner(FakeCluster(LOGS), **fields).next_batch({}, bounded=True)
-    batch = plan(planner(FakeCluster(LOGS), **fields, on_offset_out_of_range="earliest"))
-    assert batch.start["s"]["t"][0] == 10
-    assert batch.lost == (OffsetRange("s", "t", 0, 3, 10),)
+def test_a_start_at_what_does_not_exist_is_refused() -> None:
+    given = source(startup_mode="specific-offsets", startup_offsets=NOWHERE)
+    with pytest.raises(ConfigError, match=r"scan\.startup\.specific-offsets names t/7, u/0"):
+        first_positions(given, FakeCluster(LOGS), ENDS)
+
+
+def test_an_end_at_what_does_not_exist_is_refused() -> None:
+    given = source(bounded_mode="specific-offsets", bounded_offsets=NOWHERE)
+    with pytest.raises(ConfigError, match=r"scan\.bounded\.specific-offsets names t/7, u/0"):
+        last_positions(given, FakeCluster(LOGS), ENDS)
 
 
 def test_a_group_without_an_offset_of_a_log_with_records_goes_by_the_policy() -> None:
     cluster = FakeCluster(LOGS, group={"t": {0: 20}})
     fields: dict[str, Any] = {"startup_mode": "group-offsets"}
     with pytest.raises(OffsetLostError, match=r"group g has no offset of t/1;"):
-        planner(cluster, **fields).next_batch({}, bounded=True)
-    earliest = plan(planner(cluster, **fields, on_offset_out_of_range="earliest"))
-    assert earliest.start == {"s": {"t": {0: 20, 1: 0, 2: 5}}}
-    latest = plan(planner(cluster, **fields, on_offset_out_of_range="latest"))
-    assert latest.start == {"s": {"t": {0: 20, 1: 50, 2: 5}}}
-
-
-def test_modes_do_not_speak_of_what_tables_or_checkpoints_know() -> None:
-    fields: dict[str, Any] = {"startup_mode": "specific-offsets", "startup_offsets": {"t": {1: 9}}}
-    seeded = plan(planner(FakeCluster(LOGS), {"s": {"t": {0: 33}}}, **fields))
-    assert seeded.start == {"s": {"t": {0: 33, 1: 0, 2: 5}}}
-    reached = plan(planner(FakeCluster(LOGS), **fields), {"s": {"t": {0: 33, 1: 40, 2: 5}}})
-    assert reached.start == {"s": {"t": {0: 33, 1: 40, 2: 5}}}
+        first_positions(source(**fields), cluster, ENDS)
+    earliest = source(**fields, on_offset_out_of_range="earliest")
+    assert first_positions(earliest, cluster, ENDS) == {"t": {0: 20}}
+    latest = source(**fields, on_offset_out_of_range="latest")
+    assert first_positions(latest, cluster, ENDS) == {"t": {0: 20, 1: 50, 2: 5}}
 
 
 def test_an_unbounded_source_has_no_end() -> None:
@@ -142,11 +136,3 @@ def test_a_bound_behind_what_was_reached_asks_for_nothing() -> None:
     fields: dict[str, Any] = {"bounded_mode": "specific-offsets", "bounded_offsets": {"t": {0: 15}}}
     reached = {"s": {"t": {0: 20, 1: 50, 2: 5}}}
     assert planner(FakeCluster(LOGS), **fields).next_batch(reached, bounded=True) is None
-
-
-def test_a_batch_tells_what_was_lost_before_it_only_once() -> None:
-    one = planner(FakeCluster(LOGS), on_offset_out_of_range="latest")
-    batch = plan(one, {"s": {"t": {0: 4, 1: 50, 2: 5}}})
-    assert batch.lost == (OffsetRange("s", "t", 0, 4, 90),)
-    assert batch.ranges() == []
-    assert one.next_batch(batch.until, bounded=True) is None

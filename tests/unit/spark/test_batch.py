@@ -4,11 +4,11 @@ from typing import Any, cast
 
 import pytest
 
+from ingestd.ingest.tables.batch_span import BatchSpan
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.batch import Batch
 
 A, B = OffsetRange("s", "a", 0, 5, 9), OffsetRange("s", "b", 0, 1, 2)
-LOST = OffsetRange("s", "b", 1, 0, 4)
 
 
 class Listener:
@@ -24,13 +24,7 @@ class Listener:
 def batch(listener: Listener | None = None) -> Batch:
     """One of two topics, with a loss in one."""
     heard: Any = listener or Listener()
-    return Batch(3, [A, B], 0.0, heard, cast("Any", None), lost=(LOST,))
-
-
-def test_the_ranges_of_topics_have_what_was_lost_and_what_a_table_holds_of_others() -> None:
-    assert batch().ranges_of([("s", "b")], {}) == (LOST, B)
-    assert batch().ranges_of([("s", "b")], {"s": {"a": {0: 5}, "gone": {0: 1}}}) == (A, LOST, B)
-    assert batch().ranges_of([], {}) == ()
+    return Batch(3, [A, B], BatchSpan(), 0.0, heard, cast("Any", None))
 
 
 def test_the_time_of_a_phase_is_added_up_and_told_even_if_it_fails() -> None:

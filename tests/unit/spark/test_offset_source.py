@@ -23,11 +23,12 @@ SOURCES = {
     "b": KafkaSource("b", (), "x.*", properties={"bootstrap.servers": "h:2"}),
 }
 START = {"a": {"t": {0: 3}}}
+EPOCHS = {"a": {"t": {0: 2}}}
 BATCH = encode(BatchOffsets({"a": {"t": {0: 3, 1: 5}}}, {"a": {"t": {0: 9, 1: 5}}}))
 
 
 def reader(max_offsets: dict[str, int]) -> OffsetRangeReader:
-    source = OffsetRangeSource(source_options(SOURCES, max_offsets, START))
+    source = OffsetRangeSource(source_options(SOURCES, max_offsets, START, EPOCHS))
     return pickle.loads(pickle.dumps(source)).streamReader(None)
 
 
@@ -35,6 +36,7 @@ def test_a_batch_becomes_one_partition_and_one_row_for_each_range() -> None:
     one = reader({})
     partitions = one.partitions(one.initialOffset(), BATCH)
     assert [partition.range for partition in partitions] == [OffsetRange("a", "t", 0, 3, 9)]
+    assert decode(one.initialOffset()) == BatchOffsets(START, START)
     assert list(one.read(partitions[0])) == [("a", "t", 0, 3, 9)]
     assert one.partitions(BATCH, BATCH) == []
 
@@ -79,7 +81,7 @@ class Log:
 
 def batch(start: int, until: int, following: BatchOffsets | None = None) -> BatchOffsets:
     """One of a single topic partition."""
-    return BatchOffsets({"a": {"t": {0: start}}}, {"a": {"t": {0: until}}}, (), following)
+    return BatchOffsets({"a": {"t": {0: start}}}, {"a": {"t": {0: until}}}, {}, following)
 
 
 def planned(one: OffsetRangeReader, document: dict[str, Any]) -> BatchOffsets:
@@ -122,7 +124,8 @@ def test_a_batch_below_the_limit_is_followed_by_none(monkeypatch: pytest.MonkeyP
 
 
 def test_options_carry_everything_in_one_text() -> None:
-    document = json.loads(source_options(SOURCES, {"a": 7}, START)[OPTION])
+    document = json.loads(source_options(SOURCES, {"a": 7}, START, EPOCHS)[OPTION])
     assert [KafkaSource.from_document(one) for one in document["sources"]] == [*SOURCES.values()]
     assert document["max_offsets"] == {"a": 7}
     assert document["start"] == {"a": {"t": {"0": 3}}}
+    assert document["epochs"] == {"a": {"t": {"0": 2}}}

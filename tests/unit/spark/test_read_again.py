@@ -44,7 +44,7 @@ def test_a_truncate_that_lags_takes_only_what_was_there_before_it(tmp_path: Path
         (1, 1, 2),
         (2, 0, 2),
     ]
-    assert pipeline.identified == pipeline.fetched, "whose topics have to be the same as before"
+    assert pipeline.topics.checked == pipeline.fetched, "whose topics have to be the same as before"
 
 
 def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) -> None:

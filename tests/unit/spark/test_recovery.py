@@ -1,26 +1,24 @@
 """Bounds that lie ahead of the logs, without a broker."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, LogChangedError
+from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.ranges import OffsetRange, Offsets
 from ingestd.spark import recovery
-from ingestd.spark.recovery import TopicIdentity, bounds_ahead
 
 
 class Ends:
     """Two logs, which end at 10."""
 
-    closed: ClassVar[list[str]] = []
-
-    def __init__(self, source: KafkaSource) -> None:
-        self.source = source
+    def __init__(self, key: str = "id") -> None:
+        self.key = key
 
     def list_topic_partitions(self) -> dict[str, tuple[int, ...]]:
         return {"t": (0, 1)}
@@ -28,17 +26,13 @@ class Ends:
     def end_offsets(self, partitions: Mapping[str, tuple[int, ...]]) -> dict[str, dict[int, int]]:
         return {topic: dict.fromkeys(ones, 10) for topic, ones in partitions.items()}
 
-    def topic_ids(self, topics: list[str]) -> dict[str, str]:
-        return dict.fromkeys(topics, "id")
-
-    def close(self) -> None:
-        self.closed.append(self.source.name)
+    def topic_keys(self, topics: list[str]) -> dict[str, str]:
+        return {topic: self.key for topic in topics if topic == "t"}
 
 
-@pytest.fixture(autouse=True)
-def logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "OffsetClient", Ends)
-    monkeypatch.setattr(Ends, "closed", [])
+def bounds_ahead(settings: PipelineSettings) -> Offsets:
+    clusters: Any = {name: Ends() for name in settings.sources}
+    return recovery.bounds_ahead(settings, clusters)
 
 
 def pipeline(**sources: Mapping[str, Any]) -> PipelineSettings:
@@ -47,7 +41,6 @@ def pipeline(**sources: Mapping[str, Any]) -> PipelineSettings:
         warehouse="/w",
         metastore="filesystem",
         database="db",
-        checkpoint="/c",
         sources={
             name: SourceSettings(KafkaSource(name, ("t",), **fields), "json")
             for name, fields in sources.items()
@@ -89,12 +82,15 @@ def test_a_source_without_end_keeps_the_pipeline_running() -> None:
     assert not pipeline().is_bounded
 
 
-def test_clients_are_closed_when_all_is_answered() -> None:
-    settings = pipeline(a=at(p0=11), b=at(p0=10))
-    bounds_ahead(settings)
-    assert Ends.closed == ["a", "b"]
-    topics = TopicIdentity(settings.sources)
-    known = topics([OffsetRange("a", "t", 0, 0, 1)])
-    topics.close()
-    assert Ends.closed == ["a", "b", "a"]
-    assert topics([OffsetRange("a", "t", 0, 1, 2)]) == known, "asked anew, of the same topic"
+def test_a_topic_is_learnt_when_it_is_first_read_and_checked_before_each_commit() -> None:
+    cluster: Any = Ends()
+    topics = TopicKeyCheck({}, {"a": cluster})
+    ranges = [OffsetRange("a", "t", 0, 0, 1)]
+    topics.learn(ranges)
+    assert topics.keys == {("a", "t"): "id"}
+    topics.check(ranges)
+    cluster.key = "another"
+    with pytest.raises(LogChangedError, match="topic t was deleted and created again"):
+        topics.check(ranges)
+    with pytest.raises(LogChangedError, match="topic gone was deleted just now"):
+        topics.learn([OffsetRange("a", "gone", 0, 0, 1)])

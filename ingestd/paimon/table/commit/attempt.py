@@ -10,7 +10,13 @@ from ingestd.crash_points import Point, reach
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
-from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
+from ingestd.paimon.spec.snapshot import (
+    BASE_PROPERTY,
+    CARRIED_PREFIX,
+    CommitKind,
+    Snapshot,
+    carried_properties,
+)
 from ingestd.paimon.table.commit.changes import SnapshotChange
 from ingestd.paimon.table.commit.conflict import check_files, was_rescaled
 from ingestd.paimon.table.commit.conflict_compact import check_beside, check_rewrites
@@ -162,7 +168,7 @@ def prepare(
             path = table.paths.manifest(index_manifest)
             index_entries = index_entries.written(table.io, path)
     base = _Base(list_name, list_size, index_manifest, schema_id)
-    snapshot = _snapshot(change, delta, base, state.snapshot, origin)
+    snapshot = _snapshot(change, delta, base, state, origin)
     after = TableState(
         snapshot=snapshot,
         manifests=(*merged.manifests, *delta.manifests),
@@ -170,6 +176,7 @@ def prepare(
         max_sequence_number=max_sequence_of(delta.entries, state.max_sequence_number),
         repeated_index_entries=repeated,
         committed=committed_after(state, snapshot),
+        carried=carried_properties(snapshot),
     )
     return Attempt(snapshot, after, tuple(written))
 
@@ -223,10 +230,20 @@ def _index_overwritten(
     return IndexEntries(by_key), repeated
 
 
+def _properties(state: TableState, committable: ManifestCommittable) -> dict[str, str]:
+    """The carried properties, and over them those of the commit; an empty value drops a name."""
+    own = committable.properties
+    if any(name.startswith(CARRIED_PREFIX) for name in own):
+        below = state.snapshot.delta_manifest_list if state.snapshot else ""
+        own = {**own, BASE_PROPERTY: below}
+    merged = {**state.carried, **own}
+    return {name: value for name, value in merged.items() if value or name == BASE_PROPERTY}
+
+
 def _snapshot(
-    change: SnapshotChange, delta: Delta, base: _Base, previous: Snapshot | None, origin: Origin
+    change: SnapshotChange, delta: Delta, base: _Base, state: TableState, origin: Origin
 ) -> Snapshot:
-    committable = origin.committable
+    committable, previous = origin.committable, state.snapshot
     total = (previous.total_record_count if previous else None) or 0
     inherits = previous is not None and previous.schema_id == base.schema_id
     return Snapshot(
@@ -249,7 +266,7 @@ def _snapshot(
         changelog_record_count=delta.changelog_record_count,
         watermark=_later(committable.watermark, previous.watermark if previous else None),
         statistics=change.statistics or (previous.statistics if previous and inherits else None),
-        properties=dict(committable.properties),
+        properties=_properties(state, committable),
         next_row_id=(previous.next_row_id if previous else None) or 0,
     )
 

@@ -174,6 +174,13 @@ class _Landing:
         )
 
     def _prepare(self) -> Attempt:
+        expected, carried = self._origin.committable.builds_on, self.current.carried
+        if any(carried.get(name, "") != value for name, value in expected.items()):
+            raise CommitConflictError(
+                f"table {self._table.name}: the record in its newest snapshots is not the one that "
+                "this commit builds on: the table was rolled back or restored, or another process "
+                "wrote a record; read the table's state and plan again"
+            )
         known = self.current.snapshot.schema_id if self.current.snapshot else 0
         known = max(known, self._table.schema.id)
         schema_id = latest_schema_id(self._table.io, self._table.paths, known)

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.spec.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    CARRIED_OPTION,
+    Snapshot,
+    carried_properties,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
 from ingestd.paimon.table.metadata.scan import delta_entries, live_entries, snapshot_manifests
@@ -35,8 +40,10 @@ class TableState:
     keyed by (partition, bucket, index type); an entry whose key repeats, as deletion vectors of
     append tables do, stands in `repeated_index_entries`. `max_sequence_number` is at least that
     of every live file, -1 for none. `committed` has the newest streaming commit identifier of
-    the commit users that were looked for or seen (-1: none found). `loaded_at` is the time of
-    `steady_seconds` when this was known: files of a commit that is planned on it are younger.
+    the commit users that were looked for or seen (-1: none found). `carried` are the properties
+    that a commit repeats: those of the newest snapshot, at or below this one, that has any.
+    `loaded_at` is the time of `steady_seconds` when this was known: files of a commit that is
+    planned on it are younger.
     """
 
     snapshot: Snapshot | None
@@ -45,6 +52,7 @@ class TableState:
     max_sequence_number: int = -1
     repeated_index_entries: tuple[IndexManifestEntry, ...] = ()
     committed: Mapping[str, int] = field(default_factory=dict)
+    carried: Mapping[str, str] = field(default_factory=dict)
     loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
@@ -79,6 +87,19 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
         committed = {**state.committed, **retained}
         return replace(_state_of(table, latest), committed=committed)
     return _advance_over(table, state, news)
+
+
+def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -> Snapshot | None:
+    """Return the newest snapshot at or below `snapshot` that has a carried property `name`.
+
+    An empty name takes any. None if no retained snapshot has it.
+    """
+    while snapshot is not None:
+        carried = carried_properties(snapshot)
+        if name in carried or (carried and not name):
+            return snapshot
+        snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)
+    return None
 
 
 def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
@@ -169,6 +190,7 @@ def _advance_over(table: FileStoreTable, state: TableState, news: list[Snapshot]
         max_sequence_number=largest,
         repeated_index_entries=repeated,
         committed={**state.committed, **_newest_identifiers(reversed(news))},
+        carried=_carried(reversed(news)) or state.carried,
     )
 
 
@@ -184,7 +206,24 @@ def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
         max_sequence_number=max_sequence_of(live_entries(table, manifests)),
         repeated_index_entries=repeated,
         committed=_newest_identifiers([snapshot]),
+        carried=_retained_record(table, snapshot),
     )
+
+
+def _carried(newest_first: Iterable[Snapshot]) -> Mapping[str, str]:
+    return next((found for one in newest_first if (found := carried_properties(one))), {})
+
+
+def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, str]:
+    """The carried properties of the newest snapshot that has any.
+
+    Only in a table that is marked for it are older snapshots read.
+    """
+    carried = carried_properties(snapshot)
+    if carried or CARRIED_OPTION not in table.schema.options:
+        return carried
+    found = newest_record(table, snapshot, "")
+    return {} if found is None else carried_properties(found)
 
 
 def _newest_identifiers(snapshots: Iterable[Snapshot]) -> dict[str, int]:

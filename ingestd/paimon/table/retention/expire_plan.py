@@ -3,10 +3,9 @@
 Pure. Specification: Snapshot (expire snapshots), Changelog.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.retention.expire_settings import Retention
 
 TimeOf = Callable[[int], int | None]
@@ -61,18 +60,3 @@ def _bounds(window: Window, retention: Retention) -> tuple[int, int]:
     if window.held_from is not None:
         end = min(end, window.held_from)
     return first, end
-
-
-def held_by_users(newest_first: Iterable[Snapshot], now_ms: int, live_ms: int) -> int | None:
-    """The oldest of the newest snapshots of each live commit user; None if no user is live.
-
-    A user who keeps a record in its snapshots' properties looks for its newest one to learn what
-    it has committed; without it, it would commit that again. It counts as live for `live_ms`
-    milliseconds after its last commit.
-    """
-    newest: dict[str, Snapshot] = {}
-    for snapshot in newest_first:
-        if snapshot.properties and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
-            newest.setdefault(snapshot.commit_user, snapshot)
-    live = (one.id for one in newest.values() if now_ms - one.time_millis <= live_ms)
-    return min(live, default=None)

@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.option_values import bool_option, int_option, millis_option
 
-LIVE_USER_TIME = "ingestd.live-user-time"
-"""How long after its last commit a commit user is taken for one that may come back."""
-
 _HOUR_MS = 3_600_000
-_WEEK_MS = 7 * 24 * _HOUR_MS
 _NO_BOUND = 2**31 - 1
 
 
@@ -35,8 +31,7 @@ class ExpireSettings:
     """Retention of snapshots and of long-lived changelogs, and what else holds snapshots.
 
     `has_producer`: changes are kept in changelog files, not read from the new data files.
-    `live_user_ms`: a commit user is live for so long after its last commit. `consumer_ms`: a
-    consumer that has not moved for so long is forgotten; None: never.
+    `consumer_ms`: a consumer that has not moved for so long is forgotten; None: never.
     """
 
     snapshots: Retention
@@ -44,7 +39,6 @@ class ExpireSettings:
     has_producer: bool
     consumers_hold_snapshots: bool
     clean_empty_directories: bool
-    live_user_ms: int
     consumer_ms: int | None
 
     @property
@@ -65,7 +59,6 @@ def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
         has_producer=options.get("changelog-producer", "none").strip().lower() != "none",
         consumers_hold_snapshots=not (changelog_only and _outlives(changelogs, snapshots)),
         clean_empty_directories=bool_option(options, "snapshot.clean-empty-directories", False),
-        live_user_ms=millis_option(options, LIVE_USER_TIME, _WEEK_MS),
         consumer_ms=millis_option(options, consumer, 0) if consumer in options else None,
     )
 

@@ -13,7 +13,7 @@ from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.paths import MAIN_BRANCH
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.spec.snapshot import CARRIED_OPTION, Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids, keep_changelogs
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -22,9 +22,10 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     mend_earliest_hint,
     snapshot_ids,
 )
+from ingestd.paimon.table.metadata.table_state import newest_record
 from ingestd.paimon.table.metadata.time_travel import branch_names, tag_names, tagged_snapshot
 from ingestd.paimon.table.retention.consumers import consumers, expired_consumers, forget_consumers
-from ingestd.paimon.table.retention.expire_plan import Window, held_by_users, snapshots_end
+from ingestd.paimon.table.retention.expire_plan import Window, snapshots_end
 from ingestd.paimon.table.retention.expire_settings import ExpireSettings
 from ingestd.paimon.table.retention.expired_files import (
     Keep,
@@ -94,8 +95,7 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
     end = snapshots_end(window, settings.snapshots, now_ms, lambda one: _time_of(table, one))
     # What was committed since the listing stands between what goes and what stays, so it goes too.
     going = _there(table, (one for one in (*ids, *range(ids[-1] + 1, end)) if one < end))
-    held = _held_by_users(table, going, end, settings, now_ms)
-    end = end if held is None else held
+    end = _held_by_record(table, end)
     going = [one for one in going if one.id < end]
     last = find_snapshot(table.io, table.paths, end)
     if not going or last is None:
@@ -216,19 +216,15 @@ def _held_by_consumers(
     return min((found[name] for name in found if name not in gone), default=None)
 
 
-def _held_by_users(
-    table: FileStoreTable, going: list[Snapshot], end: int, settings: ExpireSettings, now_ms: int
-) -> int | None:
-    """The first snapshot that a live commit user has nothing newer than; None if there is none."""
-    users = {one.commit_user for one in going if one.properties}
-    one = latest_snapshot_id(table.io, table.paths) or 0
-    while users and one >= end:
-        snapshot = find_snapshot(table.io, table.paths, one)
-        if snapshot is not None and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
-            users.discard(snapshot.commit_user)
-        one -= 1
-    mine = [one for one in reversed(going) if one.commit_user in users]
-    return held_by_users(mine, now_ms, settings.live_user_ms)
+def _held_by_record(table: FileStoreTable, end: int) -> int:
+    """The first snapshot that stays so that it, and so each rollback, has a progress record.
+
+    `end` itself in a table without progress records.
+    """
+    if CARRIED_OPTION not in table.schema.options:
+        return end
+    found = newest_record(table, find_snapshot(table.io, table.paths, end), "")
+    return end if found is None else found.id
 
 
 def used_by_other_branches(table: FileStoreTable) -> set[str]:

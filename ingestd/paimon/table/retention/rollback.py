@@ -8,7 +8,7 @@ their snapshots goes back with the table. No writer may be at work meanwhile.
 from dataclasses import dataclass
 
 from ingestd.errors import CommitConflictError, ConfigError
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, encode_snapshot
+from ingestd.paimon.spec.snapshot import Snapshot, carried_properties, encode_snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids, cut_changelogs
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
@@ -19,9 +19,10 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagge
 class Rollback:
     """What going back to `target` takes away: snapshots, changelogs and tags behind it.
 
-    `record` is the newest snapshot that is left with a record of its writer in its properties.
-    `forgotten_users` kept such records in what goes and have none in what stays: they would begin
-    anew. `restored`: the target had expired, and lives on as a snapshot because a tag kept it.
+    `record` is the newest snapshot that is left with a progress record in its properties;
+    `forgets_record` is true if only what goes has one: then no snapshot says any more what the
+    table covers. `restored`: the target had expired, and lives on as a snapshot because a tag kept
+    it.
     """
 
     target: Snapshot
@@ -29,7 +30,7 @@ class Rollback:
     changelogs: tuple[int, ...]
     tags: tuple[str, ...]
     record: Snapshot | None
-    forgotten_users: tuple[str, ...]
+    forgets_record: bool
     restored: bool
 
 
@@ -39,8 +40,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
     found = {one: find_snapshot(table.io, table.paths, one) for one in ids}
     before = [s for one, s in found.items() if s is not None and one < target.id]
     behind = [s for one, s in found.items() if s is not None and one > target.id]
-    records = [one for one in (*before, target) if _has_record(one)]
-    left = {one.commit_user for one in records}
+    records = [one for one in (*before, target) if carried_properties(one)]
     names = tag_names(table.io, table.paths)
     return Rollback(
         target=target,
@@ -48,9 +48,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
         changelogs=tuple(one for one in changelog_ids(table) if one > target.id),
         tags=tuple(name for name in names if tagged_snapshot(table, name).id > target.id),
         record=records[-1] if records else None,
-        forgotten_users=tuple(
-            sorted({one.commit_user for one in behind if _has_record(one)} - left)
-        ),
+        forgets_record=not records and any(carried_properties(one) for one in behind),
         restored=target.id not in ids,
     )
 
@@ -102,7 +100,3 @@ def _tag_of(table: FileStoreTable, target: Snapshot) -> str | None:
         return None
     names = tag_names(table.io, table.paths)
     return next((name for name in names if tagged_snapshot(table, name).id == target.id), None)
-
-
-def _has_record(snapshot: Snapshot) -> bool:
-    return bool(snapshot.properties) and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER

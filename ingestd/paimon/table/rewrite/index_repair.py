@@ -21,13 +21,18 @@ from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, e
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, carried_properties
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, load_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries, snapshot_manifests
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.metadata.table_state import TableState, load_state, max_sequence_of
+from ingestd.paimon.table.metadata.table_state import (
+    TableState,
+    load_state,
+    max_sequence_of,
+    newest_record,
+)
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
 from ingestd.paimon.table.rewrite.doubled_keys import Dropped, drop_older, refuse_undecided
 from ingestd.paimon.table.rewrite.landing import land
@@ -137,7 +142,9 @@ def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
             raise
         manifests = tuple(snapshot_manifests(table, snapshot))
         largest = max_sequence_of(live_entries(table, manifests))
-        return TableState(snapshot, manifests, max_sequence_number=largest)
+        found = newest_record(table, snapshot, "")
+        carried = carried_properties(found) if found else {}
+        return TableState(snapshot, manifests, max_sequence_number=largest, carried=carried)
 
 
 def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | None) -> IndexRepair:

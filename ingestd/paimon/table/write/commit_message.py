@@ -58,7 +58,8 @@ class ManifestCommittable:
     `replaced` names (None: the whole table) before the new files, in the same OVERWRITE
     snapshot; with `rewrites` only if these are the files that go. `statistics` names a
     statistics file; an ANALYZE snapshot with nothing else points to it. `properties` go into the
-    snapshot as they are.
+    snapshot as they are. The commit lands only on a table that carries the properties in
+    `builds_on` (an empty value: does not carry the name).
     """
 
     identifier: int
@@ -69,3 +70,4 @@ class ManifestCommittable:
     replaced: PartitionFilter | None = None
     rewrites: frozenset[FileIdentifier] | None = None
     statistics: str | None = None
+    builds_on: Mapping[str, str] = field(default_factory=dict)

@@ -1,11 +1,8 @@
 """Rejected records as rows of their table."""
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
-import pytest
 
 from ingestd.cdc.base import RecordChunk, Rejected
 from ingestd.ingest.letters.dead_letter import (
@@ -14,16 +11,10 @@ from ingestd.ingest.letters.dead_letter import (
     columns_to_add,
     dead_letter_rows,
     dead_letter_schema,
-    gap_letter,
 )
-from ingestd.ingest.rows.blobs import KIND, OFFSET, receive
-from ingestd.ingest.stages import decode_stage
-from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.ingest.rows.blobs import KIND, OFFSET
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.schema import new_schema
-from tests.support.ingest_rig import DEAD_LETTERS, Change, JsonChanges, Rig, record
 
 
 def rejected(offset: int, timestamp: int = 1000) -> Rejected:
@@ -60,56 +51,6 @@ def test_rows_are_in_offset_order_and_keep_every_byte() -> None:
         "table": "lake.orders",
         "headers": None,
     }
-
-
-def test_a_gap_is_a_letter_without_a_record_that_names_the_range() -> None:
-    one = gap_letter(OffsetRange("s", "t", 2, 5, 17)).rejected
-    assert (one.topic, one.partition, one.offset) == ("t", 2, 5)
-    assert (one.stage, one.reason) == ("fetch", "offset_gap")
-    assert one.message.startswith("offsets 5 to 16 (12 at the most)")
-    assert (one.key, one.value) == (None, None)
-
-
-def test_a_gap_before_a_batch_is_kept_and_counted(json_changes: JsonChanges) -> None:
-    rig = Rig()
-    rig.produce(*[record(Change({"id": number})) for number in range(5)])
-    rig.committed["orders", 0] = 2
-    result = rig.run(lost=(OffsetRange("src", "orders", 0, 0, 2),))
-    assert [row["id"] for row in rig.rows("orders")] == [2, 3, 4]
-    (letter,) = rig.rows("ingestd_dead_letters")
-    assert (letter["offset"], letter["reason"]) == (0, "offset_gap")
-    assert result.counts.lost == {TopicPartition("src", "orders", 0): 2}
-    assert result.counts.rejected == {("fetch", "offset_gap"): 1}
-
-
-def test_a_gap_that_is_met_while_reading_is_kept_and_counted(
-    json_changes: JsonChanges, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig = Rig()
-    gap = OffsetRange("src", "orders", 0, 4, 6)
-
-    def lossy(*_: object, on_lost: Callable[[OffsetRange], None], **__: object) -> Iterator[Any]:
-        on_lost(gap)
-        return iter(())
-
-    monkeypatch.setattr(decode_stage, "fetch_records", lossy)
-    wanted = OffsetRange("src", "orders", 0, 4, 6)
-    pairs = decode_ranges(rig.context(lost=(gap,)), [wanted], task_index=1)
-    received = receive(blob for _, blob in pairs)
-    ((blob,),) = received.rows.values()
-    assert blob.rows.column("offset").to_pylist() == [4], "what was lost before is task 0's"
-    assert received.reports[0].counts.lost == {TopicPartition("src", "orders", 0): 2}
-
-
-def test_a_gap_that_the_table_holds_already_is_not_told_again(json_changes: JsonChanges) -> None:
-    rig = Rig()
-    rig.produce(*[record(Change({"id": number})) for number in range(4)])
-    rig.committed["orders", 0] = 2
-    lost = (OffsetRange("src", "orders", 0, 0, 2),)
-    covered = {DEAD_LETTERS: {"covered": {"src": {"orders": {0: 4}}}}}
-    result = rig.run(lost=lost, table_changes=covered)
-    assert rig.rows("ingestd_dead_letters") == []
-    assert not result.counts.lost
 
 
 def test_headers_of_a_record_are_kept_where_its_chunk_has_them() -> None:

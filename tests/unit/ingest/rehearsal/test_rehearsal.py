@@ -62,7 +62,6 @@ def run(tmp_path: Path, catalog: Catalog) -> Run:
             warehouse=str(tmp_path),
             metastore="filesystem",
             database="ods",
-            checkpoint=str(tmp_path / "checkpoint"),
             sources={"s": SourceSettings(KafkaSource("s", ()), "debezium-json")},
             max_offsets_per_trigger={},
             **{"routing": RoutingConfig(), "defaults": TableSettings(), "tables": {}, **settings},

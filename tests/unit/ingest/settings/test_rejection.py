@@ -71,6 +71,6 @@ def test_gaps_of_the_log_are_no_rejected_records() -> None:
     gauge = RejectionGauge(RejectionLimits(max_records=0, max_ratio=0.0))
     gauge.check(batch(10, 1, GAP_STAGE), [sample(0, GAP_STAGE)])
     counts = batch(10, 1)
-    counts.rejected[GAP_STAGE, "offset_gap"] = 1
+    counts.rejected[GAP_STAGE, "offset-gap"] = 1
     with pytest.raises(PolicyStopError, match=r"1 rejected records.*first: t/0 at 5 \(decode"):
         gauge.check(counts, [sample(0, GAP_STAGE), sample(5)])

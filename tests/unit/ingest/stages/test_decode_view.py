@@ -68,13 +68,6 @@ def test_offsets_of_what_is_not_read_do_not_count(
     assert alike(context, with_orders(context, **held(1000, **where)))
 
 
-def test_letters_of_what_was_lost_before_the_ranges_count(context: BatchContext) -> None:
-    lost = replace(context, lost=(OffsetRange("src", "orders", 0, 4, 10),))
-    assert not alike(context, lost)
-    assert not alike(lost, with_orders(lost, **held(8)))
-    assert alike(lost, with_orders(lost, **held(4)))
-
-
 OF_THE_WRITE_STAGE = {"max_run_bytes", "index_cache_bytes"}
 OF_THE_STATE = {"index_entries", "sequence_base", "position_reached", "snapshot_id"}
 
@@ -85,7 +78,7 @@ class _Other:
 
 @pytest.mark.parametrize("name", [one.name for one in fields(BatchContext)])
 def test_every_other_part_of_a_context_counts(context: BatchContext, name: str) -> None:
-    if name in ("tables", "lost"):
+    if name == "tables":
         return  # told apart above and below
     other = replace(context, **{name: _Other()})
     assert alike(context, other) is (name in OF_THE_WRITE_STAGE)

@@ -7,18 +7,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingestd.errors import FencedError
+from ingestd.errors import CommitConflictError, FencedError, ProgressLostError
 from ingestd.ingest.letters.dead_letter import COLUMNS
 from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.progress import Step
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.ingest.tables.positions import Position
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.native_tables import rows_table, write
 
 NAME = "db.t"
@@ -38,7 +40,6 @@ def opened(tmp_path: Path) -> Opened:
         warehouse=str(tmp_path),
         metastore="filesystem",
         database="db",
-        checkpoint=str(tmp_path / "checkpoint"),
         sources={},
         routing=RoutingConfig(),
         defaults=TableSettings(),
@@ -55,9 +56,8 @@ def opened(tmp_path: Path) -> Opened:
     return open_lake
 
 
-def _step(start: int, until: int) -> Step:
-    one = OffsetRange("s", "topic", 0, start, until)
-    return Step("job", 1, "0", (one,), frozenset({("s", "topic")}))
+def _span(start: int, until: int) -> BatchSpan:
+    return BatchSpan({"id": {0: start}}, {"id": {0: Position(until, 0)}})
 
 
 def _rows(lake: Lake, *keys: int) -> pa.Table:
@@ -66,56 +66,60 @@ def _rows(lake: Lake, *keys: int) -> pa.Table:
     return rows_table(one.table.schema, rows, one.state.max_sequence_number + 1)
 
 
-def _commit(lake: Lake, step: Step, *keys: int) -> str:
+def _commit(lake: Lake, start: int, until: int, *keys: int, position: int = -1) -> str:
     one = lake.tables[NAME]
     messages = write(one.table, one.state, _rows(lake, *keys))
-    return lake.commit(NAME, messages, step, overwrite=False).status
+    lake.mark([NAME])
+    step = TableStep(frozenset({"id"}), position=position)
+    return lake.commit(NAME, messages, _span(start, until), step).status
 
 
 def _covered(lake: Lake) -> int:
-    return lake.tables[NAME].coverage["s"]["topic"][0]
+    return lake.tables[NAME].covered["id"][0].offset
 
 
-def test_offsets_come_back_from_the_table_without_a_mirror(
+def _floor(lake: Lake) -> int:
+    return lake.floor()["id"][0].offset
+
+
+def test_positions_come_back_from_the_table_without_a_claims_file(
     opened: Opened, schema: TableSchema, tmp_path: Path
 ) -> None:
     lake = opened()
     lake.ensure(NAME, schema)
-    assert _commit(lake, _step(0, 10), 1, 2) == "committed"
-    again = opened()
-    assert _covered(again) == 10
-    assert again.epoch == 2
+    assert _commit(lake, 0, 10, 1, 2) == "committed"
+    assert _covered(opened()) == 10
     assert not (tmp_path / ".ingestd").exists()
 
 
-def test_the_newest_batch_is_read_again_unless_the_mirror_says_that_it_was_finished(
+def test_the_newest_batch_is_read_again_unless_the_claims_say_that_it_was_finished(
     opened: Opened, schema: TableSchema
 ) -> None:
     """It may have died before it reached a table that it was the first to feed."""
     lake = opened()
     lake.ensure(NAME, schema)
-    _commit(lake, _step(0, 10), 1)
-    _commit(lake, _step(10, 20), 2)
-    newest = OffsetRange("s", "topic", 0, 10, 20)
+    lake.record(lake.dead_letters, {"id": {0: Position(10, 0)}})
+    _commit(lake, 0, 10, 1)
+    _commit(lake, 10, 20, 2)
     again = opened()
-    assert again.start_offsets() == {"s": {"topic": {0: 10}}}
-    assert not again.has_finished(newest)
-    again.finish({"s": {"topic": {0: 20}}})
-    for one in (again, opened()):
-        assert one.start_offsets() == {"s": {"topic": {0: 20}}}
-        assert one.has_finished(newest)
-        assert not one.has_finished(OffsetRange("s", "topic", 0, 20, 21))
+    assert (_covered(again), _floor(again)) == (20, 10)
+    again.finish(_span(10, 20))
+    assert _floor(again) == _floor(opened()) == 20
 
 
-def test_batches_without_rows_move_a_table_on_through_the_mirror(
-    opened: Opened, schema: TableSchema
+def test_batches_without_rows_move_a_table_on_through_the_claims(
+    opened: Opened, schema: TableSchema, tmp_path: Path
 ) -> None:
     lake = opened()
     lake.ensure(NAME, schema)
-    _commit(lake, _step(0, 10), 1)
-    lake.finish({"s": {"topic": {0: 25}, "other": {0: 7}}})
+    lake.record(lake.dead_letters, {"id": {0: Position(0, 0)}})
+    _commit(lake, 0, 10, 1)
+    lake.finish(_span(0, 25))
     again = opened()
-    assert again.start_offsets() == {"s": {"topic": {0: 25}}}
+    assert (_covered(again), _floor(again)) == (25, 25)
+    (tmp_path / ".ingestd" / "job" / "progress.json").unlink()
+    again = opened()
+    assert (_covered(again), _floor(again)) == (10, 0)
 
 
 def test_a_rolled_back_table_rolls_its_offsets_back(
@@ -124,49 +128,79 @@ def test_a_rolled_back_table_rolls_its_offsets_back(
     lake = opened()
     lake.ensure(NAME, schema)
     for number in range(3):
-        _commit(lake, _step(10 * number, 10 * number + 10), number)
-    lake.finish({"s": {"topic": {0: 30}}})
+        _commit(lake, 10 * number, 10 * number + 10, number)
+    lake.finish(_span(20, 30))
     snapshots = tmp_path / "db.db" / "t" / "snapshot"
     (snapshots / "snapshot-3").unlink()
     (snapshots / "LATEST").write_text("2")
     assert _covered(opened()) == 20
 
 
-def test_an_expired_snapshot_is_remembered_by_the_mirror(
+def _expire_ours(tmp_path: Path) -> None:
+    """Put a snapshot of another program on top of the first, and take the first away."""
+    snapshots = tmp_path / "db.db" / "t" / "snapshot"
+    ours = parse_snapshot((snapshots / "snapshot-1").read_bytes(), "snapshot-1")
+    foreign = replace(ours, id=2, commit_user="other", properties={})
+    (snapshots / "snapshot-2").write_bytes(encode_snapshot(foreign))
+    (snapshots / "snapshot-1").unlink()
+    (snapshots / "LATEST").write_text("2")
+
+
+def test_an_absent_record_is_never_taken_for_an_expired_one(
     opened: Opened, schema: TableSchema, tmp_path: Path
 ) -> None:
     lake = opened()
     lake.ensure(NAME, schema)
-    _commit(lake, _step(0, 10), 1)
-    lake.finish({"s": {"topic": {0: 10}}})
-    snapshots = tmp_path / "db.db" / "t" / "snapshot"
-    ours = parse_snapshot((snapshots / "snapshot-1").read_bytes(), "snapshot-1")
-    foreign = replace(ours, id=2, commit_user="somebody", properties=None)
-    (snapshots / "snapshot-2").write_bytes(encode_snapshot(foreign))
-    (snapshots / "snapshot-1").unlink()
-    (snapshots / "LATEST").write_text("2")
+    _commit(lake, 0, 10, 1)
+    lake.finish(_span(0, 10))
+    _expire_ours(tmp_path)
+    with pytest.raises(ProgressLostError, match=r"db\.t: no snapshot .*ingestd begin"):
+        opened()
+
+
+def test_a_commit_on_a_table_whose_record_is_another_one_is_refused(
+    opened: Opened, schema: TableSchema
+) -> None:
+    lake = opened()
+    lake.ensure(NAME, schema)
+    _commit(lake, 0, 10, 1)
+    opened().record(NAME, {"id": {0: Position(5, 0)}})
+    with pytest.raises((CommitConflictError, FencedError), match=r"db\.t"):
+        _commit(lake, 10, 20, 2)
+
+
+def test_a_compaction_by_anybody_of_ours_keeps_the_record_and_what_is_claimed_of_it(
+    opened: Opened, schema: TableSchema
+) -> None:
+    lake = opened()
+    lake.ensure(NAME, schema)
+    _commit(lake, 0, 10, 1)
+    _commit(lake, 10, 20, 2)
+    lake.finish(_span(10, 30))
+    table = lake.tables[NAME].table
+    before = load_state(table)
+    assert before.snapshot is not None
+    compact_table(table, full=True, now_ms=1)
+    assert load_state(table).snapshot != before.snapshot
     again = opened()
-    assert _covered(again) == 10
-    assert _commit(again, _step(10, 20), 2) == "committed"
-    snapshot = again.tables[NAME].state.snapshot
-    assert snapshot is not None
-    assert (snapshot.id, snapshot.commit_identifier) == (3, 2)
+    assert (_covered(again), again.tables[NAME].overwritten_by) == (30, None)
+    assert _commit(again, 30, 40, 3) == "committed"
 
 
 def test_a_second_process_of_the_pipeline_is_fenced(opened: Opened, schema: TableSchema) -> None:
     lake = opened()
     lake.ensure(NAME, schema)
-    _commit(lake, _step(0, 10), 1)
+    _commit(lake, 0, 10, 1)
     first, second = opened(), opened()
-    assert _commit(first, _step(10, 20), 2) == "committed"
+    assert _commit(first, 10, 20, 2) == "committed"
     with pytest.raises(FencedError, match=r"db\.t"):
-        _commit(second, _step(10, 20), 2)
+        _commit(second, 10, 20, 2)
 
 
 def test_a_truncate_gives_tasks_an_empty_table(opened: Opened, schema: TableSchema) -> None:
     lake = opened()
     lake.ensure(NAME, schema)
-    _commit(lake, replace(_step(0, 10), position=5), 1)
+    _commit(lake, 0, 10, 1, position=5)
     plain = lake.context(2, {}).tables[NAME]
     emptied = lake.context(2, {NAME: Emptying(99)}).tables[NAME]
     assert (plain.snapshot_id, plain.truncate_before, plain.position_reached) == (1, None, 5)

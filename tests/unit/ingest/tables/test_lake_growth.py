@@ -8,8 +8,9 @@ import pytest
 
 from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.progress import Step
+from ingestd.ingest.tables.positions import Position
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
@@ -33,7 +34,6 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
         warehouse=str(tmp_path),
         metastore="filesystem",
         database="db",
-        checkpoint=str(tmp_path / "checkpoint"),
         sources={},
         routing=RoutingConfig(),
         defaults=TableSettings(),
@@ -43,6 +43,8 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
     catalog = load_catalog("filesystem", str(tmp_path))
     opened = Lake(settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000)
     opened.open()
+    topics = ("topic", "topic-a", "topic-b", "topic-c", *(f"topic-{n}" for n in range(20)))
+    opened.keys = {("s", topic): topic for topic in topics}
     yield opened
 
 
@@ -54,8 +56,17 @@ def _fill(lake: Lake, name: str, topic: str, partitions: int = 1, until: int = 1
     one = lake.tables[name]
     rows = [{"p": number, "k": until} for number in range(partitions)]
     arrived = rows_table(one.table.schema, rows, one.state.max_sequence_number + 1)
-    step = Step("job", 1, "0", (_range(topic, until),), frozenset({("s", topic)}))
-    lake.commit(name, write(one.table, one.state, arrived), step, overwrite=False)
+    messages = write(one.table, one.state, arrived)
+    lake.mark([name])
+    lake.commit(name, messages, _span(**{topic: until}), TableStep(frozenset({topic})))
+
+
+def _span(**until: int) -> BatchSpan:
+    """A batch of ten records of the only partition of topics, up to these offsets."""
+    return BatchSpan(
+        {topic: {0: end - 10} for topic, end in until.items()},
+        {topic: {0: Position(end, 0)} for topic, end in until.items()},
+    )
 
 
 def test_tasks_are_told_of_the_tables_of_their_topics_and_of_the_names_of_others(
@@ -79,8 +90,11 @@ def test_a_topic_that_fed_a_table_is_known_after_a_restart(
     _fill(lake, "db.a", "topic")
     again = Lake(lake._settings, lake._catalog, lake._io, lambda: 1)
     again.open()
-    assert set(again.fed_by("s", "topic")) == {"db.a"}
-    assert set(again.fed_by("s", "other")) == set()
+    again.keys = {("s", "topic"): "topic", ("s", "other"): "other"}
+    assert again.fed_topics("db.a") == {("s", "topic")}
+    ours = again.context(1, {}, [_range("topic", 20)])
+    assert set(ours.tables) == {DEAD, "db.a"}
+    assert set(again.context(1, {}, [_range("other", 20)]).tables) == {DEAD}
 
 
 def test_what_goes_to_a_task_does_not_grow_with_partitions_and_tables(
@@ -104,32 +118,28 @@ def test_a_process_gets_the_very_handle_that_it_had(lake: Lake, schema: TableSch
     lake.ensure("db.a", schema)
     first, second = (pickle.loads(pickle.dumps(lake.context(1, {}))) for _ in range(2))
     assert first.tables["db.a"].table is second.tables["db.a"].table
-    assert first.tables["db.a"].table.schema == schema
+    assert first.tables["db.a"].table.schema.fields == schema.fields
 
 
-def test_a_batch_without_rows_moves_only_tables_of_its_topics(
+def test_a_batch_moves_all_tables_on_to_one_and_the_same_vector(
     lake: Lake, schema: TableSchema
 ) -> None:
     for name in ("a", "b"):
         lake.ensure(f"db.{name}", schema)
-        _fill(lake, f"db.{name}", f"topic-{name}")
-    lake.finish({"s": {"topic-a": {0: 10}, "topic-b": {0: 10}}})
-    untouched = lake.tables["db.b"]
-    lake.finish({"s": {"topic-a": {0: 30}, "topic-b": {0: 10}}})
-    assert lake.tables["db.a"].coverage == {"s": {"topic-a": {0: 30}}}
-    assert lake.tables["db.b"] is untouched
+    _fill(lake, "db.a", "topic-a")
+    lake.finish(_span(**{"topic-a": 10, "topic-b": 10}))
+    lake.finish(_span(**{"topic-a": 20}))
+    covered = {id(one.covered) for one in lake.tables.values()}
+    assert covered == {id(lake.progress.end)}
+    assert lake.covered("db.b") == {"s": {"topic-a": {0: 20}, "topic-b": {0: 10}}}
 
 
-def test_a_table_that_was_opened_late_is_counted_up_to_the_end_of_its_first_batch(
+def test_a_table_that_is_opened_late_covers_what_was_finished_before(
     lake: Lake, schema: TableSchema
 ) -> None:
+    lake.finish(_span(topic=10))
     lake.ensure("db.a", schema)
-    _fill(lake, "db.a", "topic")
-    lake.finish({"s": {"topic": {0: 50}}})
-    late = lake.tables.pop("db.a")
-    lake._take("db.a", late.__class__(late.table, late.state, late.progress, {"s": {"topic": {}}}))
-    lake.finish({"s": {"topic": {0: 50}}})
-    assert lake.tables["db.a"].coverage == {"s": {"topic": {0: 50}}}
+    assert lake.covered("db.a") == {"s": {"topic": {0: 10}}}
 
 
 def test_a_table_that_exists_without_being_ours_is_adopted(lake: Lake, schema: TableSchema) -> None:

@@ -1,28 +1,27 @@
-"""Where to read a table's topics again, by what its snapshots say of them."""
+"""Where to read a table again from, by what its older snapshots cover."""
 
 import pytest
 
 from ingestd.errors import FormatError
+from ingestd.ingest.tables.lake_table import LakeTable
 from ingestd.ingest.tables.older_snapshots import covered_before
-from ingestd.ingest.tables.progress import Step, TableProgress, advance, encode_properties
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    TableProgress,
+    encode_pipeline,
+    encode_properties,
+)
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
-TOPIC = ("s", "t")
-
-
-def step(position: int, **until: int) -> Step:
-    """A batch that brings offsets up to `until` by partition (p0, p1)."""
-    ranges = tuple(OffsetRange("s", "t", int(p[1:]), 0, end) for p, end in until.items())
-    return Step("job", 1, "0", ranges, frozenset({TOPIC}), position=position)
+STEPS = ((10, {0: 3}), (30, {0: 5, 1: 2}), (60, {0: 9, 1: 4}))
 
 
 @pytest.fixture
@@ -33,55 +32,60 @@ def table() -> FileStoreTable:
     return made
 
 
-def fill(table: FileStoreTable, *steps: Step, user: str = "us") -> None:
-    progress: TableProgress | None = None
-    for number, one in enumerate(steps, 1):
-        progress = advance(progress, one)
-        done = ManifestCommittable(
-            number, (), properties=encode_properties(progress), overwrite=True
-        )
-        commit(table, user, done, state=load_state(table), now_ms=1)
+def put(table: FileStoreTable, number: int, properties: dict[str, str], user: str = "us") -> None:
+    done = ManifestCommittable(number, (), properties=properties, overwrite=True)
+    commit(table, user, done, state=load_state(table), now_ms=1)
 
 
-STEPS = (step(10, p0=3), step(30, p0=5, p1=2), step(60, p0=9, p1=4))
+def fill(table: FileStoreTable, pipeline: str = "us") -> None:
+    """Three batches, and a compaction after the second."""
+    for number, (position, until) in enumerate(STEPS, 1):
+        end = {"id": {one: Position(offset) for one, offset in until.items()}}
+        shared = PipelineProgress(end=end)
+        progress = TableProgress(shared, position=position)
+        put(table, number, encode_properties(pipeline, progress, encode_pipeline(shared)))
+        if number == 2:
+            put(table, 1, {}, "compactor")
+
+
+def before(table: FileStoreTable, position: int) -> dict[int, int] | None:
+    covered = covered_before(LakeTable(table, load_state(table)), "us", position)
+    if covered is None:
+        return None
+    return {one: at.offset for one, at in covered.get("id", {}).items()}
 
 
 @pytest.mark.parametrize(
-    ("position", "starts"),
+    ("position", "covered"),
     [
-        (60, {}),
+        (60, {0: 9, 1: 4}),
         (59, {0: 5, 1: 2}),
         (30, {0: 5, 1: 2}),
-        (29, {0: 3, 1: 0}),
-        (10, {0: 3, 1: 0}),
-        (9, {0: 0, 1: 0}),
+        (29, {0: 3}),
+        (10, {0: 3}),
+        (9, {}),
     ],
 )
-def test_reading_starts_behind_the_newest_snapshot_that_is_not_behind_the_position(
-    table: FileStoreTable, position: int, starts: dict[int, int]
+def test_the_newest_snapshot_without_rows_from_after_the_position_decides(
+    table: FileStoreTable, position: int, covered: dict[int, int]
 ) -> None:
-    fill(table, *STEPS)
-    newest = latest_snapshot(table.io, table.paths)
-    found = covered_before(table, newest, "us", position)
-    assert found == ({"s": {"t": starts}} if starts else {})
+    fill(table)
+    assert before(table, position) == covered
 
 
-def test_where_that_snapshot_has_expired_nobody_can_tell(table: FileStoreTable) -> None:
-    fill(table, *STEPS)
-    newest = latest_snapshot(table.io, table.paths)
+def test_where_that_snapshot_has_expired_the_answer_is_unknown(table: FileStoreTable) -> None:
+    fill(table)
     table.io.delete_quietly(table.paths.snapshot(1))
-    assert covered_before(table, newest, "us", 9) is None
-    assert covered_before(table, newest, "us", 30) == {"s": {"t": {0: 5, 1: 2}}}
+    assert before(table, 9) is None
+    assert before(table, 30) == {0: 5, 1: 2}
 
 
-def test_snapshots_of_others_say_nothing(table: FileStoreTable) -> None:
-    fill(table, *STEPS, user="them")
-    newest = latest_snapshot(table.io, table.paths)
-    assert covered_before(table, newest, "us", 5) == {}
+def test_records_of_other_pipelines_do_not_count(table: FileStoreTable) -> None:
+    fill(table, "them")
+    assert before(table, 60) is None
 
 
-def test_a_damaged_record_is_told(table: FileStoreTable) -> None:
-    damaged = ManifestCommittable(1, (), properties={"ingestd.v": "1"}, overwrite=True)
-    commit(table, "us", damaged, state=load_state(table), now_ms=1)
+def test_a_damaged_record_is_reported(table: FileStoreTable) -> None:
+    put(table, 1, {"ingestd.progress.us": "1", "ingestd.table.us": "{}"})
     with pytest.raises(FormatError, match="damaged"):
-        covered_before(table, latest_snapshot(table.io, table.paths), "us", 5)
+        before(table, 5)

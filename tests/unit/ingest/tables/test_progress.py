@@ -1,156 +1,170 @@
-"""What a table says of the stream it holds, and what a batch means to it."""
+"""The progress record in the properties of a snapshot, and how it is merged with a batch."""
+
+import random
+from base64 import b64encode
 
 import pytest
 
-from ingestd.errors import FormatError, UnsupportedError
+from ingestd.errors import FormatError, OffsetGapError, UnsupportedError
 from ingestd.ingest.settings.context import Feed
-from ingestd.ingest.tables.progress import (
-    Gap,
-    Partial,
-    Skip,
-    Span,
-    Step,
-    TableProgress,
-    TopicProgress,
-    Whole,
-    advance,
-    decode_properties,
-    encode_properties,
-    furthest,
-    judge,
-    start_offsets,
+from ingestd.ingest.tables.batch_span import (
+    BatchSpan,
+    TableStep,
+    first_gap,
+    next_record,
+    refuse_gap,
+    span_of,
 )
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.ingest.tables.positions import Position, TopicName, furthest, lowest
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    TableProgress,
+    decode_pipeline,
+    decode_properties,
+    encode_pipeline,
+    encode_properties,
+    pipelines_in,
+)
+from ingestd.kafka.ranges import BatchOffsets
 
 FEED = Feed("src", "db", "shop", "orders")
+PIPELINE = PipelineProgress(
+    end={"id": {0: Position(9, 3, 1 << 31), 12: Position(0)}, "old": {1: Position(5, 0)}},
+    start={"id": {0: 5}},
+    origin={"id": {12: 0, 3: 77}},
+    topics={"id": TopicName("t", "src", "cluster"), "old": TopicName("t", "src")},
+    tables={"db.a": 1, "db.b": 2},
+    dropped={"db.b": 1},
+    sources=frozenset({"src"}),
+    accepted=frozenset({"old"}),
+)
+PROGRESS = TableProgress(
+    pipeline=PIPELINE,
+    fed=frozenset({"id"}),
+    feeds=frozenset({FEED, Feed("src", None, None, "t")}),
+    rows={"insert": 4},
+    truncated=77,
+    position=1 << 60,
+    batch="9",
+)
 
 
-def step(*ranges: OffsetRange, topics: tuple[str, ...] = ("t",), **more: object) -> Step:
-    return Step(
-        job="job",
-        epoch=2,
-        batch="7",
-        ranges=ranges,
-        topics=frozenset(("src", topic) for topic in topics),
-        **more,  # type: ignore[arg-type]
-    )
+def properties(progress: TableProgress, name: str = "job") -> dict[str, str]:
+    return encode_properties(name, progress, encode_pipeline(progress.pipeline))
 
 
-def test_record_survives_the_properties_of_a_snapshot() -> None:
-    progress = TableProgress(
-        job="job",
-        epoch=3,
-        batch="query/9",
-        sources={"src": {"t": TopicProgress("uuid", {0: Span(5, 9), 12: Span(0, 0)})}},
-        rows={"written": 4, "rejected": 1},
-        truncated=77,
-        feeds=frozenset({FEED, Feed("src", None, None, "t")}),
-        position=1 << 60,
-    )
-    assert decode_properties(encode_properties(progress), "snapshot-1") == progress
+@pytest.mark.parametrize("progress", [PROGRESS, TableProgress(PipelineProgress())])
+def test_a_record_survives_the_properties_of_a_snapshot(progress: TableProgress) -> None:
+    assert decode_properties("job", properties(progress), "snapshot-1") == progress
 
 
-def test_smallest_record_survives_too() -> None:
-    progress = TableProgress("job", 0, "", {})
-    assert decode_properties(encode_properties(progress), "snapshot-1") == progress
-
-
-def test_properties_of_other_writers_are_no_record() -> None:
-    assert decode_properties({"other": "1"}, "snapshot-1") is None
+def test_records_of_several_pipelines_stand_beside_each_other() -> None:
+    both = properties(PROGRESS) | properties(TableProgress(PipelineProgress()), "other")
+    assert pipelines_in(both) == ["job", "other"]
+    assert decode_properties("job", both, "snapshot-1") == PROGRESS
+    assert decode_properties("third", both, "snapshot-1") is None
+    assert decode_properties("job", {"other": "1"}, "snapshot-1") is None
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"ingestd.src": "{"},
-        {"ingestd.src": '{"s": 3}'},
-        {"ingestd.epoch": "x"},
-        {"ingestd.v": "one"},
-        {"ingestd.rows": "[]"},
+        {"ingestd.table.job": "{"},
+        {"ingestd.table.job": "{}"},
+        {"ingestd.progress.job": "{}"},
+        {"ingestd.progress.job": "z:0"},
+        {"ingestd.progress.job": '{"topics": {"a": {"e": [1, 2], "k": [[0, 1]]}}}'},
     ],
 )
-def test_damaged_record_names_the_snapshot(change: dict[str, str]) -> None:
-    properties = encode_properties(TableProgress("job", 0, "", {})) | change
+def test_a_damaged_record_names_the_snapshot(change: dict[str, str]) -> None:
     with pytest.raises(FormatError, match="snapshot-1"):
-        decode_properties(properties, "snapshot-1")
+        decode_properties("job", properties(PROGRESS) | change, "snapshot-1")
 
 
-def test_record_of_a_newer_version_is_refused() -> None:
-    properties = encode_properties(TableProgress("job", 0, "", {})) | {"ingestd.v": "9"}
-    with pytest.raises(UnsupportedError, match="version 9"):
-        decode_properties(properties, "snapshot-1")
+@pytest.mark.parametrize("version", ["1", "9"])
+def test_a_record_of_another_version_is_refused(version: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"version {version}.*ingestd begin"):
+        decode_properties("job", {"ingestd.v": version}, "snapshot-1")
 
 
-def test_first_step_holds_the_ranges_of_feeding_topics_only() -> None:
-    first = advance(
-        None,
-        step(
-            OffsetRange("src", "t", 0, 5, 9),
-            OffsetRange("src", "t", 1, 0, 4),
-            OffsetRange("src", "other", 0, 0, 4),
-            topic_ids={("src", "t"): "id"},
-        ),
+def test_a_thousand_partitions_that_feed_a_hundred_tables_fit_in_twenty_kilobytes() -> None:
+    chance = random.Random(7)
+    end = {
+        b64encode(chance.randbytes(16)).decode(): {
+            one: Position(chance.randrange(10**12), 3 if one else 4, chance.getrandbits(32))
+            for one in range(10)
+        }
+        for _ in range(100)
+    }
+    progress = PipelineProgress(
+        end=end,
+        topics={
+            key: TopicName(f"shop.public.table_{n:03}", "shop", "c" * 22)
+            for n, key in enumerate(end)
+        },
+        tables={f"ods.table_{number:03}": 1 for number in range(100)},
+        sources=frozenset({"shop"}),
     )
-    assert first.sources == {"src": {"t": TopicProgress("id", {0: Span(5, 9), 1: Span(0, 4)})}}
+    text = encode_pipeline(progress)
+    assert decode_pipeline(text) == progress
+    assert len(text) < 20_000 - 1_500, "room for what a snapshot says beside it"
 
 
-def test_later_steps_keep_every_partition_that_ever_fed_the_table() -> None:
-    first = advance(None, step(OffsetRange("src", "t", 0, 0, 9), OffsetRange("src", "t", 1, 0, 4)))
-    second = advance(
-        first,
-        step(OffsetRange("src", "t", 1, 4, 6), OffsetRange("src", "u", 0, 0, 3), topics=("u",)),
+def test_what_is_finished_ends_where_the_newest_batch_began() -> None:
+    assert PIPELINE.finished["id"] == {0: Position(5), 12: Position(0)}
+    assert PIPELINE.finished["old"] == {1: Position(5, 0)}
+
+
+KEYS = {("src", "t"): "id", ("src", "new"): "new id"}
+
+
+def test_a_batch_covers_what_it_reads_and_names_logs_that_are_new() -> None:
+    offsets = BatchOffsets(
+        {"src": {"t": {0: 9, 12: 0}, "new": {0: 4, 1: 0}}},
+        {"src": {"t": {0: 20, 12: 0}, "new": {0: 6, 1: 0}}},
+        {"src": {"t": {0: 3}}},
     )
-    assert second.sources["src"]["t"].spans == {0: Span(9, 9), 1: Span(4, 6)}
-    assert second.sources["src"]["u"].spans == {0: Span(0, 3)}
-    assert second.covered == {"src": {"t": {0: 9, 1: 6}, "u": {0: 3}}}
+    span, progress = span_of(offsets, KEYS, PIPELINE)
+    assert span.start == {"id": {0: 9}, "new id": {0: 4, 1: 0}}, (
+        "an idle log that is known is left out"
+    )
+    assert span.until == {
+        "id": {0: Position(20, 3)},
+        "new id": {0: Position(6, 0), 1: Position(0, 0)},
+    }
+    assert progress.origin["new id"] == {0: 4}
+    assert progress.topics["new id"] == TopicName("new", "src")
+    assert span_of(BatchOffsets({}, {}), KEYS, PIPELINE)[1] is PIPELINE
 
 
-def test_parts_of_a_split_range_are_one_span() -> None:
-    parts = (OffsetRange("src", "t", 0, 10, 20), OffsetRange("src", "t", 0, 0, 10))
-    assert advance(None, step(*parts)).sources["src"]["t"].spans == {0: Span(0, 20)}
-
-
-def test_partly_held_range_counts_for_its_new_part_and_offsets_never_go_back() -> None:
-    first = advance(None, step(OffsetRange("src", "t", 0, 0, 9)))
-    partly = advance(first, step(OffsetRange("src", "t", 0, 4, 12)))
-    assert partly.sources["src"]["t"].spans == {0: Span(9, 12)}
-    replay = advance(partly, step(OffsetRange("src", "t", 0, 4, 9)))
-    assert replay.covered["src"]["t"] == {0: 12}
-
-
-def test_topic_id_stays_when_it_is_not_asked_again() -> None:
-    ids = {("src", "t"): "id"}
-    first = advance(None, step(OffsetRange("src", "t", 0, 0, 9), topic_ids=ids))
-    second = advance(first, step(OffsetRange("src", "t", 0, 9, 10)))
-    assert second.sources["src"]["t"].topic_id == "id"
+def test_a_batch_that_begins_beyond_what_a_table_covers_is_refused() -> None:
+    covered = {"id": {0: Position(9), 12: Position(3)}}
+    for start in ({"id": {0: 9, 12: 3}}, {"id": {0: 1}}, {"id": {3: 77}}, {"unknown": {0: 0}}):
+        assert first_gap(covered, BatchSpan(start), PIPELINE) is None
+    for start in ({"id": {0: 10}}, {"id": {0: 9, 12: 4}}, {"id": {3: 78}}, {"unknown": {0: 1}}):
+        with pytest.raises(OffsetGapError, match=r"db\.a covers .* up to offset"):
+            refuse_gap("db.a", covered, BatchSpan(start), PIPELINE)
 
 
 def test_truncates_feeds_and_positions_only_grow() -> None:
-    first = advance(None, step(truncated=50, feeds=frozenset({FEED}), position=60))
-    second = advance(first, step(truncated=None, position=-1))
-    assert (second.truncated, second.feeds, second.position) == (50, {FEED}, 60)
-    assert advance(second, step(truncated=40)).truncated == 50
-    assert advance(second, step(truncated=70)).truncated == 70
+    first = next_record(None, PIPELINE, TableStep(frozenset({"id"}), frozenset({FEED}), {}, 50, 60))
+    second = next_record(first, PIPELINE, TableStep())
+    assert (second.truncated, second.feeds, second.fed, second.position) == (50, {FEED}, {"id"}, 60)
+    assert next_record(second, PIPELINE, TableStep(truncated=40)).truncated == 50
+    assert next_record(second, PIPELINE, TableStep(truncated=70)).truncated == 70
+    assert len({first.record_id, second.record_id}) == 2
 
 
-@pytest.mark.parametrize(
-    ("covered", "verdict"),
-    [
-        (None, Whole()),
-        (10, Whole()),
-        (20, Skip()),
-        (25, Skip()),
-        (15, Partial(15)),
-        (7, Gap(7, 10)),
-    ],
-)
-def test_range_is_judged_by_what_the_table_holds(covered: int | None, verdict: object) -> None:
-    assert judge(OffsetRange("src", "t", 0, 10, 20), covered) == verdict
-
-
-def test_new_checkpoint_starts_at_the_least_advanced_table_that_knows_a_partition() -> None:
-    one = {"src": {"t": {0: 10, 1: 5}}}
-    other = {"src": {"t": {0: 7}, "u": {0: 3}}}
-    assert start_offsets([one, other]) == {"src": {"t": {0: 7, 1: 5}, "u": {0: 3}}}
-    assert furthest(one, other) == {"src": {"t": {0: 10, 1: 5}, "u": {0: 3}}}
-    assert start_offsets([]) == {}
+def test_the_least_advanced_vector_decides_and_an_absent_log_counts_as_its_origin() -> None:
+    one = {"a": {0: Position(10), 1: Position(5)}}
+    other = {"a": {0: Position(7)}, "b": {0: Position(3)}}
+    assert lowest([one, other], {"b": {0: 2}}) == {
+        "a": {0: Position(7), 1: Position(0)},
+        "b": {0: Position(2)},
+    }
+    assert furthest(one, other) == {
+        "a": {0: Position(10), 1: Position(5)},
+        "b": {0: Position(3)},
+    }
+    assert furthest(one, {"a": {0: Position(9)}}) is one
+    assert lowest([], {}) == {}

@@ -2,11 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from ingestd.paimon.table.retention.expire_plan import (
     Window,
     changelogs_end,
-    held_by_users,
     snapshots_end,
 )
 from ingestd.paimon.table.retention.expire_settings import Retention
@@ -17,16 +15,6 @@ NOW = 1_000_000
 
 def ends(window: Window, retention: Retention, ages: dict[int, int] | None = None) -> int:
     return snapshots_end(window, retention, NOW, lambda one: NOW - (ages or {}).get(one, NOW))
-
-
-def snapshot(
-    one: int, user: str = "u", *, record: bool = True, age: int = 0, ident: int = 1
-) -> Snapshot:
-    return Snapshot(
-        id=one, schema_id=0, base_manifest_list="b", delta_manifest_list="d", commit_user=user,
-        commit_identifier=ident, commit_kind=CommitKind.APPEND, time_millis=NOW - age,
-        properties={"offsets": "1"} if record else {},
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -83,15 +71,3 @@ def test_the_newest_changelog_never_goes() -> None:
     assert end == 9
     assert changelogs_end(window, 9, Retention(15, ALL, 0, 50), NOW, lambda _: 0) == 6
     assert changelogs_end(window, 9, Retention(1, ALL, NOW, 50), NOW, lambda _: NOW) == 1
-
-
-def test_the_newest_snapshot_of_each_live_user_is_held() -> None:
-    walk = [snapshot(5, "a"), snapshot(4, "b"), snapshot(3, "b"), snapshot(2, "c", age=500)]
-    assert held_by_users(walk, NOW, live_ms=400) == 4
-    assert held_by_users(walk, NOW, live_ms=600) == 2
-    assert held_by_users([], NOW, live_ms=600) is None
-
-
-def test_users_without_a_record_and_batch_jobs_hold_nothing() -> None:
-    walk = [snapshot(5, "a", record=False), snapshot(4, "b", ident=BATCH_COMMIT_IDENTIFIER)]
-    assert held_by_users(walk, NOW, live_ms=600) is None

@@ -7,11 +7,13 @@ import pytest
 
 from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.snapshot import encode_snapshot
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
+    latest_snapshot,
     read_snapshot,
     snapshot_ids,
 )
@@ -139,28 +141,34 @@ def test_what_a_consumer_has_not_read_stays_until_it_is_forgotten() -> None:
     assert left(table) == [5]
 
 
-def with_record(table: FileStoreTable, user: str, identifier: int) -> None:
-    record = ManifestCommittable(identifier, (), properties={"offsets": "7"})
-    commit(table, user, record, state=load_state(table), now_ms=NOW_MS, allow_empty=True)
+MARK = {"ingestd.pipelines": "p"}
 
 
-def test_the_record_of_a_user_that_may_come_back_stays() -> None:
+def with_record(table: FileStoreTable, number: int) -> None:
+    record = ManifestCommittable(number, (), properties={"ingestd.table.p": str(number)})
+    commit(table, "p", record, state=load_state(table), now_ms=NOW_MS, allow_empty=True)
+
+
+def foreign(table: FileStoreTable) -> None:
+    """A commit by a program that does not carry the record."""
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    bare = replace(newest, id=newest.id + 1, commit_user="java", properties={})
+    assert table.io.try_write_atomic(table.paths.snapshot(bare.id), encode_snapshot(bare))
+    table.io.overwrite(table.paths.latest_hint, str(bare.id).encode())
+
+
+def test_the_oldest_snapshot_that_stays_has_a_record_so_that_each_rollback_has_one() -> None:
     table = table_of(2)
-    with_record(table, "pipeline", 1)
-    with_record(table, "pipeline", 2)
-    put(table, [{"id": 7, "v": "x"}])
-    put(table, [{"id": 8, "v": "x"}])
+    table = table.with_schema(replace(table.schema, options={**table.schema.options, **MARK}))
+    with_record(table, 1)
+    with_record(table, 2)
+    foreign(table)
+    foreign(table)
     assert expired(table).end == 4
     assert left(table) == [4, 5, 6]
-    assert expired(table, ingestd__live_user_time="1 s").end == 6
-    assert left(table) == [6]
-
-
-def test_a_newer_record_frees_the_older_one() -> None:
-    table = table_of(1)
-    for identifier in range(1, 5):
-        with_record(table, "pipeline", identifier)
-    assert expired(table).end == 5
+    put(table, [{"id": 8, "v": "x"}])
+    assert expired(table).end == 7, "a commit of ours carries the record"
 
 
 def test_an_expiry_that_is_cut_off_leaves_garbage_and_no_hole() -> None:

@@ -79,15 +79,15 @@ def test_the_newest_snapshot_may_be_the_target(table: FileStoreTable) -> None:
     assert snapshot_ids(table.io, table.paths) == [1, 2, 3, 4, 5]
 
 
-def test_the_records_that_are_left_and_those_that_are_lost(table: FileStoreTable) -> None:
-    for identifier, user in [(1, "a"), (2, "a"), (1, "b")]:
-        record = ManifestCommittable(identifier, (), properties={"offsets": str(identifier)})
-        commit(table, user, record, state=load_state(table), now_ms=NOW_MS, allow_empty=True)
-    plan = plan_to(table, 7)
+def test_whether_a_record_is_left(table: FileStoreTable) -> None:
+    for number in (1, 2):
+        record = ManifestCommittable(number, (), properties={"ingestd.table.p": str(number)})
+        commit(table, "p", record, state=load_state(table), now_ms=NOW_MS, allow_empty=True)
+    plan = plan_to(table, 6)
     assert plan.record is not None
-    assert (plan.record.id, plan.forgotten_users) == (7, ("b",))
+    assert (plan.record.id, plan.forgets_record) == (6, False)
     plan = plan_to(table, 5)
-    assert (plan.record, plan.forgotten_users) == (None, ("a", "b"))
+    assert (plan.record, plan.forgets_record) == (None, True)
 
 
 def test_a_writer_at_work_is_told(table: FileStoreTable) -> None:

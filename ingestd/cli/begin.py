@@ -1,0 +1,89 @@
+"""`ingestd begin`: where a table begins to be fed, by the decision of a person."""
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ingestd.cli.groups import now_ms, tell
+from ingestd.cli.output import AsJson, print_table
+from ingestd.config.load import load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.ingest.recovery.begin import at_claims, at_now, at_origin
+from ingestd.ingest.recovery.begin import begin as give_record
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.claims import read_claims
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.leadership import Leadership, this_process
+from ingestd.ingest.tables.positions import Vector
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
+
+
+class At(StrEnum):
+    """Where a table begins."""
+
+    ORIGIN = "origin"
+    CLAIMS = "claims"
+    NOW = "now"
+
+
+def begin(
+    config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")],
+    table: Annotated[str, typer.Argument(help="The table, as database.table.")],
+    at: Annotated[
+        At,
+        typer.Option(
+            "--at",
+            help="`origin`: where the pipeline began with each topic partition; `claims`: what the "
+            "claims file has of the table; `now`: the ends of the logs.",
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Give a table a record of what it covers, where no snapshot of it says so any more.
+
+    For a table whose progress records another writer expired, and for one that another program has
+    filled. Stop the daemon first: this command takes its lead, and it would end with exit code 6.
+
+    **Examples**
+
+    ingestd begin -c ingestd.yaml ods.orders --at claims
+
+    ingestd begin -c ingestd.yaml ods.orders --at now
+    """
+    settings = pipeline_settings(load_config(config))
+    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    folder = f"{settings.warehouse}/.ingestd/{settings.name}"
+    Leadership(io, folder, settings.name, this_process()).claim()
+    with ExitStack() as stack:
+        vector = _vector(at, table, settings, io, stack)
+        starts = give_record(settings, catalog, io, table, vector, now_ms)
+    rows = [
+        {"topic": name.topic, "partition": partition, "next_offset": offset}
+        for name, partition, offset in starts
+    ]
+    document = {"table": table, "at": at.value, "offsets": rows}
+    tell(f"{table} is fed from here on.", document, as_json=as_json, dry_run=False)
+    if not as_json:
+        print_table(rows, ("topic", "partition", "next_offset"), none="no topic has been read yet")
+
+
+def _vector(
+    at: At, table: str, settings: PipelineSettings, io: FileIO, stack: ExitStack
+) -> Callable[[Lake], Vector]:
+    if at is At.ORIGIN:
+        return at_origin(table)
+    if at is At.CLAIMS:
+        return at_claims(table, read_claims(io, settings.warehouse, settings.name))
+    return at_now(
+        {
+            name: stack.enter_context(closing(OffsetClient(one.kafka)))
+            for name, one in settings.sources.items()
+        }
+    )

@@ -1,0 +1,243 @@
+"""What tables lack and the logs no longer have; pure.
+
+There is one place where this is judged: the start of a pipeline. A running pipeline that meets a
+log which lost or replaced records ends its query, and the next start judges.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from ingestd.cdc.base import Rejected
+from ingestd.errors import OffsetLostError
+from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.recovery.logs import Logs, LogState, Place
+from ingestd.ingest.settings.rejection import GAP_STAGE
+from ingestd.ingest.tables.positions import LogOffsets, Position, TopicName, Vector, replaced
+from ingestd.kafka.properties import OutOfRangePolicy
+
+TO_BE = "tables that are not created yet"
+"""Stands for a table where rows of a range may have been meant for one that no batch created."""
+NO_END = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Offsets [`start`, `until`) of a log that a table lacks, or holds otherwise than the log.
+
+    `reason` is a reason code of dead letters; `until` -1 if nobody knows how far the log went;
+    `goes_on` the position that the table has once the loss is accepted.
+    """
+
+    name: TopicName
+    place: Place
+    start: int
+    until: int
+    table: str
+    reason: str
+    goes_on: Position
+
+    def __str__(self) -> str:
+        end = "its unknown end" if self.until == NO_END else str(self.until)
+        where = f"{self.name.topic}/{self.place[1]} of source {self.name.source}"
+        return f"{_WHAT[self.reason]}: {where}, offsets {self.start} to {end}, table {self.table}"
+
+    @property
+    def is_refusable(self) -> bool:
+        """Whether the policy of the source decides; of the others there is nothing to restore."""
+        is_topic = self.reason.startswith("topic")
+        return self.reason != "rerouted" and not (is_topic and self.table == TO_BE)
+
+    def letter(self) -> DeadLetter:
+        """Return the dead letter, which has coordinates and no message."""
+        place = (self.name.topic, self.place[1], self.start)
+        text = str(self)
+        rejected = Rejected(*place, -1, GAP_STAGE, self.reason, text, None, None)
+        return DeadLetter(rejected, self.table)
+
+
+_WHAT: Mapping[str, str] = {
+    "offset-gap": "records that the log no longer has",
+    "log-truncated": "records that were read and that the log has lost or replaced since",
+    "log-replaced": "the last record that was read is another one in the log now",
+    "topic-recreated": "the topic was deleted and created again",
+    "topic-deleted": "the topic was deleted",
+    "rerouted": "the routing changed after a part of the tables had this range",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What is covered: by each table, and by the tables that are yet to be created."""
+
+    tables: Mapping[str, Vector]
+    finished: Vector
+    origin: LogOffsets
+
+    def holders(self, place: Place) -> dict[str, Position]:
+        """Return the position of a log by table, with the origin where a table lacks the log."""
+        key, partition = place
+        vectors = {**self.tables, TO_BE: self.finished}
+        if all(partition not in one.get(key, {}) for one in vectors.values()):
+            return {}
+        first = Position(self.origin.get(key, {}).get(partition, 0))
+        return {name: one.get(key, {}).get(partition, first) for name, one in vectors.items()}
+
+
+def furthest_positions(covered: Coverage, logs: Logs) -> dict[Place, Position]:
+    """Return the largest position of each log that exists and is known."""
+    found = {place: covered.holders(place) for place in logs.states}
+    return {place: max(held.values()) for place, held in found.items() if held}
+
+
+def lost_ranges(
+    covered: Coverage,
+    logs: Logs,
+    divergences: Mapping[Place, int],
+    replaced_logs: Collection[Place],
+    policies: Mapping[str, OutOfRangePolicy],
+) -> list[Loss]:
+    """Return what tables lack and logs no longer have.
+
+    `divergences` are offsets from which on a log is another one than what was read;
+    `replaced_logs` those whose last covered record is another one; `policies` by source.
+    """
+    losses: list[Loss] = []
+    for place, state in logs.states.items():
+        name = logs.names[place[0]]
+        latest = policies[name.source] == "latest"
+        for table, held in covered.holders(place).items():
+            loss = _loss_of(held, state, divergences.get(place), place in replaced_logs)
+            if loss is not None:
+                start, until, reason, goes_on = loss
+                position = Position(state.end if latest else goes_on, state.epoch)
+                losses.append(Loss(name, place, start, until, table, reason, position))
+    return losses
+
+
+def _loss_of(
+    held: Position, log: LogState, divergence: int | None, is_replaced: bool
+) -> tuple[int, int, str, int] | None:
+    """Start, end, reason of what one table lacks of one log, and the offset to go on at."""
+    if held.offset < log.begin:
+        return held.offset, log.begin, "offset-gap", log.begin
+    end = min(log.end, log.end if divergence is None else divergence)
+    if held.offset > end:
+        return end, held.offset, "log-truncated", max(end, log.begin)
+    if is_replaced:
+        return log.begin, held.offset, "log-replaced", held.offset
+    return None
+
+
+def lost_topics(
+    covered: Coverage,
+    fed: Mapping[str, Collection[str]],
+    topics: Mapping[str, TopicName],
+    logs: Logs,
+    sources: Mapping[str, str],
+) -> list[Loss]:
+    """Return the losses of topics that were read and exist no more under their key.
+
+    A table is concerned if the topic fed it, or if it covers less of the topic than was finished:
+    what fed it is forgotten when it is rolled back. Of a topic that concerns no table nobody knows
+    whether it had records that were never read. `fed` has topic keys by table; `topics` the names
+    of the keys to look at; `sources` the source by the name of each topic that is selected now.
+    """
+    losses: list[Loss] = []
+    now = {name.topic for name in logs.names.values()}
+    for key, name in sorted(topics.items()):
+        if key in logs.names or name.topic not in sources:
+            continue
+        current = TopicName(name.topic, sources[name.topic], name.cluster)
+        reason = "topic-recreated" if name.topic in now else "topic-deleted"
+        concerned = False
+        for partition, finished in sorted(covered.finished.get(key, {}).items()):
+            place = (key, partition)
+            for table, held in covered.holders(place).items():
+                if table == TO_BE or not (key in fed[table] or held < finished):
+                    continue
+                concerned = True
+                losses.append(Loss(current, place, held.offset, NO_END, table, reason, held))
+        if not concerned:
+            unread = covered.finished.get(key, {})
+            losses += [
+                Loss(current, (key, one), at.offset, NO_END, TO_BE, reason, at)
+                for one, at in sorted(unread.items())
+            ]
+    return losses
+
+
+def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> list[Loss]:
+    """Return the ranges that some tables cover beyond what is finished in all tables.
+
+    `tables` got them by another routing than the one of today: rows that it now brings to them are
+    left out of these ranges, as they are covered.
+    """
+    losses: list[Loss] = []
+    for key, partition in sorted(logs.states):
+        held = covered.holders((key, partition))
+        first = held.pop(TO_BE, Position(0))
+        losses += [
+            Loss(logs.names[key], (key, partition), first.offset, at.offset, table, "rerouted", at)
+            for table, at in held.items()
+            if at.offset > first.offset and table in tables
+        ]
+    return losses
+
+
+def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
+    """Return the losses that get a dead letter: one for each table and range.
+
+    The table of dead letters, and tables that do not exist yet, are named where no other table
+    lacks the range. What a log replaced is not lost for a table that never took it.
+    """
+    found = list(losses)
+    others = {(one.place, one.start) for one in found if one.table not in (TO_BE, dead_letters)}
+    replaced_in_log = ("log-truncated", "log-replaced")
+    return [
+        one
+        for one in found
+        if one.table not in (TO_BE, dead_letters)
+        or ((one.place, one.start) not in others and one.reason not in replaced_in_log)
+    ]
+
+
+def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
+    """Return how many records at most were lost, by source and topic, whatever tables lack them."""
+    most: dict[tuple[TopicName, Place], int] = {}
+    for one in losses:
+        key = (one.name, one.place)
+        if one.is_refusable:
+            most[key] = max(most.get(key, 0), one.until - one.start)
+    lost: dict[tuple[str, str], int] = {}
+    for (name, _), records in most.items():
+        place = (name.source, name.topic)
+        lost[place] = lost.get(place, 0) + records
+    return lost
+
+
+def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> None:
+    """Raise OffsetLostError for losses of sources whose policy is to fail."""
+    found = [one for one in losses if one.is_refusable and policies[one.name.source] == "fail"]
+    if not found:
+        return
+    listed = "; ".join(map(str, found[:5]))
+    more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+    sources = sorted({one.name.source for one in found})
+    ways = [f"sources.{one}.on-offset-out-of-range: earliest" for one in sources]
+    way_out = f"accept the loss, which is then named in the dead letters, with {', '.join(ways)}"
+    if any(one.reason.startswith("topic") for one in found):
+        way_out += "; or drop the tables that the topic fed, or take it out of the source"
+    raise OffsetLostError(f"{listed}{more}; nothing was read. Restore the log, or {way_out}")
+
+
+def accepted_positions(covered: Coverage, losses: Iterable[Loss]) -> dict[str, Vector]:
+    """Return what each table covers once the losses of logs that exist are accepted."""
+    vectors = {**covered.tables, TO_BE: covered.finished}
+    changed: dict[str, Vector] = {}
+    for one in losses:
+        if one.until == NO_END or one.reason == "rerouted":
+            continue
+        key, partition = one.place
+        before = changed.get(one.table, vectors[one.table])
+        changed[one.table] = replaced(before, {key: {partition: one.goes_on}})
+    return changed

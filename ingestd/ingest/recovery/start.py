@@ -1,0 +1,356 @@
+"""The start of a pipeline: from what the tables cover to where each log is read on.
+
+    1. ask the brokers which logs there are
+    2. refuse tables that another pipeline feeds from the same topics
+    3. give sources that are new their start positions
+    4. judge what tables lack and logs no longer have: refuse it, or accept it by the policy
+    5. commit what was decided: dead letters first, then the tables concerned
+    6. read each log on from the least advanced table
+
+Nothing is read before this is done, and a start after a death at any step decides the same.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.recovery.letters import overwritten_letter, table_dropped_letter, write_letters
+from ingestd.ingest.recovery.logs import LogCluster, Logs, Place, ask_logs
+from ingestd.ingest.recovery.losses import (
+    TO_BE,
+    Coverage,
+    Loss,
+    accepted_positions,
+    furthest_positions,
+    lost_ranges,
+    lost_topics,
+    named_losses,
+    refuse,
+    rerouted_ranges,
+)
+from ingestd.ingest.rows.router import Router
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.lake_table import marked_pipelines
+from ingestd.ingest.tables.positions import (
+    UNKNOWN,
+    Position,
+    Vector,
+    by_name,
+    replaced,
+)
+from ingestd.ingest.tables.progress import decode_properties, property_names
+from ingestd.kafka.properties import OutOfRangePolicy
+from ingestd.kafka.ranges import Offsets, TopicOffsets
+from ingestd.kafka.start_stop import first_positions
+from ingestd.paimon.table.metadata.table_state import load_state, newest_record
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StartPositions:
+    """Where each log is read on, by source and topic, and the leader epoch that was seen there.
+
+    `losses` are those that were accepted.
+    """
+
+    offsets: Offsets
+    epochs: Offsets
+    losses: tuple[Loss, ...] = ()
+
+
+def recover(
+    lake: Lake, settings: PipelineSettings, clusters: Mapping[str, LogCluster]
+) -> StartPositions:
+    """Work out where to read on, and commit what had to be decided for it.
+
+    `lake` is open; `clusters` are the brokers by source. Raises OffsetLostError for records that
+    no log has any more, SchemaConflictError for tables that another pipeline feeds, ConfigError
+    for start positions that do not exist, SourceError when brokers do not answer, and what a
+    commit raises.
+    """
+    logs = ask_logs(clusters)
+    lake.keys = logs.keys
+    _refuse_shared_tables(lake, settings, logs)
+    _log_renamed_sources(lake, settings, logs)
+    founded = _found_sources(lake, settings, clusters, logs)
+    losses = _losses(lake, settings, clusters, logs, founded)
+    refuse([one for one in losses if one.table != lake.dead_letters], _policies(settings))
+    _commit_decisions(lake, settings, founded, losses, logs)
+    floor = {key: ones for key, ones in lake.floor().items() if key in logs.names}
+    _log_start(lake, founded, floor)
+    named = by_name(floor, logs.keys)
+    offsets = {source: named.get(source, {}) for source in settings.sources}
+    epochs = {
+        source: _of_source(logs, source, {place: one.epoch for place, one in logs.states.items()})
+        for source in settings.sources
+    }
+    return StartPositions(offsets, epochs, tuple(losses))
+
+
+def routing_hash(settings: PipelineSettings) -> str:
+    """Return a checksum of what decides which table a row goes to."""
+    return sha256(repr(settings.routing).encode()).hexdigest()[:16]
+
+
+def _policies(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
+    return {name: one.kafka.on_offset_out_of_range for name, one in settings.sources.items()}
+
+
+def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
+    """Raise if another pipeline brings rows of a topic that we read to a table that we write."""
+    router = Router(settings.routing, settings.database)
+    for name, table in lake.others.items():
+        newest = load_state(table).snapshot
+        for pipeline in sorted(marked_pipelines(table)):
+            snapshot = newest_record(table, newest, property_names(pipeline)[0])
+            if snapshot is None:
+                continue
+            where = table.paths.snapshot(snapshot.id)
+            record = decode_properties(pipeline, snapshot.properties, where)
+            if record is None:
+                continue
+            shared = sorted(record.fed & logs.names.keys())
+            names = {logs.names[key].topic for key in shared}
+            routed = {
+                router.route(topic, feed.source_table) for topic in names for feed in record.feeds
+            }
+            if shared and (name in routed or not record.feeds):
+                raise SchemaConflictError(
+                    f"table {name} already gets the rows of topic {logs.names[shared[0]].topic} "
+                    f"from pipeline {pipeline}: pipeline {settings.name} would write each of them "
+                    f"again. If {pipeline} was renamed, write pipeline.formerly: [{pipeline}]; "
+                    "otherwise give one of the two other tables by routing"
+                )
+
+
+def _log_renamed_sources(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
+    """Notice topics that another source has read before: positions are kept by topic, so they stay.
+
+    The names of source tables in records begin with the source's name and are renamed with it.
+    """
+    renamed: dict[str, str] = {}
+    for key, name in logs.names.items():
+        before = lake.progress.topics.get(key)
+        if before is not None and before.source != name.source:
+            renamed.setdefault(before.source, name.source)
+    for old, new in renamed.items():
+        _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
+    lake.rename_sources({old: new for old, new in renamed.items() if old not in settings.sources})
+    topics = {**lake.progress.topics, **logs.names}
+    sources = lake.progress.sources | set(renamed.values())
+    lake.note(replace(lake.progress, topics=topics, sources=sources))
+
+
+def _found_sources(
+    lake: Lake,
+    settings: PipelineSettings,
+    clusters: Mapping[str, LogCluster],
+    logs: Logs,
+) -> frozenset[str]:
+    """Fix where the logs of new sources begin; the names of these sources.
+
+    Raises OffsetLostError if a group that is to give the positions has none.
+    """
+    new = settings.sources.keys() - lake.progress.sources
+    for source in sorted(new):
+        ends = _of_source(logs, source, {place: one.end for place, one in logs.states.items()})
+        kafka = settings.sources[source].kafka
+        given = first_positions(kafka, clusters[source], ends)
+        _give_origins(lake, logs, source, given)
+    sources = lake.progress.sources | new
+    lake.note(replace(lake.progress, sources=frozenset(sources)))
+    return frozenset(new)
+
+
+def _of_source(logs: Logs, source: str, by_place: Mapping[Place, int]) -> TopicOffsets:
+    found: dict[str, dict[int, int]] = {}
+    for (key, partition), offset in by_place.items():
+        if logs.names[key].source == source:
+            found.setdefault(logs.names[key].topic, {})[partition] = offset
+    return found
+
+
+def _give_origins(lake: Lake, logs: Logs, source: str, given: TopicOffsets) -> None:
+    """Let the logs of a source that no record knows begin where they are said to."""
+    end: dict[str, dict[int, Position]] = {}
+    origin: dict[str, dict[int, int]] = {}
+    for (key, partition), state in logs.states.items():
+        name = logs.names[key]
+        if name.source != source or partition in lake.progress.end.get(key, {}):
+            continue
+        first = given.get(name.topic, {}).get(partition, state.begin)
+        end.setdefault(key, {})[partition] = Position(first, state.epoch)
+        if first:
+            origin.setdefault(key, {})[partition] = first
+    known = lake.progress
+    merged = {key: {**known.origin.get(key, {}), **ones} for key, ones in origin.items()}
+    lake.note(replace(known, end=replaced(known.end, end), origin={**known.origin, **merged}))
+
+
+def _losses(
+    lake: Lake,
+    settings: PipelineSettings,
+    clusters: Mapping[str, LogCluster],
+    logs: Logs,
+    founded: frozenset[str],
+) -> list[Loss]:
+    covered = _covered(lake)
+    reached = {
+        place: position
+        for place, position in furthest_positions(covered, logs).items()
+        if logs.names[place[0]].source not in founded
+    }
+    divergences, replaced_logs = _compare_logs(reached, clusters, logs)
+    ranges = lost_ranges(covered, logs, divergences, replaced_logs, _policies(settings))
+    known = lake.progress
+    names = {key: name for key, name in known.topics.items() if key not in known.accepted}
+    topics = {name.topic for name in names.values()}
+    selected = {
+        topic: source
+        for topic in topics
+        for source, one in settings.sources.items()
+        if one.kafka.selects(topic)
+    }
+    fed = {name: one.progress.fed for name, one in lake.tables.items() if one.progress is not None}
+    routing = routing_hash(settings)
+    rerouted = [
+        name
+        for name, one in lake.tables.items()
+        if one.progress is not None and one.progress.pipeline.routing != routing
+    ]
+    return [
+        *ranges,
+        *lost_topics(covered, fed, names, logs, selected),
+        *rerouted_ranges(covered, logs, rerouted),
+    ]
+
+
+def _covered(lake: Lake) -> Coverage:
+    tables = {name: one.covered for name, one in lake.tables.items() if one.progress is not None}
+    return Coverage(tables, lake.progress.end, lake.progress.origin)
+
+
+def _compare_logs(
+    reached: Mapping[Place, Position], clusters: Mapping[str, LogCluster], logs: Logs
+) -> tuple[dict[Place, int], set[Place]]:
+    """Ask where logs diverge from what was read of them, and whose last record is another one."""
+    divergences: dict[Place, int] = {}
+    replaced_logs: set[Place] = set()
+    for source, cluster in clusters.items():
+        mine = {
+            (logs.names[key].topic, partition): (key, position)
+            for (key, partition), position in reached.items()
+            if logs.names[key].source == source
+        }
+        moved = {
+            at: (position.offset, position.epoch)
+            for at, (key, position) in mine.items()
+            if position.epoch not in (UNKNOWN, logs.states[key, at[1]].epoch)
+        }
+        found = cluster.divergences(moved) if moved else {}
+        for at, offset in found.items():
+            if offset < 0:
+                replaced_logs.add((mine[at][0], at[1]))
+            else:
+                divergences[mine[at][0], at[1]] = offset
+        printed = {
+            at: position
+            for at, (key, position) in mine.items()
+            if position.fingerprint != UNKNOWN
+            and at not in found
+            and logs.states[key, at[1]].begin < position.offset <= logs.states[key, at[1]].end
+        }
+        prints = cluster.fingerprints({at: one.offset for at, one in printed.items()})
+        for at, fingerprint in prints.items():
+            if fingerprint != printed[at].fingerprint:
+                replaced_logs.add((mine[at][0], at[1]))
+    return divergences, replaced_logs
+
+
+def _commit_decisions(
+    lake: Lake,
+    settings: PipelineSettings,
+    founded: frozenset[str],
+    losses: list[Loss],
+    logs: Logs,
+) -> None:
+    """Write dead letters and the new positions: first into the table of dead letters."""
+    named = named_losses(losses, lake.dead_letters)
+    letters = [(one.name.source, one.letter()) for one in named]
+    letters += [("", table_dropped_letter(name, lake)) for name in lake.missing]
+    overwritten = [
+        name
+        for name, one in lake.tables.items()
+        if one.overwritten_by is not None and name != lake.dead_letters
+    ]
+    letters += [("", overwritten_letter(name, lake.tables[name])) for name in overwritten]
+    covered = _covered(lake)
+    changed = accepted_positions(covered, losses)
+    _accept(lake, settings, losses, changed.pop(TO_BE, None), logs)
+    own = changed.pop(lake.dead_letters, lake.tables[lake.dead_letters].covered)
+    if founded or losses or letters:
+        _commit_letters(lake, settings, letters, own)
+    for name in sorted({*changed, *overwritten}):
+        lake.record(name, changed.get(name, lake.tables[name].covered))
+    lake.write_claims()
+
+
+def _accept(
+    lake: Lake,
+    settings: PipelineSettings,
+    losses: list[Loss],
+    finished: Vector | None,
+    logs: Logs,
+) -> None:
+    known = lake.progress
+    keys = {one.place[0] for one in losses if one.reason.startswith("topic")}
+    dropped = {**known.dropped, **{name: known.tables[name] for name in lake.missing}}
+    progress = replace(
+        known,
+        accepted=known.accepted | keys,
+        dropped=dropped,
+        end=finished or known.end,
+        routing=routing_hash(settings),
+    )
+    lake.note(progress)
+    policies = _policies(settings)
+    for loss in losses:
+        if loss.reason == "topic-recreated" and policies[loss.name.source] == "latest":
+            states = logs.states.items()
+            ends = _of_source(logs, loss.name.source, {place: one.end for place, one in states})
+            given = {loss.name.topic: ends.get(loss.name.topic, {})}
+            _give_origins(lake, logs, loss.name.source, given)
+
+
+def _commit_letters(
+    lake: Lake, settings: PipelineSettings, letters: list[tuple[str, DeadLetter]], own: Vector
+) -> None:
+    one = lake.tables[lake.dead_letters]
+    messages = write_letters(settings, one.table, one.state, letters)
+    lake.record(lake.dead_letters, own, messages)
+    for _, letter in letters:
+        context = {"reason": letter.rejected.reason, "message": letter.rejected.message}
+        _LOG.warning("loss_accepted", extra={"ctx": {**context, "table": letter.table}})
+
+
+def _log_start(lake: Lake, founded: frozenset[str], floor: Vector) -> None:
+    again = {
+        lake.progress.topics[key].topic: sum(
+            lake.progress.end[key][p].offset - position.offset
+            for p, position in ones.items()
+            if p in lake.progress.end.get(key, {})
+        )
+        for key, ones in floor.items()
+        if key in lake.progress.topics
+    }
+    context = {
+        "founded": sorted(founded),
+        "tables": len(lake.tables),
+        "read_again": {topic: count for topic, count in again.items() if count > 0},
+    }
+    _LOG.info("start_positions", extra={"ctx": context})

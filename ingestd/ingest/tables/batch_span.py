@@ -1,0 +1,148 @@
+"""What one batch adds to the tables: the positions that it covers, and a step for each table."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ingestd.errors import OffsetGapError
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.tables.positions import (
+    LogOffsets,
+    Position,
+    TopicKeys,
+    TopicName,
+    Vector,
+    offset_in,
+)
+from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.ranges import BatchOffsets
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSpan:
+    """What a batch covers, by log: from `start` to `until`, of the logs that it reads."""
+
+    start: LogOffsets = field(default_factory=dict)
+    until: Vector = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStep:
+    """What a batch adds to the record of one table.
+
+    `fed` are keys of the topics that brought it rows in this batch; the others as in
+    `TableProgress`.
+    """
+
+    fed: frozenset[str] = frozenset()
+    feeds: frozenset[Feed] = frozenset()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    truncated: int | None = None
+    position: int = -1
+    batch: str = ""
+
+
+def span_of(
+    offsets: BatchOffsets, keys: TopicKeys, progress: PipelineProgress
+) -> tuple[BatchSpan, PipelineProgress]:
+    """Return what a batch covers by log, and the progress with the logs that it reads first.
+
+    The progress is the same object if the batch reads no log for the first time.
+    """
+    start: dict[str, dict[int, int]] = {}
+    until: dict[str, dict[int, Position]] = {}
+    origin: dict[str, dict[int, int]] = {}
+    topics: dict[str, TopicName] = {}
+    for one in offsets.all_ranges():
+        key = keys[one.source, one.topic]
+        known = one.partition in progress.end.get(key, {})
+        if known and not one.rows:
+            continue
+        if key not in progress.topics:
+            topics[key] = TopicName(one.topic, one.source)
+        if not known and one.start:
+            origin.setdefault(key, {})[one.partition] = one.start
+        start.setdefault(key, {})[one.partition] = one.start
+        epoch = offsets.epochs.get(one.source, {}).get(one.topic, {}).get(one.partition, 0)
+        until.setdefault(key, {})[one.partition] = Position(one.until, epoch)
+    if topics or origin:
+        merged = {key: {**ones, **progress.origin.get(key, {})} for key, ones in origin.items()}
+        progress = replace(
+            progress,
+            origin={**progress.origin, **merged},
+            topics={**progress.topics, **topics},
+        )
+    return BatchSpan(start, until), progress
+
+
+def with_fingerprints(
+    span: BatchSpan, records: Mapping[TopicPartition, tuple[int, int]], keys: TopicKeys
+) -> BatchSpan:
+    """Return a span with the checksums of the last records of logs, as (offset, checksum).
+
+    One that is not just before the end of its range is left out: the log went on with something
+    that is no record.
+    """
+    until = {key: dict(ones) for key, ones in span.until.items()}
+    for where, (offset, checksum) in records.items():
+        ones = until.get(keys[where.source, where.topic], {})
+        position = ones.get(where.partition)
+        if position is not None and position.offset == offset + 1:
+            ones[where.partition] = position._replace(fingerprint=checksum)
+    return replace(span, until=until)
+
+
+def first_gap(
+    covered: Vector, span: BatchSpan, progress: PipelineProgress
+) -> tuple[str, int, int, int] | None:
+    """Return topic key, partition, and the offsets between which a table would lack records.
+
+    None if the batch begins nowhere beyond what the table covers.
+    """
+    for key, partitions in span.start.items():
+        for partition, start in partitions.items():
+            origin = progress.origin.get(key, {}).get(partition, 0)
+            held = offset_in(covered, key, partition, origin)
+            if held < start:
+                return key, partition, held, start
+    return None
+
+
+def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineProgress) -> None:
+    """Raise OffsetGapError if a batch begins beyond what a table covers."""
+    gap = first_gap(covered, span, progress)
+    if gap is not None:
+        key, partition, held, start = gap
+        raise OffsetGapError(
+            f"table {table} covers {progress.topic_name(key)}/{partition} up to offset {held}, but "
+            f"the batch starts at {start}; nothing is written. Start ingestd again: it reads on "
+            "from what the table covers"
+        )
+
+
+def next_record(
+    before: TableProgress | None, pipeline: PipelineProgress, step: TableStep
+) -> TableProgress:
+    """Return the record of a table's next snapshot: the one before, with what a step brings."""
+    before = before or TableProgress(pipeline)
+    positions = [one for one in (before.truncated, step.truncated) if one is not None]
+    return TableProgress(
+        pipeline=pipeline,
+        fed=before.fed | step.fed,
+        feeds=before.feeds | step.feeds,
+        rows=step.rows,
+        truncated=max(positions, default=None),
+        position=max(before.position, step.position),
+        batch=step.batch,
+        record_id=uuid.uuid4().hex[:16],
+    )
+
+
+def where_less(start: LogOffsets, end: Vector) -> dict[str, dict[int, int]]:
+    """Return the offsets that are smaller than those of a vector."""
+    found = {
+        key: {p: o for p, o in ones.items() if o < offset_in(end, key, p)}
+        for key, ones in start.items()
+    }
+    return {key: ones for key, ones in found.items() if ones}

@@ -1,0 +1,96 @@
+"""The claims file: what is true of tables beyond their own records; written after each batch.
+
+A table commits only when a batch brings it rows, so its record may be older than the pipeline's
+progress. A claim is an implication: *if* the table's newest record is this one, the table lacks
+nothing below the file's positions. Rollback, restore, drop or an old copy of the file cannot make
+it false; they only make it not apply. Without the file more is read, and nothing is lost.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ingestd.ingest.tables.progress import (
+    DAMAGED,
+    PipelineProgress,
+    decode_pipeline,
+    encode_pipeline,
+)
+from ingestd.paimon.io.file_io import FileIO
+
+_LOG = logging.getLogger(__name__)
+_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """`progress` of the pipeline, and what is true of tables by it.
+
+    `complete` has the id of the record with which a table lacks nothing below `progress.end`.
+    `warehouse` is the path that the file was written for, to notice one that was moved or copied;
+    in another `database` the same pipeline begins at the beginning.
+    """
+
+    warehouse: str
+    database: str
+    progress: PipelineProgress
+    complete: Mapping[str, str]
+
+
+def claims_path(warehouse: str, pipeline: str) -> str:
+    """Return where the claims file of a pipeline is."""
+    return f"{warehouse}/.ingestd/{pipeline}/progress.json"
+
+
+def encode_claims(claims: Claims) -> bytes:
+    """Return the file's bytes."""
+    body = {
+        "version": _VERSION,
+        "warehouse": claims.warehouse,
+        "database": claims.database,
+        "progress": encode_pipeline(claims.progress),
+        "complete": dict(claims.complete),
+    }
+    return json.dumps({**body, "sha256": _checksum(body)}, ensure_ascii=False).encode()
+
+
+def decode_claims(data: bytes, where: str) -> Claims | None:
+    """Return the claims in the bytes of the file at `where`.
+
+    None, with a warning in the log, for a file that is damaged or of another version: to go
+    without it costs reading, and never a row.
+    """
+    try:
+        document = json.loads(data)
+        checksum = document.pop("sha256")
+        if checksum != _checksum(document) or document["version"] != _VERSION:
+            raise ValueError("its checksum or its version is not the expected one")
+        return Claims(
+            str(document["warehouse"]),
+            str(document["database"]),
+            decode_pipeline(document["progress"]),
+            {str(name): str(record) for name, record in document["complete"].items()},
+        )
+    except DAMAGED as error:
+        _LOG.warning("claims_ignored", extra={"ctx": {"path": where, "error": repr(error)}})
+        return None
+
+
+def read_claims(io: FileIO, warehouse: str, pipeline: str) -> Claims | None:
+    """Return the claims of a pipeline; None without a file, or, with a warning, for a damaged one.
+
+    Raises StorageError if the warehouse does not answer.
+    """
+    path = claims_path(warehouse, pipeline)
+    try:
+        data = io.read_bytes(path)
+    except FileNotFoundError:
+        return None
+    return decode_claims(data, path)
+
+
+def _checksum(body: Mapping[str, object]) -> str:
+    text = json.dumps(body, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,141 @@
+"""The ways out that errors of recovery name, followed to the letter: after them all goes on."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ingestd.errors import ConfigError, ProgressLostError
+from ingestd.ingest.recovery.begin import at_claims, at_now, at_origin, begin
+from ingestd.ingest.tables.claims import read_claims
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.lake_table import open_table
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from tests.chaos.test_truth import (
+    ORDERS,
+    USERS,
+    Vectors,
+    claims,
+    everything_once,
+    goes_on,
+    without_record,
+)
+from tests.support.truth_rig import Topic, Truth
+
+pytestmark = pytest.mark.chaos
+TABLE = "lake.orders"
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> Truth:
+    """A pipeline whose records in the table of orders were expired by another program."""
+    found = Truth(tmp_path)
+    for topic in (ORDERS, USERS):
+        found.kafka.topics[topic] = Topic(f"id of {topic}")
+        found.kafka.produce(topic, *range(10))
+    found.live()
+    without_record(found, keep_old=False)
+    with pytest.raises(ProgressLostError, match=rf"ingestd begin -c CONFIG {TABLE} --at claims"):
+        found.live()
+    return found
+
+
+def decide(truth: Truth, vector: Vectors) -> list[tuple[str, int, int]]:
+    io = LocalFileIO(sync=False)
+    starts = begin(truth.settings, truth.catalog, io, TABLE, vector, truth.now_ms)
+    return sorted((name.topic, partition, offset) for name, partition, offset in starts)
+
+
+def test_a_table_goes_on_by_what_the_claims_file_has_of_it(truth: Truth) -> None:
+    warehouse = truth.settings.warehouse
+    found = read_claims(LocalFileIO(sync=False), warehouse, truth.name)
+    assert decide(truth, at_claims(TABLE, found)) == [(ORDERS, 0, 10), (USERS, 0, 10)]
+    goes_on(truth)
+    truth.live()
+    truth.live()
+    assert everything_once(truth)
+
+
+def test_without_a_word_in_the_claims_file_nothing_is_guessed(truth: Truth) -> None:
+    claims(truth).unlink()
+    with pytest.raises(ConfigError, match=r"says nothing of table .* --at origin .* --at now"):
+        decide(truth, at_claims(TABLE, None))
+    with pytest.raises(ProgressLostError):
+        truth.live()
+
+
+def test_an_emptied_table_reads_everything_again(truth: Truth) -> None:
+    with pytest.raises(ConfigError, match=r"10 rows, which would be there twice; .*truncate"):
+        decide(truth, at_origin(TABLE))
+    truth.truncate("orders")
+    assert decide(truth, at_origin(TABLE)) == [(ORDERS, 0, 0), (USERS, 0, 0)]
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
+def test_a_table_takes_what_comes_from_now_on(truth: Truth) -> None:
+    goes_on(truth)
+    cluster = {"src": truth.kafka}
+    assert decide(truth, at_now(cluster)) == [  # type: ignore[arg-type]
+        (ORDERS, 0, 20),
+        (USERS, 0, 20),
+    ]
+    goes_on(truth, 20)
+    truth.live()
+    assert truth.ids("orders") == [*range(10), *range(20, 30)]
+    assert truth.ids("users") == list(range(30))
+
+
+def test_a_table_that_does_not_exist_is_refused(truth: Truth) -> None:
+    with pytest.raises(ConfigError, match=r"lake\.other does not exist"):
+        begin(
+            truth.settings,
+            truth.catalog,
+            LocalFileIO(sync=False),
+            "lake.other",
+            at_origin("lake.other"),
+            truth.now_ms,
+        )
+
+
+def test_records_of_idle_tables_are_kept_before_others_can_expire_them(tmp_path: Path) -> None:
+    hour = 3_600_000
+    truth = Truth(tmp_path, now_ms=lambda: 1_700_000_000_000)
+    for topic in (ORDERS, USERS):
+        truth.kafka.topics[topic] = Topic(f"id of {topic}")
+        truth.kafka.produce(topic, *range(10))
+    lake = truth.live()
+    assert lake.refresh_records() == []
+    without_record(truth, keep_old=True)
+    assert truth.live().refresh_records() == [TABLE], "another writer's snapshot is on top"
+    table = truth.table("orders")
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    for number in range(1, newest.id):
+        table.io.delete_quietly(table.paths.snapshot(number))
+    later = replace(truth, now_ms=lambda: 1_700_000_000_000 + 7 * hour)
+    assert set(later.live().refresh_records()) == {
+        TABLE,
+        "lake.users",
+        "lake.ingestd_dead_letters",
+    }
+    claims(truth).unlink()
+    goes_on(truth)
+    later.live()
+    assert everything_once(truth)
+
+
+def test_a_record_says_nothing_of_what_it_was_not_made_for(truth: Truth) -> None:
+    """`begin` does not move other tables, nor those that are yet to come."""
+    decide(truth, at_now({"src": truth.kafka}))  # type: ignore[arg-type]
+    claims(truth).unlink()
+    lake = Lake(truth.settings, truth.catalog, LocalFileIO(sync=False), truth.now_ms)
+    lake.open()
+    assert lake.progress.end[f"id of {USERS}"][0].offset <= 10
+    assert open_table("lake.users", truth.table("users"), (truth.name,)).covered
+    lake.keys = {("src", USERS): f"id of {USERS}"}
+    context = lake.context(1, {}, [OffsetRange("src", USERS, 0, 0, 5)])
+    assert "lake.users" in context.tables
