@@ -50,6 +50,9 @@ def begin(
     For a table whose progress records another writer expired, and for one that another program has
     filled. Stop the daemon first: this command takes its lead, and it would end with exit code 6.
 
+    With `--at claims` the rows of the last batch may be twice in a table without a key, if the
+    daemon died between its commit and the claims file.
+
     **Examples**
 
     ingestd begin -c ingestd.yaml ods.orders --at claims

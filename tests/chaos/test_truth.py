@@ -26,6 +26,7 @@ from ingestd.ingest.tables.positions import Vector
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.verify.table_verify import verify
@@ -572,3 +573,66 @@ def test_a_restored_broker_that_counts_epochs_again_is_found_by_the_last_record(
         replace(truth, policy=policy).live()
         truth.live()
         assert truth.ids("orders") == list(range(20))
+
+
+def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
+    truth: Truth,
+) -> None:
+    table = truth.table("orders")
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    foreign = replace_snapshot(
+        newest,
+        id=newest.id + 1,
+        commit_user="spark",
+        properties={},
+        commit_identifier=BATCH_COMMIT_IDENTIFIER,
+        commit_kind=CommitKind.OVERWRITE,
+    )
+    table.io.try_write_atomic(table.paths.snapshot(foreign.id), encode_snapshot(foreign))
+    table.io.overwrite(table.paths.latest_hint, str(foreign.id).encode())
+    compact_table(truth.table("orders"), now_ms=1, full=True)
+    truth.live()
+    truth.live()
+    letters = [one for one in truth.letters() if "was an overwrite" in one]
+    assert len(letters) == 1
+    assert f"snapshot {foreign.id} " in letters[0]
+
+
+def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_was_rolled_back(
+    truth: Truth,
+) -> None:
+    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 103))])
+    accepting = replace(truth, policy="earliest")
+    accepting.live()
+    _roll_back(truth)
+    with pytest.raises(OffsetLostError, match=r"created again.*lake\.orders"):
+        truth.live()
+    accepting.live()
+    assert len([one for one in truth.letters() if "created again" in one]) == 2
+    truth.live()
+    held = [one for one in truth.ids("orders") if one < 100]
+    assert truth.ids("orders") == [*held, 100, 101, 102]
+
+
+def test_a_pipeline_that_was_renamed_before_it_had_a_row_is_noticed(tmp_path: Path) -> None:
+    truth = Truth(tmp_path, startup="latest-offset")
+    truth.kafka.topics[ORDERS] = Topic("one")
+    truth.live()
+    truth.kafka.produce(ORDERS, *range(5))
+    with pytest.raises(SchemaConflictError, match=r"pipeline\.formerly: \[truth\]"):
+        replace(truth, name="other").live()
+    replace(truth, name="other", formerly=("truth",)).live()
+    assert truth.ids("orders") == list(range(5))
+
+
+def test_a_renamed_source_whose_topics_were_all_created_again_is_the_same_source(
+    tmp_path: Path,
+) -> None:
+    truth = Truth(tmp_path, startup="latest-offset")
+    truth.kafka.topics[ORDERS] = Topic("one")
+    truth.live()
+    truth.kafka.topics[ORDERS] = Topic("two")
+    truth.kafka.produce(ORDERS, *range(5))
+    replace(truth, source="renamed").live()
+    assert truth.ids("orders") == list(range(5))
