@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -168,17 +169,23 @@ def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) ->
     The library has no bound of its own: beyond the 2 GiB that an array can hold, it makes one that
     is broken. `count` gives the replacements in each text.
     """
-    sizes = np.asarray(pc.fill_null(pc.binary_length(texts), 0)).astype(np.int64)
+    sizes = _numbers(pc.binary_length(texts))
     limits = np.maximum(_MOST_GROWTH * sizes, _SHORT_BYTES)
     # What a text holds can come again for each group that is named.
     copied, added = sizes * (1 + new.count("\\")), len(new.encode())
     made = copied + (sizes + 1) * added
     chosen = np.flatnonzero(made > limits)
     if len(chosen):
-        counts = np.asarray(pc.fill_null(count(texts.take(pa.array(chosen))), 0)).astype(np.int64)
+        counts = _numbers(count(texts.take(pa.array(chosen))))
         made[chosen] = np.where(counts, copied[chosen] + counts * added, sizes[chosen])
     if np.any(made > limits) or made.sum() > _MOST:
         raise UnsupportedError("a text would become too large by replacements")
+
+
+def _numbers(values: Values) -> npt.NDArray[np.int64]:
+    """Whole numbers, 0 for null."""
+    filled: Values = pc.fill_null(values, 0)
+    return np.asarray(filled).astype(np.int64)
 
 
 def _has(name: str, kernel: PlainKernel) -> Function:
