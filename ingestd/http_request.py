@@ -13,7 +13,13 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+)
 from typing import Any
 
 _SHOWN = 300
@@ -46,6 +52,8 @@ def send(
     try:
         with opener.open(request, timeout=seconds) as reply:
             body = reply.read(most_bytes + 1)
+            if reply.length and len(body) <= most_bytes:
+                raise IncompleteRead(body, reply.length)
             return HttpAnswer(
                 reply.status, reply.headers, body[:most_bytes], len(body) > most_bytes
             )
@@ -61,11 +69,11 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
         raise ValueError("the JSON is too deep") from error
 
 
-def shown(text: object) -> str:
-    """What a server has said as a message can hold it: one line of at most 300 characters."""
+def shown(text: object, most: int = _SHOWN) -> str:
+    """What a server has said as a message can hold it: one line of at most so many characters."""
     said = text if isinstance(text, str) else type(text).__name__
-    line = "".join(c if c.isprintable() else " " for c in said[: _SHOWN + 1])
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}... ({len(said)} characters)"
+    line = "".join(c if c.isprintable() else " " for c in said[: most + 1])
+    return line if len(line) <= most else f"{line[:most]}... ({len(said)} characters)"
 
 
 class _PlainHttp(urllib.request.HTTPHandler):

@@ -44,6 +44,7 @@ class DrippingServer(Closing):
             except OSError:
                 return
             with connection, suppress(OSError):
+                connection.recv(1 << 16)  # the request
                 connection.sendall(self._at_once)
                 for byte in self._rest:
                     if self._ended.is_set():
