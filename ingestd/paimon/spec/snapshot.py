@@ -117,7 +117,7 @@ def parse_snapshot(data: bytes, source: str) -> Snapshot:
         if missing:
             raise ValueError(f"{', '.join(missing)} missing")
         return Snapshot(**values)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"snapshot file {source} cannot be read: {error}") from error
 
 

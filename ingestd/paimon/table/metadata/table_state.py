@@ -20,6 +20,7 @@ from ingestd.paimon.spec.snapshot import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
+from ingestd.paimon.table.metadata.manifest_store import forget_unlisted_manifests
 from ingestd.paimon.table.metadata.scan import delta_entries, live_entries, snapshot_manifests
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
@@ -190,6 +191,7 @@ def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
     if snapshot is None:
         return TableState(None)
     manifests = tuple(snapshot_manifests(table, snapshot))
+    forget_unlisted_manifests(table.paths, manifests)
     index_entries, repeated = _read_index(table, snapshot)
     return TableState(
         snapshot=snapshot,
