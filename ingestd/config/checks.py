@@ -23,9 +23,12 @@ from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
-from ingestd.paimon.io.file_io import file_io_for
+from ingestd.paimon.io.file_io import file_io_for, is_local
 from ingestd.paimon.spec.options import core_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
+
+_ONE_MACHINE = ("local", "local-cluster")
+"""Kinds of `spark.master` whose tasks run where the driver does."""
 
 
 def check(config: Config, document: Document) -> list[Fault]:
@@ -96,6 +99,15 @@ class _Checks:
         if warehouse.options:
             with self._at("warehouse", "options"):
                 file_io_for(warehouse.path, warehouse.options)
+        master = self._config.spark.get("spark.master", "local")
+        on_disk = is_local(warehouse.path) and not warehouse.shared
+        if on_disk and master.partition("[")[0] not in _ONE_MACHINE:
+            problem = (
+                f"is on a disk, and spark.master '{master}' runs tasks on other machines: use an "
+                "object store or HDFS, or set warehouse.shared if all of them mount the same file "
+                "system there"
+            )
+            self._add(("warehouse", "path"), problem)
         with self._at("warehouse", "database"):
             check_database_name(warehouse.database)
         if warehouse.catalog.metastore not in METASTORES:

@@ -88,6 +88,11 @@ class WarehouseSection(Section):
     database: str = Field(
         default="default", min_length=1, description="Database that gets the tables."
     )
+    shared: bool = Field(
+        default=False,
+        description="With a cluster as `spark.master` and a path on a disk: all machines mount the "
+        "same file system there. Tasks check it before they write.",
+    )
     options: Texts = Field(
         default_factory=dict,
         repr=False,
