@@ -69,12 +69,15 @@ class SchemaRegistrySection(Section):
         repr=False,
         description="Password of the private key; write `${env:NAME}` or `${file:PATH}`.",
     )
-    timeout: Duration = Field(default=10.0, gt=0, description="Longest wait for one answer.")
+    timeout: Duration = Field(
+        default=10.0, gt=0, description="Longest time of one request, to the end of its answer."
+    )
     retry_timeout: Duration = Field(
         default=60.0,
         ge=0,
         description="How long a task waits out an outage before the batch fails and is run again; "
-        "no record is given up because the registry is down.",
+        "no record is given up because the registry is down. A schema and all that it refers to "
+        "must come within this time, or within `timeout` if that is longer.",
     )
     cache_capacity: int = Field(
         default=10_000, ge=1, description="Most schemas that a process keeps."

@@ -13,10 +13,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # ClusterMeta
     ClusterMetadata,
 )
 
-from ingestd.errors import ConfigError, SourceError, SourceSilentError
+from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, admin_properties
-from ingestd.kafka.refusals import Heard, explain
+from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 PAUSE_SECONDS = 0.1
 _FIRST_PATIENCE = 2.0
@@ -59,12 +59,8 @@ class Asking:
         self._answered = False
         self.seconds = seconds
         properties: dict[str, Any] = {**admin_properties(source), "error_cb": self._heard.note}
-        try:
+        with refused_properties(source):
             self._open: AdminClient | None = AdminClient(properties, logger=LOG)
-        except KafkaException as error:
-            raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
 
     @property
     def client(self) -> AdminClient:

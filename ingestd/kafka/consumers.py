@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException
-
-from ingestd.errors import ConfigError, SourceError
 from ingestd.kafka.native_reader import NativeReader, native_kafka
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.python_reader import PythonReader
 from ingestd.kafka.records import Reader
-from ingestd.kafka.refusals import Heard, explain
+from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 LOG = logging.getLogger(__name__)
 
@@ -77,14 +74,7 @@ def close_consumers() -> None:
 def _connect(source: KafkaSource, headers: bool) -> Reader:
     properties = consumer_properties(source)
     native = native_kafka()
-    try:
-        if native is None or headers:
+    with refused_properties(source):
+        if native is None or headers or source.signs_in_by_python:
             return PythonReader(properties, headers=headers)
         return NativeReader(*native, properties)
-    except KafkaException as error:
-        reason = error.args[0].str()
-        raise ConfigError(f"sources.{source.name}.kafka: {reason}") from error
-    except ValueError as error:
-        raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
-    except TypeError as error:
-        raise SourceError(f"sources.{source.name}.kafka: {error}") from error

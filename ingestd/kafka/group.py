@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ingestd.errors import ConfigError, SourceError, SourceSilentError
+from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, admin_properties
-from ingestd.kafka.refusals import Heard, explain
+from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 _POLL_SECONDS = 0.05
 _PAUSE_SECONDS = 0.1
@@ -51,12 +51,8 @@ class Group:
         self._answers: list[KafkaError | None] = []
         properties = {**admin_properties(source), **_NOT_JOINED, "group.id": name}
         hooks = {"error_cb": self._heard.note, "on_commit": self._note_commit}
-        try:
+        with refused_properties(source):
             self._consumer = Consumer({**properties, **hooks}, logger=LOG)
-        except KafkaException as error:
-            raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
 
     def committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """The places with the offsets of the group, negative where it has none."""

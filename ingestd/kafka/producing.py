@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from ingestd.errors import ConfigError, PolicyStopError, SourceError, SourceSilentError
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, producer_properties
-from ingestd.kafka.refusals import Heard, explain
+from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 _FLUSHES = 130
 """Of a second each: more than `delivery.timeout.ms` of the client, when every message is done with.
@@ -52,8 +52,9 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
     """
     failures, count, heard = _Failures(), 0, Heard(source)
     where = f"topic {topic} at {source.bootstrap}"
-    try:
+    with refused_properties(source):
         producer = Producer({**producer_properties(source), "error_cb": heard.note}, logger=LOG)
+    try:
         for one in messages:
             _send(producer, topic, one, failures)
             count += 1

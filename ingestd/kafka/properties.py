@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from ingestd.errors import ConfigError
@@ -23,6 +24,17 @@ _OURS = {
     "key.deserializer": "the format of the source",
     "value.deserializer": "the format of the source",
 }
+_FUNCTIONS = frozenset(
+    {"error_cb", "logger", "on_commit", "on_delivery", "rebalance_cb", "stats_cb", "throttle_cb"}
+)
+_TOKEN_FUNCTION = "oauth_cb"  # noqa: S105  (the name of a property)
+_TOKENS_FROM = "sasl.oauthbearer.metadata.authentication.type"
+_AWS, _AWS_PACKAGE = "aws_iam", "boto3"
+_TOKEN_WAYS = (
+    "set sasl.oauthbearer.method: oidc with sasl.oauthbearer.token.endpoint.url, "
+    "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret, or for roles of AWS with "
+    f"{_TOKENS_FROM}: {_AWS} and sasl.oauthbearer.config: region=...,audience=..."
+)
 _BOOTSTRAP = "bootstrap.servers"
 
 # With the default back-off of 1000 ms a fetch that found its queue full sleeps for a second.
@@ -105,6 +117,11 @@ class KafkaSource:
         names = ("sasl.mechanism", "sasl.mechanisms")
         return next((self.properties[one] for one in names if one in self.properties), "GSSAPI")
 
+    @property
+    def signs_in_by_python(self) -> bool:
+        """Whether tokens come from code of the Python client, which other readers do not have."""
+        return self.properties.get(_TOKENS_FROM) == _AWS
+
     def selects(self, topic: str) -> bool:
         """Whether the source reads this topic."""
         if topic in self.topic_exclude:
@@ -178,6 +195,16 @@ def check_properties(source: KafkaSource) -> None:
     for name, instead in _OURS.items():
         if name in source.properties:
             raise ConfigError(f"{where}: {name} cannot be set, it follows from {instead}")
+    functions = sorted(_FUNCTIONS & source.properties.keys())
+    if functions:
+        raise ConfigError(f"{where}: {functions[0]} is a Python function, which no file can hold")
+    if source.signs_in_by_python and find_spec(_AWS_PACKAGE) is None:
+        raise ConfigError(
+            f"{where}: {_TOKENS_FROM}: {_AWS} needs an extra of the Kafka client that is not "
+            "installed: pip install 'confluent-kafka[oauthbearer-aws]'"
+        )
+    if _TOKEN_FUNCTION in source.properties:
+        raise ConfigError(f"{where}: {_TOKEN_FUNCTION} is a Python function: {_TOKEN_WAYS}")
     if source.protocol.startswith("SASL") and source.mechanism == "OAUTHBEARER":
         _check_tokens(where, source.properties)
 
@@ -187,7 +214,5 @@ def _check_tokens(where: str, properties: Mapping[str, str]) -> None:
     oidc = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
     if not oidc and properties.get("enable.sasl.oauthbearer.unsecure.jwt") != "true":
         raise ConfigError(
-            f"{where}: sasl.mechanism OAUTHBEARER needs a way to its tokens: "
-            "sasl.oauthbearer.method: oidc with sasl.oauthbearer.token.endpoint.url, "
-            "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"
+            f"{where}: sasl.mechanism OAUTHBEARER needs a way to its tokens: {_TOKEN_WAYS}"
         )

@@ -7,10 +7,12 @@ never holds a value of a property but addresses.
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
+from ingestd.errors import ConfigError, SourceError
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.records import Problem
 from ingestd.kafka.tls_probe import certificate_fault
@@ -77,6 +79,25 @@ class Heard:
         return telling[-1] if telling else None
 
 
+@contextmanager
+def refused_properties(source: KafkaSource) -> Iterator[None]:
+    """Turn what the client library raises for properties that do not do into ConfigError.
+
+    ImportError and RuntimeError come from the sign-in that it does in Python. That this got no
+    token is SourceError: it may be let in later.
+    """
+    try:
+        yield
+    except SystemError as error:  # the library lets go of the error, or hides it behind this one
+        raise SourceError(_no_token(source, error.__cause__)) from error
+    except KafkaException as error:
+        if error.args[0].code() in _SASL:
+            raise SourceError(_no_token(source, error.__context__ or error.args[0])) from error
+        raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
+    except (ValueError, TypeError, ImportError, RuntimeError) as error:
+        raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
+
+
 def explain(source: KafkaSource, problem: Problem) -> str:
     """What the problem means for who has to mend it, as a clause of a message."""
     found = _FROM_BROKER.match(problem.text)
@@ -102,6 +123,11 @@ def explain(source: KafkaSource, problem: Problem) -> str:
     return f"{address} by {_way(source)}: {reason}"
 
 
+def _no_token(source: KafkaSource, cause: object) -> str:
+    why = f": {cause}" if cause else ""
+    return f"{source.bootstrap} by {_way(source)}: no token{why}; {_sasl_way_out(source)}"
+
+
 def _certificate(source: KafkaSource, address: str) -> str:
     fault = certificate_fault(address, source.properties) or "it could not be verified"
     where = f"sources.{source.name}.kafka"
@@ -118,6 +144,8 @@ def _sasl_way_out(source: KafkaSource) -> str:
     where = f"sources.{source.name}.kafka"
     if source.mechanism != "OAUTHBEARER":
         return f"look at sasl.username, sasl.password and sasl.mechanism of {where}"
+    if source.signs_in_by_python:
+        return f"look at sasl.oauthbearer.config of {where}, and at the role of this process"
     if source.properties.get("sasl.oauthbearer.method", "").lower() == "oidc":
         return f"look at sasl.oauthbearer.token.endpoint.url and the client's secret in {where}"
     return f"look at sasl.oauthbearer.config of {where}"

@@ -5,7 +5,6 @@ would carry the credentials elsewhere.
 """
 
 import base64
-import json
 import logging
 import random
 import ssl
@@ -20,12 +19,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
+from ingestd.http_request import json_of, send, shown
 from ingestd.kafka.registry_tally import FAILURES, OUTAGE_MS, REQUESTS, note
 from ingestd.log import add_secrets
 
 _LOG = logging.getLogger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
-_MOST_BYTES = 16 << 20
+_MOST_BYTES = 4 << 20
+"""Of an answer. As values of Python it takes up to thirty times as much."""
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _NOT_THERE = "404"
 """What the error codes of a registry begin with that has looked and found nothing."""
@@ -36,8 +37,9 @@ class RegistrySettings:
     """Where a registry is, who we are to it, and how long an outage is waited out.
 
     `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read anew for each
-    request. `retry_seconds` bounds the time that one look-up may take, `timeout_seconds` that of
-    one request.
+    request. `timeout_seconds` bounds the time of one request, from its first byte to the last of
+    its answer. The larger of it and `retry_seconds` bounds the time of one look-up: all requests
+    for a schema and what it refers to.
     """
 
     urls: tuple[str, ...]
@@ -51,6 +53,11 @@ class RegistrySettings:
     timeout_seconds: float = 10.0
     retry_seconds: float = 60.0
     cache_capacity: int = 10_000
+
+    @property
+    def lookup_seconds(self) -> float:
+        """The longest that one look-up may take."""
+        return max(self.retry_seconds, self.timeout_seconds)
 
 
 def check_registry(settings: RegistrySettings) -> None:
@@ -77,19 +84,23 @@ def check_registry(settings: RegistrySettings) -> None:
         raise ConfigError("schema-registry: 'ssl.key.location' needs 'ssl.certificate.location'")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RegistryHttp:
-    """Asks a registry. `sleep` and `clock` are for tests."""
+    """Asks a registry, for one look-up: its time begins here. `sleep` and `clock` are for tests."""
 
     settings: RegistrySettings
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
+    _begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
 
     def get(self, path: str) -> Mapping[str, Any] | None:
         """The document at a path; None if the registry says that there is none.
 
-        Raises ConfigError if it will not have us, SourceError if no address gave an answer in
-        time.
+        Raises ConfigError if it will not have us, SourceError if no address gave a usable answer
+        in time.
         """
         found: Mapping[str, Any] | None = self._get(path, dict)
         return found
@@ -100,7 +111,7 @@ class RegistryHttp:
         return found
 
     def _get(self, path: str, wanted: type) -> Any:  # noqa: ANN401  (of the type wanted)
-        begun, attempt = self.clock(), 0
+        attempt = 0
         failed: float | None = None
         while True:
             note(REQUESTS)
@@ -112,13 +123,13 @@ class RegistryHttp:
             except SourceError as error:
                 note(FAILURES)
                 failed = self.clock() if failed is None else failed
-                waited = self.clock() - begun
+                waited = self.clock() - self._begun
                 wait = _back_off(attempt // len(self.settings.urls))
                 if waited + wait > self.settings.retry_seconds:
                     self._note_outage(failed)
                     raise type(error)(
-                        f"{error.message}; tried {attempt + 1} times in {waited:.0f} s. No record "
-                        "is given up for that: the batch is run again"
+                        f"{error.message}; tried {attempt + 1} times, {waited:.0f} s since the "
+                        "look-up began. No record is given up for that: the batch is run again"
                     ) from error
                 why = {"why": error.message, "attempt": attempt + 1, "wait_s": round(wait, 2)}
                 _LOG.warning("schema_registry_retry", extra={"ctx": why})
@@ -131,30 +142,31 @@ class RegistryHttp:
             note(OUTAGE_MS, int((self.clock() - failed) * 1000))
 
     def _ask(self, url: str, wanted: type) -> Any:  # noqa: ANN401  (of the type wanted)
-        headers = {"Accept": _ACCEPT, **_credentials(self.settings)}
+        settings = self.settings
+        left = self._begun + settings.lookup_seconds - self.clock()
+        if left <= 0:
+            raise SourceSilentError(
+                f"schema registry {shown(url)}: a schema and what it refers to did not come "
+                f"within {settings.lookup_seconds:g} s"
+            )
+        headers = {"Accept": _ACCEPT, **_credentials(settings)}
         request = urllib.request.Request(url, headers=headers)  # noqa: S310  (checked: http, https)
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
-        if url.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=_tls(self.settings)))
-        opener = urllib.request.build_opener(*handlers)
+        context = _tls(settings) if url.startswith("https:") else None
         try:
-            with opener.open(request, timeout=self.settings.timeout_seconds) as reply:
-                return _document(reply.read(_MOST_BYTES), url, wanted)
-        except urllib.error.HTTPError as error:
-            with error:
-                data = error.read(_MOST_BYTES)
-            _judge(error.code, data, url)
-            return None
-        except (OSError, EOFError, HTTPException) as error:
+            answer = send(request, min(settings.timeout_seconds, left), _MOST_BYTES, context)
+        except (OSError, HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise SourceSilentError(f"schema registry {url}: no answer ({reason})") from error
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves redirects to the caller as the answers that they are."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401  (as the base has it)
-        return None
+            raise SourceSilentError(
+                f"schema registry {shown(url)}: no answer ({shown(str(reason))})"
+            ) from error
+        if not 200 <= answer.status < 300:
+            _judge(answer.status, answer.body, shown(url))
+            return None
+        if answer.is_cut:
+            raise SourceError(
+                f"schema registry {shown(url)}: the answer has more than {_MOST_BYTES} bytes"
+            )
+        return _document(answer.body, shown(url), wanted)
 
 
 def _back_off(round_number: int) -> float:
@@ -165,8 +177,9 @@ def _back_off(round_number: int) -> float:
 def _judge(status: int, data: bytes, url: str) -> None:
     """Nothing for what is not there; raises for every other refusal."""
     document = _error_document(data)
-    code, said = str(document.get("error_code") or ""), document.get("message") or "no reason given"
-    if status == 404 and code.startswith(_NOT_THERE):
+    code = document.get("error_code")
+    said = shown(document.get("message") or "no reason given")
+    if status == 404 and isinstance(code, int | str) and str(code).startswith(_NOT_THERE):
         return
     message = f"schema registry {url} answers {status}: {said}"
     if status in (401, 403):
@@ -213,9 +226,9 @@ def _tls(settings: RegistrySettings) -> ssl.SSLContext:
 
 def _document(data: bytes, url: str, wanted: type) -> object:
     try:
-        document = json.loads(data)
+        document = json_of(data)
     except ValueError as error:
-        raise SourceError(f"schema registry {url}: the answer is no JSON") from error
+        raise SourceError(f"schema registry {url}: the answer is no JSON ({error})") from error
     if not isinstance(document, wanted):
         form = "object" if wanted is dict else "array"
         raise SourceError(f"schema registry {url}: the answer is no JSON {form}")
@@ -224,7 +237,7 @@ def _document(data: bytes, url: str, wanted: type) -> object:
 
 def _error_document(data: bytes) -> Mapping[str, Any]:
     try:
-        document = json.loads(data)
+        document = json_of(data)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

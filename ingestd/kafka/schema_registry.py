@@ -4,15 +4,15 @@ A schema never changes under its id, so what was found is kept as long as the pr
 shared by all who ask the same registry. That an id is unknown is kept for a short while only.
 """
 
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 from urllib.parse import quote
 
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaId, SchemaKind
 from ingestd.errors import SourceError
+from ingestd.http_request import shown
 from ingestd.kafka.registry_http import RegistryHttp, RegistrySettings
 from ingestd.kafka.registry_tally import HITS, note
 
@@ -20,11 +20,12 @@ _KINDS = frozenset(get_args(SchemaKind))
 _UNKNOWN_SECONDS = 30.0
 _MOST_REFERENCES = 1000
 _MOST_VERSIONS = 50
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @dataclass(slots=True)
 class _Cache:
-    lock: threading.Lock = field(default_factory=threading.Lock)
     found: dict[SchemaId, RegisteredSchema] = field(default_factory=dict)
     unknown: dict[SchemaId, float] = field(default_factory=dict)
     versions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -45,24 +46,22 @@ class SchemaRegistry:
         Raises SourceError if it did not answer, ConfigError if it will not have us.
         """
         cache = _caches.setdefault(self.settings, _Cache())
-        with cache.lock:
-            known = cache.found.get(schema_id)
-            if known is not None:
-                note(HITS)
-                return known
-            if cache.unknown.get(schema_id, 0.0) > time.monotonic():
-                return None
-            found = _Reading(RegistryHttp(self.settings), cache.versions).schema(schema_id)
-            if found is None:
-                if len(cache.unknown) >= self.settings.cache_capacity:
-                    cache.unknown.clear()
-                cache.unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
-                return None
-            if len(cache.found) >= self.settings.cache_capacity:
-                cache.found.clear()
-                cache.versions.clear()
-            cache.found[schema_id] = found
-            return found
+        known = cache.found.get(schema_id)
+        if known is not None:
+            note(HITS)
+            return known
+        if cache.unknown.get(schema_id, 0.0) > time.monotonic():
+            return None
+        # Two threads may ask for the same: better than one that waits for the other's answer.
+        found = _Reading(RegistryHttp(self.settings), cache).schema(schema_id)
+        capacity = self.settings.cache_capacity
+        if found is None:
+            cache.unknown = _room(cache.unknown, capacity)
+            cache.unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
+            return None
+        cache.found = _room(cache.found, capacity)
+        cache.found[schema_id] = found
+        return found
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """The versions before a schema in its subjects, the newest first, up to a bound.
@@ -72,8 +71,7 @@ class SchemaRegistry:
         cache = _caches.setdefault(self.settings, _Cache())
         if isinstance(schema_id, str):
             return ()
-        with cache.lock:
-            return _Reading(RegistryHttp(self.settings), cache.versions).earlier(schema_id)
+        return _Reading(RegistryHttp(self.settings), cache).earlier(schema_id)
 
 
 def forget_schemas() -> None:
@@ -82,13 +80,12 @@ def forget_schemas() -> None:
 
 
 class _Reading:
-    """One schema being read with all that it refers to; `versions` are answers by path."""
+    """One schema being read with all that it refers to."""
 
-    def __init__(self, http: RegistryHttp, versions: dict[str, Mapping[str, Any]]) -> None:
+    def __init__(self, http: RegistryHttp, cache: _Cache) -> None:
         self._http = http
-        self._versions = versions
-        self._references: dict[tuple[str, int], RegisteredSchema] = {}
-        self._open: set[tuple[str, int]] = set()
+        self._cache = cache
+        self._references: dict[str, RegisteredSchema] = {}
 
     def schema(self, schema_id: SchemaId) -> RegisteredSchema | None:
         """The schema; None if it, or one that it refers to, is not there."""
@@ -108,55 +105,104 @@ class _Reading:
         """
         found: list[RegisteredSchema] = []
         for one in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
-            try:
-                subject, version = _place(one)
-            except (KeyError, TypeError, ValueError) as error:
-                raise SourceError(f"schema registry: a version is unreadable: {error}") from error
-            versions = f"/subjects/{quote(subject, safe='')}/versions"
-            numbers = self._http.get_list(versions) or ()
-            older = sorted((n for n in numbers if isinstance(n, int) and n < version), reverse=True)
-            for number in older[:_MOST_VERSIONS]:
-                document = self._version(f"{versions}/{number}")
+            place = _place(one)
+            numbers = self._http.get_list(place.versions) or ()
+            older = sorted(n for n in numbers if isinstance(n, int) and n < place.version)
+            for number in older[::-1][:_MOST_VERSIONS]:
+                document = self._version(f"{place.versions}/{number}")
                 self._references.clear()
-                self._open.clear()
                 if document is not None and self._read_references(document):
                     found.append(_schema(document, tuple(self._references.values()), ""))
         return tuple(found)
 
     def _read_references(self, document: Mapping[str, Any]) -> bool:
-        """Read what a document refers to, what it uses first; whether all is there."""
-        for reference in document.get("references") or ():
-            try:
-                name, where = str(reference["name"]), _place(reference)
-            except (KeyError, TypeError, ValueError) as error:
-                raise SourceError(f"schema registry: a reference is unreadable: {error}") from error
-            if where in self._references:
+        """Read what a document refers to, what it uses first; whether all is there.
+
+        One that leads back to itself is not there. Raises SourceError for too many.
+        """
+        opened: set[str] = set()
+        stack = [_Opened(document, _references_of(document))]
+        while stack:
+            reference = next(stack[-1].rest, None)
+            if reference is None:
+                done = stack.pop()
+                if done.place is not None:
+                    self._references[done.place.path] = _schema(done.document, (), done.place.name)
                 continue
-            if where in self._open or len(self._open) >= _MOST_REFERENCES:
+            if reference.path in self._references:
+                continue
+            if reference.path in opened:
                 return False
-            self._open.add(where)
-            subject, version = where
-            found = self._version(f"/subjects/{quote(subject, safe='')}/versions/{version}")
-            if found is None or not self._read_references(found):
+            if len(opened) >= _MOST_REFERENCES:
+                raise SourceError(
+                    f"schema registry: a schema refers to more than {_MOST_REFERENCES} others"
+                )
+            opened.add(reference.path)
+            found = self._version(reference.path)
+            if found is None:
                 return False
-            self._references[where] = _schema(found, (), name)
+            stack.append(_Opened(found, _references_of(found), reference))
         return True
 
     def _version(self, path: str) -> Mapping[str, Any] | None:
-        found = self._versions.get(path) or self._http.get(path)
+        found = self._cache.versions.get(path) or self._http.get(path)
         if found is not None:
-            self._versions[path] = found
+            self._cache.versions = _room(self._cache.versions, self._http.settings.cache_capacity)
+            self._cache.versions[path] = found
         return found
 
 
-def _place(reference: Mapping[str, Any]) -> tuple[str, int]:
-    return str(reference["subject"]), int(reference["version"])
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A version of a subject, as a list of versions or a reference states it."""
+
+    versions: str
+    version: int
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.versions}/{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A document whose references are being read; `place` is None for the first."""
+
+    document: Mapping[str, Any]
+    rest: Iterator[_Place]
+    place: _Place | None = None
+
+
+def _references_of(document: Mapping[str, Any]) -> Iterator[_Place]:
+    references = document.get("references") or []
+    if not isinstance(references, list):
+        raise SourceError("schema registry: the references of a schema are no JSON array")
+    return map(_place, references)
+
+
+def _place(stated: object) -> _Place:
+    if isinstance(stated, dict):
+        subject, version = stated.get("subject"), stated.get("version")
+        name = stated.get("name", "")
+        # Text with half a surrogate pair is JSON, but cannot be sent.
+        if isinstance(subject, str) and isinstance(version, int) and isinstance(name, str):
+            part = quote(subject, safe="", errors="replace")
+            return _Place(f"/subjects/{part}/versions", version, name)
+    raise SourceError("schema registry: a reference, or a version, is unreadable")
 
 
 def _schema(
     document: Mapping[str, Any], references: tuple[RegisteredSchema, ...], name: str
 ) -> RegisteredSchema:
     kind, text = document.get("schemaType", "AVRO"), document.get("schema")
-    if kind not in _KINDS or not isinstance(text, str):
-        raise SourceError(f"schema registry: an answer holds no schema of a known type ({kind!r})")
+    if not isinstance(kind, str) or kind not in _KINDS or not isinstance(text, str):
+        raise SourceError(
+            f"schema registry: an answer holds no schema of a known type ({shown(kind)})"
+        )
     return RegisteredSchema(cast("SchemaKind", kind), text, references, name)
+
+
+def _room(cache: dict[_Key, _Value], capacity: int) -> dict[_Key, _Value]:
+    """The same cache, or an empty one if it is full."""
+    return cache if len(cache) < capacity else {}

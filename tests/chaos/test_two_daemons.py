@@ -42,11 +42,9 @@ def the_fenced_one_of(*daemons: Daemon) -> Daemon:
     return ended[0]
 
 
-def of(folder: Path, broker: DevBroker, ledger: Ledger, node: str) -> dict[str, Any]:
-    """The pipeline as another machine runs it: the same tables, a checkpoint of its own."""
-    config = pipeline(folder, broker.bootstrap, ledger.pattern, batch_rows=500)
-    config["pipeline"]["checkpoint"] = str(folder / f"checkpoint-{node}")
-    return config
+def of(folder: Path, broker: DevBroker, ledger: Ledger) -> dict[str, Any]:
+    """The pipeline as any machine runs it."""
+    return pipeline(folder, broker.bootstrap, ledger.pattern, batch_rows=500)
 
 
 def test_of_two_that_start_at_once_no_event_is_written_twice(
@@ -54,7 +52,7 @@ def test_of_two_that_start_at_once_no_event_is_written_twice(
 ) -> None:
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
     ledger.produce(broker)
-    configs = {node: of(tmp_path, broker, ledger, node) for node in "ab"}
+    configs = {node: of(tmp_path, broker, ledger) for node in "ab"}
     with (
         run_daemon(configs["a"], tmp_path, name="a") as first,
         run_daemon(configs["b"], tmp_path, name="b") as second,
@@ -74,12 +72,12 @@ def test_one_that_wakes_up_after_it_was_replaced_changes_nothing(
 ) -> None:
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
     ledger.produce(broker, 0, EVENTS // 2)
-    with run_daemon(of(tmp_path, broker, ledger, "a"), tmp_path, name="a") as paused:
+    with run_daemon(of(tmp_path, broker, ledger), tmp_path, name="a") as paused:
         until([paused], tmp_path, 2)
         os.killpg(paused.process.pid, signal.SIGSTOP)
-        catch_up(of(tmp_path, broker, ledger, "b"), tmp_path)
+        catch_up(of(tmp_path, broker, ledger), tmp_path)
         ledger.produce(broker, EVENTS // 2)
-        successor = of(tmp_path, broker, ledger, "b")
+        successor = of(tmp_path, broker, ledger)
         with run_daemon(successor, tmp_path, name="b") as running:
             os.killpg(paused.process.pid, signal.SIGCONT)
             before = snapshots(tmp_path)

@@ -1,10 +1,13 @@
 """Brokers that want to know who asks: each mechanism reads, and a refusal says what to mend."""
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ import yaml
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError, IngestdError, SourceError
+from ingestd.kafka import properties
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch_all
 from ingestd.kafka.offsets import OffsetClient
@@ -28,7 +32,7 @@ from tests.support.secured_broker import (
     Secured,
     secured_broker,
 )
-from tests.support.token_endpoint import CLIENT, CLIENT_SECRET, TokenEndpoint
+from tests.support.token_endpoint import CLIENT, CLIENT_SECRET, TokenEndpoint, unsigned_token
 
 pytestmark = [
     pytest.mark.integration,
@@ -136,6 +140,35 @@ def test_records_are_read_by_every_mechanism(
     wanted = [str(number).encode() for number in range(RECORDS)]
     for headers in (False, True):  # by the native reader, and by the Python client
         assert read(one, headers=headers) == wanted
+
+
+def signed_in_by_python(
+    secured: Secured, folder: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], object]
+) -> KafkaSource:
+    """A source whose client asks `ask` for tokens, in place of a service of AWS."""
+    asked = SimpleNamespace(create_handler=lambda *_: ask)
+    monkeypatch.setitem(sys.modules, "confluent_kafka._oauthbearer.aws.aws_autowire", asked)
+    monkeypatch.setattr(properties, "find_spec", lambda _: asked)
+    way = {**UNSIGNED, **protocol(secured, "SASL"), "sasl.oauthbearer.method": "oidc"}
+    del way["enable.sasl.oauthbearer.unsecure.jwt"]
+    way["sasl.oauthbearer.metadata.authentication.type"] = "aws_iam"
+    return source(secured, folder, monkeypatch, "SASL", way)
+
+
+def test_tokens_that_the_client_gets_in_python_reach_the_reader(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def ask(_: str) -> tuple[str, float, str, dict[str, str]]:
+        asked.append(1)
+        return unsigned_token(60.0, USER), time.time() + 60, USER, {}
+
+    one = signed_in_by_python(secured, tmp_path, monkeypatch, ask)
+    assert OffsetClient(one).end_offsets({TOPIC: (0,)}) == {TOPIC: {0: RECORDS}}
+    before = len(asked)
+    assert read(one, headers=False) == [str(number).encode() for number in range(RECORDS)]
+    assert len(asked) == before + 1
 
 
 def protocol(secured: Secured, listener: str) -> dict[str, str]:

@@ -43,7 +43,7 @@ def judge(ledger: Ledger, warehouse: Path, oracle: Oracle) -> list[str]:
 
 
 def books(warehouse: Path, table: str) -> list[str]:
-    """Doubled commit identifiers, and ranges of offsets that overlap or leave a gap."""
+    """Doubled commit identifiers, and ranges of positions that go back."""
     problems: list[str] = []
     identifiers: Counter[tuple[str, int]] = Counter()
     reached: dict[tuple[str, int], int] = {}
@@ -55,7 +55,7 @@ def books(warehouse: Path, table: str) -> list[str]:
         for progress in _records(snapshot, where):
             if progress.record_id not in records:  # a compaction repeats the record
                 records.add(progress.record_id)
-                problems += _gaps(progress.pipeline, reached, where)
+                problems += _steps_back(progress.pipeline, reached, where)
     problems += [f"{table}: identifier {one} twice" for one, n in identifiers.items() if n > 1]
     if not reached or len(reached) % PARTITIONS:
         problems.append(f"{table}: offsets of {len(reached)} partitions recorded")
@@ -68,18 +68,17 @@ def _records(snapshot: dict[str, Any], where: str) -> list[TableProgress]:
     return [one for one in found if one is not None]
 
 
-def _gaps(progress: PipelineProgress, reached: dict[tuple[str, int], int], where: str) -> list[str]:
-    """Logs that go on beyond what the table had reached, which is moved on."""
+def _steps_back(
+    progress: PipelineProgress, reached: dict[tuple[str, int], int], where: str
+) -> list[str]:
+    """Logs whose position goes back; what the table reached is moved on."""
     problems: list[str] = []
     for key, partitions in progress.end.items():
         topic = progress.topic_name(key)
         for partition, position in partitions.items():
-            start = progress.start.get(key, {}).get(partition, position.offset)
-            before = reached.get((topic, partition), start)
-            if start > before:
-                problems.append(
-                    f"{where}: {topic}/{partition} goes on at {start}, the table reached {before}"
-                )
+            before = reached.get((topic, partition), 0)
+            if position.offset < before:
+                problems.append(f"{where}: {topic}/{partition} goes back from {before}")
             reached[topic, partition] = position.offset
     return problems
 

@@ -28,7 +28,7 @@ class TokenEndpoint(HttpServing):
                 body: dict[str, Any] = {"error": "invalid_client"}
                 if status == 200:
                     outer.given += 1
-                    body = {"access_token": _token(seconds), "token_type": "Bearer"}
+                    body = {"access_token": unsigned_token(seconds), "token_type": "Bearer"}
                     body["expires_in"] = int(seconds)
                 data = json.dumps(body).encode()
                 self.send_response(status)
@@ -53,8 +53,9 @@ def _is_known(authorization: str) -> bool:
     return kind == "Basic" and b64decode(code).decode() == f"{CLIENT}:{CLIENT_SECRET}"
 
 
-def _token(seconds: float) -> str:
+def unsigned_token(seconds: float, subject: str = "reader") -> str:
+    """A token for so many seconds from now."""
     now = time.time()
-    claims = {"sub": "reader", "iat": int(now), "exp": int(now + seconds), "scope": ""}
+    claims = {"sub": subject, "iat": int(now), "exp": int(now + seconds), "scope": ""}
     parts = [json.dumps(one).encode() for one in ({"alg": "none"}, claims)]
     return ".".join([*(urlsafe_b64encode(one).decode().rstrip("=") for one in parts), ""])

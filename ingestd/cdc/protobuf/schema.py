@@ -182,6 +182,8 @@ class _File:
             elif word == "enum":
                 self._enum(full)
             elif word == "oneof":
+                if in_oneof:
+                    raise ProtobufSchemaError("the Protobuf schema has a oneof in a oneof")
                 self._next()
                 self._expect("{")
                 self._members(full, depth, in_oneof=True)

@@ -34,12 +34,9 @@ def table_dropped_letter(name: str, lake: Lake) -> DeadLetter:
 
 def overwritten_letter(name: str, table: LakeTable) -> DeadLetter:
     """Return the letter about a table whose rows another writer replaced."""
-    snapshot = table.overwritten_by
-    if snapshot is None:
-        raise ValueError(f"table {name} was not overwritten")
     text = (
-        f"snapshot {snapshot.id} of commit user {snapshot.commit_user} overwrote rows and has no "
-        "progress record: what it left out is not read again, unless `ingestd begin` says so"
+        f"snapshot {table.overwritten_by} was an overwrite by a program without a progress record: "
+        "what it left out is not read again, unless `ingestd begin` says so"
     )
     return _without_record(name, "table-overwritten", text)
 

@@ -61,7 +61,7 @@ _WHAT: Mapping[str, str] = {
     "log-replaced": "the last record that was read is another one in the log now",
     "topic-recreated": "the topic was deleted and created again",
     "topic-deleted": "the topic was deleted",
-    "rerouted": "the routing changed after a part of the tables had this range",
+    "rerouted": "the routing changed when this range was in a part of the tables only",
 }
 
 
@@ -134,13 +134,15 @@ def lost_topics(
     topics: Mapping[str, TopicName],
     logs: Logs,
     sources: Mapping[str, str],
+    accepted: Mapping[str, Collection[str]],
 ) -> list[Loss]:
     """Return the losses of topics that were read and exist no more under their key.
 
     A table is concerned if the topic fed it, or if it covers less of the topic than was finished:
     what fed it is forgotten when it is rolled back. Of a topic that concerns no table nobody knows
     whether it had records that were never read. `fed` has topic keys by table; `topics` the names
-    of the keys to look at; `sources` the source by the name of each topic that is selected now.
+    of all keys; `sources` the source by the name of each topic that is selected now; `accepted`
+    the keys whose end the record of a table, or TO_BE, has accepted.
     """
     losses: list[Loss] = []
     now = {name.topic for name in logs.names.values()}
@@ -156,8 +158,10 @@ def lost_topics(
                 if table == TO_BE or not (key in fed[table] or held < finished):
                     continue
                 concerned = True
+                if key in accepted[table]:
+                    continue
                 losses.append(Loss(current, place, held.offset, NO_END, table, reason, held))
-        if not concerned:
+        if not concerned and key not in accepted[TO_BE]:
             unread = covered.finished.get(key, {})
             losses += [
                 Loss(current, (key, one), at.offset, NO_END, TO_BE, reason, at)
@@ -167,20 +171,21 @@ def lost_topics(
 
 
 def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> list[Loss]:
-    """Return the ranges that some tables cover beyond what is finished in all tables.
+    """Return the ranges in which some tables and what is finished differ.
 
-    `tables` got them by another routing than the one of today: rows that it now brings to them are
-    left out of these ranges, as they are covered.
+    `tables` got their rows by another routing than the one of today. Rows that it now brings to a
+    table are left out where the table is ahead; where it is behind, rows that only the other
+    routing brought to it do not come back.
     """
     losses: list[Loss] = []
     for key, partition in sorted(logs.states):
         held = covered.holders((key, partition))
-        first = held.pop(TO_BE, Position(0))
-        losses += [
-            Loss(logs.names[key], (key, partition), first.offset, at.offset, table, "rerouted", at)
-            for table, at in held.items()
-            if at.offset > first.offset and table in tables
-        ]
+        first = held.pop(TO_BE, Position(0)).offset
+        for table, at in held.items():
+            if at.offset != first and table in tables:
+                start, until = sorted((first, at.offset))
+                place = (key, partition)
+                losses.append(Loss(logs.names[key], place, start, until, table, "rerouted", at))
     return losses
 
 

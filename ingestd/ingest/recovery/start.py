@@ -42,10 +42,11 @@ from ingestd.ingest.tables.positions import (
     by_name,
     replaced,
 )
-from ingestd.ingest.tables.progress import decode_properties, property_names
+from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.kafka.ranges import Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
+from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
 from ingestd.paimon.table.metadata.table_state import load_state, newest_record
 
 _LOG = logging.getLogger(__name__)
@@ -102,7 +103,12 @@ def _policies(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
 
 
 def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
-    """Raise if another pipeline brings rows of a topic that we read to a table that we write."""
+    """Raise if another pipeline brings rows of a topic that we read to a table that we write.
+
+    Also if we are new, and a pipeline without a table of its own has read our topics: it has
+    another name now.
+    """
+    _refuse_unnoticed_rename(lake, settings, logs)
     router = Router(settings.routing, settings.database)
     for name, table in lake.others.items():
         newest = load_state(table).snapshot
@@ -128,14 +134,33 @@ def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) ->
                 )
 
 
+def _refuse_unnoticed_rename(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
+    letters = lake.tables[lake.dead_letters]
+    if lake.progress.sources or letters.state.snapshot is None:
+        return
+    active = {name for table in lake.others.values() for name in marked_pipelines(table)}
+    for pipeline in pipelines_in(letters.state.carried):
+        where = letters.table.paths.snapshot(letters.state.snapshot.id)
+        record = decode_properties(pipeline, letters.state.carried, where)
+        shared = [] if record is None else sorted(record.pipeline.end.keys() & logs.names.keys())
+        if shared and pipeline not in active:
+            raise SchemaConflictError(
+                f"pipeline {pipeline} has read topic {logs.names[shared[0]].topic} up to some "
+                f"offset, and has no table yet. If {settings.name} is its new name, write "
+                f"pipeline.formerly: [{pipeline}]; otherwise give one of the two another "
+                "errors.dead-letter-table"
+            )
+
+
 def _log_renamed_sources(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
     """Notice topics that another source has read before: positions are kept by topic, so they stay.
 
     The names of source tables in records begin with the source's name and are renamed with it.
     """
     renamed: dict[str, str] = {}
+    by_topic = {name.topic: name for name in lake.progress.topics.values()}
     for key, name in logs.names.items():
-        before = lake.progress.topics.get(key)
+        before = lake.progress.topics.get(key, by_topic.get(name.topic))
         if before is not None and before.source != name.source:
             renamed.setdefault(before.source, name.source)
     for old, new in renamed.items():
@@ -208,24 +233,22 @@ def _losses(
     divergences, replaced_logs = _compare_logs(reached, clusters, logs)
     ranges = lost_ranges(covered, logs, divergences, replaced_logs, _policies(settings))
     known = lake.progress
-    names = {key: name for key, name in known.topics.items() if key not in known.accepted}
-    topics = {name.topic for name in names.values()}
+    topics = {name.topic for name in known.topics.values()}
     selected = {
         topic: source
         for topic in topics
         for source, one in settings.sources.items()
         if one.kafka.selects(topic)
     }
-    fed = {name: one.progress.fed for name, one in lake.tables.items() if one.progress is not None}
+    records = {name: one.progress for name, one in lake.tables.items() if one.progress is not None}
+    fed = {name: one.fed for name, one in records.items()}
+    accepted = {name: one.pipeline.accepted for name, one in records.items()}
+    accepted[TO_BE] = known.accepted
     routing = routing_hash(settings)
-    rerouted = [
-        name
-        for name, one in lake.tables.items()
-        if one.progress is not None and one.progress.pipeline.routing != routing
-    ]
+    rerouted = [name for name, one in records.items() if one.pipeline.routing != routing]
     return [
         *ranges,
-        *lost_topics(covered, fed, names, logs, selected),
+        *lost_topics(covered, fed, known.topics, logs, selected, accepted),
         *rerouted_ranges(covered, logs, rerouted),
     ]
 
@@ -295,8 +318,10 @@ def _commit_decisions(
     own = changed.pop(lake.dead_letters, lake.tables[lake.dead_letters].covered)
     if founded or losses or letters:
         _commit_letters(lake, settings, letters, own)
-    for name in sorted({*changed, *overwritten}):
-        lake.record(name, changed.get(name, lake.tables[name].covered))
+    concerned = {one.table for one in losses} - {TO_BE, lake.dead_letters}
+    for name in sorted({*changed, *overwritten, *concerned}):
+        covered_now = changed.get(name, lake.tables[name].covered)
+        lake.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
     lake.write_claims()
 
 

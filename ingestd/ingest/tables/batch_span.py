@@ -31,8 +31,8 @@ class BatchSpan:
 class TableStep:
     """What a batch adds to the record of one table.
 
-    `fed` are keys of the topics that brought it rows in this batch; the others as in
-    `TableProgress`.
+    `fed` are keys of the topics that brought it rows in this batch; `dropped` names of carried
+    properties that end with it; the others as in `TableProgress`.
     """
 
     fed: frozenset[str] = frozenset()
@@ -41,6 +41,7 @@ class TableStep:
     truncated: int | None = None
     position: int = -1
     batch: str = ""
+    dropped: tuple[str, ...] = ()
 
 
 def span_of(

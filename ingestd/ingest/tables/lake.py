@@ -52,7 +52,7 @@ from ingestd.paimon.spec.snapshot import CARRIED_OPTION
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.metadata.table_state import with_user
+from ingestd.paimon.table.metadata.table_state import TableState, with_user
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _THREADS = 8
@@ -218,19 +218,23 @@ class Lake:
         return self._land(name, messages, covered, span.start, step, overwrite=overwrite)
 
     def record(
-        self, name: str, covered: Vector, messages: Iterable[CommitMessage] = ()
+        self,
+        name: str,
+        covered: Vector,
+        messages: Iterable[CommitMessage] = (),
+        dropped: tuple[str, ...] = (),
     ) -> CommitResult:
         """Publish a record, with rows or without, that covers exactly `covered`.
 
         For what no batch does: the start of a pipeline, an accepted loss, the upkeep of an old
-        record. Raises as `commit`.
+        record. `dropped` are names of carried properties that end here. Raises as `commit`.
         """
         self.mark([name])
         finished = {
             key: {p: offset_in(self.progress.end, key, p) for p in ones}
             for key, ones in covered.items()
         }
-        return self._land(name, messages, covered, finished, TableStep(), overwrite=False)
+        return self._land(name, messages, covered, finished, TableStep(dropped=dropped))
 
     def finish(self, span: BatchSpan) -> None:
         """Note that a batch is in the tables, and write the claims file if it moved anything.
@@ -337,7 +341,7 @@ class Lake:
         start: LogOffsets,
         step: TableStep,
         *,
-        overwrite: bool,
+        overwrite: bool = False,
     ) -> CommitResult:
         one, user = self.tables[name], self._settings.commit_user
         state = with_user(one.table, one.state, user)
@@ -349,7 +353,7 @@ class Lake:
         committable = ManifestCommittable(
             identifier=state.committed[user] + 1,
             messages=tuple(messages),
-            properties={**record, **dict.fromkeys(self._former_names(state.carried), "")},
+            properties={**record, **dict.fromkeys((*step.dropped, *self._former_names(state)), "")},
             overwrite=overwrite,
             builds_on={**dict.fromkeys(names, ""), **one.properties},
         )
@@ -382,10 +386,10 @@ class Lake:
             self.progress = replace(known, tables={**known.tables, **new})
             self._memo.clear()
 
-    def _former_names(self, carried: Mapping[str, str]) -> list[str]:
+    def _former_names(self, state: TableState) -> list[str]:
         """Names of properties that the pipeline's earlier names left in a table."""
         former = (name for one in self._settings.formerly for name in property_names(one))
-        return [name for name in former if name in carried]
+        return [name for name in former if name in state.carried]
 
     def _created(self, wanted: tuple[str, TableSchema]) -> LakeTable:
         name, schema = wanted

@@ -7,7 +7,12 @@ from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import Coverage, Emptying, TableContext
 from ingestd.ingest.tables.positions import Vector
 from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
-from ingestd.paimon.spec.snapshot import BASE_PROPERTY, CARRIED_OPTION, CommitKind, Snapshot
+from ingestd.paimon.spec.snapshot import (
+    BASE_PROPERTY,
+    CARRIED_OPTION,
+    OVERWRITTEN_PROPERTY,
+    Snapshot,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_record
@@ -20,7 +25,7 @@ class LakeTable:
     `progress` is the record of the newest snapshot that has one of the pipeline; `covered` may be
     further, because batches without rows for the table leave no record.
     `properties` are the names and values that the record has in the snapshot. `overwritten_by` is
-    a snapshot above the record in which another writer replaced rows, None if there is none.
+    the id of a snapshot above the record in which another program replaced rows, if there is one.
     """
 
     table: FileStoreTable
@@ -28,7 +33,7 @@ class LakeTable:
     progress: TableProgress | None = None
     covered: Vector = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
-    overwritten_by: Snapshot | None = None
+    overwritten_by: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -66,7 +71,7 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
             progress=progress,
             covered=progress.pipeline.end,
             properties={one: snapshot.properties[one] for one in (shared, own)},
-            overwritten_by=_overwriting(table, state.snapshot, snapshot),
+            overwritten_by=state.carried.get(OVERWRITTEN_PROPERTY),
         )
     return LakeTable(table, state)
 
@@ -82,18 +87,6 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
             f"record disagree; go back below it with `ingestd rollback WAREHOUSE {name} "
             f"--snapshot {below.id}`, then start again"
         )
-
-
-def _overwriting(
-    table: FileStoreTable, newest: Snapshot | None, recorded: Snapshot
-) -> Snapshot | None:
-    """Return the newest OVERWRITE above the record, None if there is none."""
-    one = newest
-    while one is not None and one.id > recorded.id:
-        if one.commit_kind == CommitKind.OVERWRITE:
-            return one
-        one = find_snapshot(table.io, table.paths, one.id - 1)
-    return None
 
 
 def table_context(

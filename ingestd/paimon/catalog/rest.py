@@ -59,9 +59,9 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
     if answer.missing is not None:
         raise ConfigError(f"catalog {client.uri} has no warehouse '{name}': {answer.message}")
     merged = {
-        **(answer.document.get("defaults") or {}),
+        **answer.members("defaults"),
         **options,
-        **(answer.document.get("overrides") or {}),
+        **answer.members("overrides"),
     }
     if str(merged.get("data-token.enabled", "false")).lower() == "true":
         raise UnsupportedError(
@@ -101,7 +101,7 @@ class RestCatalog:
         answer = self.client.get(self._database(name))
         if answer.missing is not None:
             raise self._no_database(name)
-        return {str(k): str(v) for k, v in (answer.document.get("options") or {}).items()}
+        return {str(k): str(v) for k, v in answer.members("options").items()}
 
     def alter_database(
         self, name: str, updates: Mapping[str, str], removals: Iterable[str] = ()

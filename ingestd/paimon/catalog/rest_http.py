@@ -14,9 +14,11 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any, Literal
 
 from ingestd.errors import ConfigError, IngestdError, StorageError, UnsupportedError
+from ingestd.http_request import json_of, send, shown
 from ingestd.paimon.catalog.rest_auth import BearerToken
 
 _LOG = logging.getLogger(__name__)
@@ -24,7 +26,8 @@ _BUSY = (429, 503)
 _TAKEN_IN = (404, 409)
 _UNAUTHORIZED = 401
 _LONGEST_WAIT = 60.0
-_MOST_ERROR_BYTES = 65_536
+_MOST_BYTES = 64 << 20
+_MOST_PAGES = 10_000
 
 Method = Literal["GET", "POST", "DELETE"]
 
@@ -49,7 +52,14 @@ class Answer:
     @property
     def message(self) -> str:
         """What the server has to say."""
-        return str(self.document.get("message") or "")
+        return shown(self.document.get("message") or "")
+
+    def members(self, name: str) -> Mapping[str, Any]:
+        """An object in the document, {} without it; StorageError if it is something else."""
+        found = self.document.get(name) or {}
+        if not isinstance(found, dict):
+            raise StorageError(f"the catalog's answer has {name} that are no JSON object")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +93,24 @@ class RestClient:
         return self._request("DELETE", path, None)
 
     def pages(self, path: str, member: str) -> Iterator[str]:
-        """All names of a listing, page by page; NothingThereError if there is nothing to list."""
+        """All names of a listing, page by page; NothingThereError if there is nothing to list.
+
+        StorageError for a listing that is none, or has no end.
+        """
         query: dict[str, str] = {}
-        while True:
+        for _ in range(_MOST_PAGES):
             answer = self.get(path, query)
             if answer.missing is not None:
                 raise NothingThereError(f"{self.uri}{path}: {answer.message or 'not found'}")
-            yield from answer.document.get(member) or ()
+            names = answer.document.get(member) or []
+            if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+                raise StorageError(f"{self.uri}{path}: {member} is no list of names")
+            yield from names
             token = answer.document.get("nextPageToken")
             if not token or query.get("pageToken") == token:
                 return
             query = {"pageToken": str(token)}
+        raise StorageError(f"{self.uri}{path}: more than {_MOST_PAGES} pages")
 
     def _request(self, method: Method, path: str, body: bytes | None) -> Answer:
         unanswered = False
@@ -130,20 +147,20 @@ class RestClient:
             self.uri + path, data=body, headers=headers, method=method
         )
         try:
-            with _OPENER.open(request, timeout=self.timeout_seconds) as reply:
-                return reply.status, _document(reply.read(), f"{method} {path}"), None
-        except urllib.error.HTTPError as error:
-            with error:
-                data = error.read(_MOST_ERROR_BYTES)
-            return error.code, _error_document(data), error.headers.get("Retry-After")
-        except (OSError, EOFError) as error:
+            answer = send(request, self.timeout_seconds, _MOST_BYTES)
+        except (OSError, EOFError, HTTPException) as error:
             raise _no_answer(error, f"{method} {self.uri}{path}") from error
+        if answer.status >= 300:
+            return answer.status, _error_document(answer.body), answer.headers.get("Retry-After")
+        if answer.is_cut:
+            raise StorageError(f"{method} {path}: the answer has more than {_MOST_BYTES} bytes")
+        return answer.status, _document(answer.body, f"{method} {path}"), None
 
     def _wait(
         self, attempt: int, retry_after: str | None, method: str, path: str, why: str
     ) -> None:
         seconds = float(2**attempt) * (1 + random.uniform(0, 0.1))  # noqa: S311  (no secret)
-        if retry_after is not None and retry_after.strip().isdigit():
+        if retry_after is not None and retry_after.strip().isdecimal():
             seconds = float(retry_after)
         _LOG.warning("catalog_retry", extra={"ctx": {"request": f"{method} {path}", "why": why}})
         self.sleep(min(seconds, _LONGEST_WAIT))
@@ -151,7 +168,7 @@ class RestClient:
     def _refusal(
         self, status: int, document: Mapping[str, Any], method: str, path: str
     ) -> IngestdError:
-        said = document.get("message") or "it gives no reason"
+        said = shown(document.get("message") or "it gives no reason")
         message = f"catalog {self.uri} answers {status} to {method} {path}: {said}"
         if status == _UNAUTHORIZED:
             return ConfigError(f"{message}; check the catalog's token")
@@ -172,16 +189,6 @@ class _NotSentError(StorageError):
     """A request that never reached the server, so that it may be sent again."""
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves redirects to the caller as the answers that they are."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401  (as the base has it)
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
-
-
 def base_uri(text: str) -> str:
     """The address of a server without a slash at the end; ConfigError if it is none."""
     uri = text.strip()
@@ -198,22 +205,22 @@ def _no_answer(error: Exception, request: str) -> StorageError:
     # Resolving and connecting fail inside URLError; so do broken writes, which may have arrived.
     unsent = isinstance(reason, ConnectionRefusedError) or type(reason).__name__ == "gaierror"
     kind = _NotSentError if unsent else StorageError
-    return kind(f"{request}: no answer ({reason}); whether it took effect is not known")
+    return kind(f"{request}: no answer ({shown(str(reason))}); whether it took effect is not known")
 
 
 def _document(data: bytes, request: str) -> Mapping[str, Any]:
     if not data.strip():
         return {}
     try:
-        document = json.loads(data)
+        document = json_of(data)
     except ValueError as error:
-        raise StorageError(f"{request}: the answer is no JSON") from error
+        raise StorageError(f"{request}: the answer is no JSON ({shown(str(error))})") from error
     return document if isinstance(document, dict) else {}
 
 
 def _error_document(data: bytes) -> Mapping[str, Any]:
     try:
-        document = json.loads(data)
+        document = json_of(data)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

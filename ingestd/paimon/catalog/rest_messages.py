@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_types import encode_field, encode_type, max_field_id, parse_field
 from ingestd.paimon.spec.schema import TableSchema, parse_schema
 from ingestd.paimon.spec.schema_change import (
@@ -52,10 +53,17 @@ def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
     Which field ids were in use once is known to the server alone, so the schema is not to be
     altered here.
     """
+    try:
+        return parse_schema(json.dumps(_schema_file(answer)).encode(), source)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise FormatError(f"schema of {source} cannot be read: {type(error).__name__}") from error
+
+
+def _schema_file(answer: Mapping[str, Any]) -> _Document:
     told = answer.get("schema") or {}
     fields = told.get("fields") or []
     options = {k: v for k, v in (told.get("options") or {}).items() if k not in _SERVER_OPTIONS}
-    document = {
+    return {
         "version": SCHEMA_VERSION,
         "id": answer.get("schemaId"),
         "fields": fields,
@@ -66,7 +74,6 @@ def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
         "comment": told.get("comment"),
         "timeMillis": answer.get("updatedAt") or 0,
     }
-    return parse_schema(json.dumps(document).encode(), source)
 
 
 def commit_document(

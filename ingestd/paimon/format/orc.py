@@ -146,9 +146,9 @@ def read_batches(
     """Like `read_file`, in parts of such a size; only a part is in memory at a time."""
     source = io.open_input(path)
     with _decoding(source, path):
+        layout = OrcLayout(source)  # which bounds what the library would read without a bound
         file = orc.ORCFile(source)
         wanted, read_all = _wanted(file, columns)
-        layout = OrcLayout(source)
         for stream in layout.scale_streams(None if read_all else wanted):
             check_scales(stream)
         # The library's own reader of files has no smaller unit than a stripe.
@@ -191,9 +191,10 @@ def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str]
 
 
 def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
+    layout = OrcLayout(source)
     file = orc.ORCFile(source)
     wanted, read_all = _wanted(file, columns)
-    for stream in OrcLayout(source).scale_streams(None if read_all else wanted):
+    for stream in layout.scale_streams(None if read_all else wanted):
         check_scales(stream)
     rows = file.read() if read_all else file.read(columns=wanted)
     if rows.num_rows != file.nrows:

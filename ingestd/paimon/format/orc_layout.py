@@ -23,8 +23,13 @@ _SUMS = ((4, 3), (8, 1))
 """Statistics of texts and of bytes, and their field with the (signed) number of all bytes."""
 _CELL_BYTES = 8
 _MOST_DIGITS = 38
+_MOST_BITS = 128
+"""Decimals are numbers of this kind, too."""
 _BIGGEST_BLOCK = 1 << 23
-_LARGE_FOOTER = 1 << 28
+"""More than the length of a compressed block could ever need."""
+_LARGE_FOOTER = 1 << 24
+_MOST_FIELDS = 1 << 18
+"""Of one message. The library makes an object of a hundred bytes of two bytes of a footer."""
 _LARGE_STREAM = 1 << 30
 
 
@@ -45,7 +50,9 @@ class OrcLayout:
         tail = self._bytes(self._size - 1, 1)[0]
         script = _message(self._bytes(self._size - 1 - tail, tail))
         self._inflate = _CODECS[_number(script, 2)]
-        self._block = min(_number(script, 3, _BIGGEST_BLOCK), _BIGGEST_BLOCK)
+        self._block = _number(script, 3, _BIGGEST_BLOCK)
+        if self._block > _BIGGEST_BLOCK:
+            raise ValueError(f"compressed blocks of {self._block} bytes")
         length = _number(script, 1)
         footer = self._inflated(self._size - 1 - tail - length, length, _LARGE_FOOTER)
         self._footer = _message(footer)
@@ -54,15 +61,16 @@ class OrcLayout:
     def scale_streams(self, columns: Collection[str] | None) -> Iterator[ScaleStream]:
         """Scales of all decimals in some columns (None: all), stripe by stripe.
 
-        ValueError if a type has more digits than there are.
+        The footers of all stripes are looked at. ValueError if one is too large, or if a type has
+        more digits than there are.
         """
         decimals = self._decimals(columns)
-        if not decimals:
-            return
         for stripe in _messages(self._footer, 3):
             start = _number(stripe, 1)
             end = start + _number(stripe, 2) + _number(stripe, 3)
             footer = _message(self._inflated(end, _number(stripe, 4), _LARGE_FOOTER))
+            if not decimals:
+                continue
             encodings = [_number(one, 1) for one in _messages(footer, 2)]
             for stream in _messages(footer, 1):
                 length, column = _number(stream, 3), _number(stream, 2)
@@ -134,8 +142,11 @@ class OrcLayout:
 def _message(data: bytes) -> _Message:
     """The fields of a message in the encoding of Protocol Buffers."""
     fields: dict[int, list[Any]] = {}
-    at = 0
+    at = count_of_fields = 0
     while at < len(data):
+        count_of_fields += 1
+        if count_of_fields > _MOST_FIELDS:
+            raise ValueError(f"a message of more than {_MOST_FIELDS} fields")
         tag, at = varint(data, at)
         value: int | bytes
         if tag & 7 == 0:
@@ -150,7 +161,10 @@ def _message(data: bytes) -> _Message:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where the next begins; IndexError behind the end."""
+    """A number of seven bits a byte, and where the next begins.
+
+    IndexError behind the end, ValueError for one that is too long.
+    """
     number = shift = 0
     while True:
         byte = data[at]
@@ -158,6 +172,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return number, at
+        if shift > _MOST_BITS:
+            raise ValueError(f"a number of more than {_MOST_BITS} bits")
 
 
 def _messages(message: _Message, field: int) -> list[_Message]:

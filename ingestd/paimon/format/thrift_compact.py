@@ -9,6 +9,7 @@ Struct = list[list[Any]]
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _DEEPEST = 64
+_MOST_BITS = 64
 
 
 class ThriftReader:
@@ -41,7 +42,7 @@ class ThriftReader:
         if kind == _BINARY:
             return self._take(self._varint())
         if kind in (_LIST, _SET):
-            return self._list(depth)
+            return self._list(depth + 1)
         if kind in (_TRUE, _FALSE, _BYTE):
             return self._byte()
         if kind == _DOUBLE:
@@ -49,6 +50,8 @@ class ThriftReader:
         raise ValueError(f"type {kind} is not used in footers")
 
     def _list(self, depth: int) -> tuple[int, list[object]]:
+        if depth > _DEEPEST:
+            raise ValueError("nested too deep")
         head = self._byte()
         kind, count = head & 15, head >> 4
         count = self._varint() if count == 15 else count
@@ -74,6 +77,8 @@ class ThriftReader:
             if byte < 0x80:
                 return number
             shift += 7
+            if shift > _MOST_BITS:
+                raise ValueError(f"a number of more than {_MOST_BITS} bits")
 
 
 def encode_struct(fields: Struct) -> bytes:

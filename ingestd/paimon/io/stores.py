@@ -14,6 +14,7 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.http_request import shown
 from ingestd.paimon.io.store_options import AZURE, GCS, S3, SCHEMES, Family, client_name
 
 _RETRIES: Any = {
@@ -26,6 +27,7 @@ _RETRIES: Any = {
     },
 }
 _PLAIN: Any = {"allow_http": True}
+_MOST_SAID = 1000
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
@@ -49,8 +51,11 @@ def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) ->
 
 
 def said(error: BaseException) -> str:
-    """The library's own sentence, without its dump of the request."""
-    return str(error).partition("\n\nDebug source")[0].strip()
+    """The library's own sentence, without its dump of the request.
+
+    It repeats all that the server has sent, which may be anything.
+    """
+    return shown(str(error).partition("\n\nDebug source")[0].strip(), _MOST_SAID)
 
 
 def _config(family: Family, options: frozenset[tuple[str, str]]) -> dict[str, str]:

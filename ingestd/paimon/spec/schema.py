@@ -79,7 +79,7 @@ def parse_schema(data: bytes, source: str) -> TableSchema:
         return _from_document(document)
     except FormatError as error:
         raise FormatError(f"schema file {source}: {error.message}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"schema file {source} cannot be read: {error!r}") from error
 
 

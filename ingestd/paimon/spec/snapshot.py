@@ -23,6 +23,8 @@ BASE_PROPERTY = f"{CARRIED_PREFIX}base"
 
 Only the commit that brings the record has it. It is not carried.
 """
+OVERWRITTEN_PROPERTY = f"{CARRIED_PREFIX}overwritten"
+"""Property with the id of a snapshot above a record in which another program replaced rows."""
 CARRIED_OPTION = f"{CARRIED_PREFIX}pipelines"
 """Table option that lists the pipelines whose records the snapshots of a table carry."""
 
@@ -116,7 +118,7 @@ def parse_snapshot(data: bytes, source: str) -> Snapshot:
         if missing:
             raise ValueError(f"{', '.join(missing)} missing")
         return Snapshot(**values)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"snapshot file {source} cannot be read: {error}") from error
 
 

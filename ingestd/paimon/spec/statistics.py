@@ -80,7 +80,7 @@ def parse_statistics(data: bytes, source: str) -> TableStatistics:
                 _column(name, one) for name, one in (document.get("colStats") or {}).items()
             ),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"statistics file {source} cannot be read: {error!r}") from error
 
 

@@ -71,3 +71,10 @@ def test_the_first_group_is_that_of_the_first_row_with_a_value() -> None:
 def test_keys_are_in_order_if_their_fields_are(keys: list[bytes | None], same: bool) -> None:
     assert in_order(keys, ("a", "b")) is same
     assert in_order(keys, ("a",))
+
+
+def test_a_key_that_repeats_its_fields_is_looked_through_once() -> None:
+    names = ("a", "b", "c", "d")
+    repeated = b'{%b"d":1}' % (b'"a":1,"b":1,' * 20_000)
+    assert not in_order([repeated], names)
+    assert in_order([repeated[:-1] + b',"c":1,"d":1}'], names)

@@ -1,10 +1,12 @@
 """Sources and the client properties made of them."""
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
 from ingestd.errors import ConfigError
+from ingestd.kafka import properties
 from ingestd.kafka.properties import (
     KafkaSource,
     admin_properties,
@@ -95,3 +97,29 @@ def test_oauth_needs_a_way_to_its_tokens(way: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.token\.endpoint\.url"):
         check_properties(KafkaSource("shop", ("t",), properties=told))
     check_properties(KafkaSource("shop", ("t",), properties={**told, **way}))
+
+
+AWS = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.metadata.authentication.type": "aws_iam",
+    "sasl.oauthbearer.config": "region=eu-west-1,audience=https://example.org",
+}
+
+
+def test_a_sign_in_whose_extra_is_not_installed_is_an_error_of_the_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = KafkaSource("shop", ("t",), properties={**SERVERS, **AWS})
+    monkeypatch.setattr(properties, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"pip install 'confluent-kafka\[oauthbearer-aws\]'"):
+        check_properties(source)
+    monkeypatch.setattr(properties, "find_spec", lambda _: find_spec("json"))
+    check_properties(source)
+
+
+@pytest.mark.parametrize("name", ["oauth_cb", "error_cb", "on_commit", "stats_cb", "logger"])
+def test_functions_of_python_are_refused_by_name(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"sources\.shop\.kafka: {name} is a Python function"):
+        check_properties(KafkaSource("shop", ("t",), properties={**SERVERS, name: "module.f"}))

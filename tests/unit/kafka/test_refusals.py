@@ -1,12 +1,13 @@
 """What the client library says, told with a broker, a mechanism and a way out."""
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
+from ingestd.errors import ConfigError, SourceError
 from ingestd.kafka import refusals
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.records import Problem
-from ingestd.kafka.refusals import Heard, explain
+from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 
 def source(**properties: str) -> KafkaSource:
@@ -100,3 +101,35 @@ def test_a_token_that_died_of_idleness_has_time_to_be_replaced() -> None:
     strict = Heard(SCRAM, lambda: now[0])
     strict.extend([stale])
     assert refusal(strict) == stale
+
+
+def _hidden() -> SystemError:
+    """As the consumer of the client library ends when its function for tokens has failed."""
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = RuntimeError("the role may not ask")
+    return error
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        _hidden(),
+        SystemError("returned NULL without setting an exception"),
+        KafkaException(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, "OAuth token not set")),
+    ],
+)
+def test_a_client_that_got_no_token_may_be_let_in_later(raised: Exception) -> None:
+    aws = "sasl.oauthbearer.metadata.authentication.type"
+    one = KafkaSource("shop", ("t",), properties={**OAUTH.properties, aws: "aws_iam"})
+    with pytest.raises(SourceError, match="no token") as caught, refused_properties(one):
+        raise raised
+    assert "sasl.oauthbearer.config of sources.shop.kafka" in caught.value.message
+    assert ("may not ask" in caught.value.message) == (raised.__cause__ is not None)
+
+
+@pytest.mark.parametrize("kind", [ValueError, TypeError, ImportError, RuntimeError])
+def test_properties_that_the_client_library_refuses_are_errors_of_the_configuration(
+    kind: type[Exception],
+) -> None:
+    with pytest.raises(ConfigError, match=r"sources\.shop\.kafka: no"), refused_properties(OAUTH):
+        raise kind("no")

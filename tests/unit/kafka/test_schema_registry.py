@@ -1,19 +1,24 @@
 """The registry client against a registry process."""
 
 import pickle
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ingestd.errors import ConfigError, SourceError
+from ingestd.errors import ConfigError, SourceError, SourceSilentError
+from ingestd.kafka import schema_registry
 from ingestd.kafka.registry_http import RegistryHttp, RegistrySettings, check_registry
 from ingestd.kafka.schema_registry import SchemaRegistry, forget_schemas
 from tests.support.captured_avro import REGISTRY, schema_texts
 from tests.support.certificates import HAS_OPENSSL, Authority
+from tests.support.dripping_server import HEAD, DrippingServer, whole_answer
 from tests.support.registry_server import RegistryServer
-from tests.support.scripted_http import Reply, ScriptedServer
+from tests.support.scripted_http import Asked, Reply, ScriptedServer, Step
 
 DOCUMENT: dict[str, Any] = {
     "ids": {
@@ -167,6 +172,18 @@ def test_with_mtls_both_sides_show_who_they_are(tmp_path: Path) -> None:
         (Reply(200, {"schema": 7}), SourceError),
         (Reply(200, {"schema": "{}", "schemaType": "THRIFT"}), SourceError),
         (Reply(200, {"schema": "{}", "references": [{}]}), SourceError),
+        (Reply(200, {"schema": "{}", "references": 5}), SourceError),
+        (Reply(200, {"schema": "{}", "references": [5]}), SourceError),
+        (Reply(200, b'{"references": [{"subject": "s", "version": Infinity}]}'), SourceError),
+        (Reply(200, {"schema": "{}", "schemaType": []}), SourceError),
+        (Reply(200, b"[" * 200_000), SourceError),
+        (Reply(200, b'{"references": ' + b"[" * 200_000), SourceError),
+        (Reply(200, b'{"schema": "' + b"x" * (5 << 20) + b'"}'), SourceError),
+        (Reply(200, {}, {"X" * 70_000: "long"}), SourceError),
+        (Reply(500, b'{"message": ' + b"[" * 200_000), SourceError),
+        (Reply(404, {"error_code": [40403]}), SourceError),
+        (Reply(302, {}, {"Location": "http://["}), ConfigError),
+        (Reply(401, {}, {"WWW-Authenticate": "Basic"}), ConfigError),
         (Reply(302, {}, {"Location": "http://127.0.0.1:9/"}), ConfigError),
         (Reply(403, {}), ConfigError),
         (Reply(429, {}), SourceError),
@@ -207,3 +224,77 @@ def test_waits_grow_until_the_time_is_up() -> None:
 def test_settings_that_contradict_themselves_are_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         check_registry(RegistrySettings(**{"urls": ("http://x",), **more}))
+
+
+def test_what_a_server_says_is_short_in_a_message() -> None:
+    said = "no\n\x1b[31m" + "so " * 170_000
+    for status in (422, 500):
+        script = [Reply(status, {"message": said})]
+        with ScriptedServer(script) as server, pytest.raises(SourceError, match="no  ") as caught:
+            registry_at(server.uri, retry_seconds=0.0).find(1)
+        assert len(caught.value.message) < 1000
+        assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("sent", [0, len(HEAD)], ids=["head", "body"])
+def test_an_answer_that_drips_is_given_up_when_its_time_is_up(sent: int) -> None:
+    answer = whole_answer(b'{"schema": "%s"}' % (b"x" * 300))
+    with DrippingServer(answer[:sent], answer[sent:]) as server:
+        registry = registry_at(server.url, retry_seconds=0.0, timeout_seconds=0.5)
+        with pytest.raises(SourceSilentError, match="timed out"):
+            registry.find(1)
+
+
+def _chain(asked: Asked) -> Reply:
+    """A schema that refers to another one that refers to another one."""
+    number = int(asked.path.rpartition("/")[2])
+    reference = {"name": f"n{number}", "subject": "chain", "version": number + 1}
+    return Reply(200, {"schema": f'"{number}"', "references": [reference]})
+
+
+def test_long_chains_of_references_are_read_and_endless_ones_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    versions = 999
+    ends = Reply(200, {"schema": '"end"'})
+    with ScriptedServer([_chain] * versions + [ends]) as server:
+        found = registry_at(server.uri).find(0)
+    assert found is not None and found.text == '"0"'
+    assert [one.text for one in found.references][:2] == ['"end"', f'"{versions - 1}"']
+    assert len(found.references) == versions
+    monkeypatch.setattr(schema_registry, "_MOST_REFERENCES", 20)
+    with ScriptedServer([_chain] * 100) as server, pytest.raises(SourceError, match="than 20"):
+        registry_at(server.uri).find(0)
+
+
+def test_a_schema_and_what_it_refers_to_have_one_deadline() -> None:
+    def slow(asked: Asked) -> Reply:
+        time.sleep(0.1)
+        return _chain(asked)
+
+    with ScriptedServer([slow] * 900) as server:
+        registry = registry_at(server.uri, retry_seconds=0.0, timeout_seconds=0.5)
+        with pytest.raises(SourceSilentError, match=r"did not come within|timed out"):
+            registry.find(0)
+        assert len(server.asked) < 10
+
+
+def test_nobody_waits_for_the_answer_to_a_look_up_of_others() -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    def held(_: Asked) -> Reply:
+        asked.set()
+        answers.wait(10)
+        return Reply(200, {"schema": '"held"'})
+
+    script: list[Step] = [held, Reply(200, {"schema": '"other"'})]
+    with ScriptedServer(script) as server, ThreadPoolExecutor() as pool:
+        registry = registry_at(server.uri)
+        first = pool.submit(registry.find, 1)
+        assert asked.wait(10)
+        other = registry.find(2)
+        assert other is not None and other.text == '"other"' and not answers.is_set()
+        assert not first.done()
+        answers.set()
+        held_one = first.result(10)
+        assert held_one is not None and held_one.text == '"held"'

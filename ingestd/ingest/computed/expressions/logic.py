@@ -36,6 +36,7 @@ from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataTy
 
 _TRUE_OR_FALSE = frozenset({"BOOLEAN"})
 _FALSE: Values = pa.scalar(False)
+_SHOWN = 80
 
 
 def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
@@ -160,21 +161,21 @@ def _backslashed(pattern: str, escape: str) -> str:
 def _matches(arguments: Sequence[Argument]) -> Plan:
     require("RLIKE", arguments, CHARACTER_ROOTS)
     pattern = constant_text("the pattern of RLIKE", arguments[1])
-    check_regex(pattern)
 
-    def match(texts: Values, _: Values) -> Values:
+    def match(texts: Values, *_: Values) -> Values:
         return pc.match_substring_regex(texts, pattern)
 
+    check_pattern(pattern, match)
     return Plan(BOOLEAN, (TEXT, TEXT), strict(match, pa.bool_()))
 
 
-def check_regex(pattern: str) -> None:
-    """ConfigError for a regular expression that Arrow cannot read."""
-    none: Values = pa.array([""], pa.string())
+def check_pattern(pattern: str, kernel: PlainKernel) -> None:
+    """ConfigError for a pattern that Arrow cannot read, or finds too large; `kernel` uses it."""
     try:
-        pc.match_substring_regex(none, pattern)
+        kernel(pa.array([""], pa.string()))
     except pa.ArrowInvalid as error:
-        raise ConfigError(f"'{pattern}' is no regular expression: {error}") from error
+        shown = pattern if len(pattern) <= _SHOWN else f"{pattern[:_SHOWN]}..."
+        raise ConfigError(f"the pattern '{shown}' cannot be used: {error}") from error
 
 
 def _is(values: Values, wanted: bool) -> Values:

@@ -1,12 +1,13 @@
 """Functions of texts. Places count from 1, negative ones from the end, as SQL has it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.computed.expressions.cells import PlainKernel, strict
 from ingestd.ingest.computed.expressions.function import (
     BOOLEAN,
@@ -20,7 +21,7 @@ from ingestd.ingest.computed.expressions.function import (
     refuse_types,
     require,
 )
-from ingestd.ingest.computed.expressions.logic import check_regex
+from ingestd.ingest.computed.expressions.logic import check_pattern
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -31,6 +32,7 @@ from ingestd.paimon.spec.data_types import (
 
 _MOST = 2**31 - 1
 _TEXTS: Values = pa.string()
+_MOST_GROWTH, _SHORT_BYTES = 16, 4096
 
 
 def _plain(name: str, kernel: PlainKernel, gives: DataType, arrow_type: pa.DataType) -> Function:
@@ -140,7 +142,10 @@ def _replace(arguments: Sequence[Argument]) -> Plan:
     new = constant_text("the third argument of replace", arguments[2])
 
     def replace(texts: Values, *_: Values) -> Values:
-        return pc.replace_substring(texts, old, new) if old else texts
+        if not old:
+            return texts
+        _check_growth(texts, new, lambda chosen: pc.count_substring(chosen, old))
+        return pc.replace_substring(texts, old, new)
 
     return Plan(TEXT, (TEXT, TEXT, TEXT), strict(replace, _TEXTS))
 
@@ -149,12 +154,38 @@ def _regexp_replace(arguments: Sequence[Argument]) -> Plan:
     require("regexp_replace", arguments, CHARACTER_ROOTS)
     pattern = constant_text("the second argument of regexp_replace", arguments[1])
     new = constant_text("the third argument of regexp_replace", arguments[2])
-    check_regex(pattern)
 
     def replace(texts: Values, *_: Values) -> Values:
+        _check_growth(texts, new, lambda chosen: pc.count_substring_regex(chosen, pattern))
         return pc.replace_substring_regex(texts, pattern, new)
 
+    check_pattern(pattern, replace)
     return Plan(TEXT, (TEXT, TEXT, TEXT), strict(replace, _TEXTS))
+
+
+def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) -> None:
+    """UnsupportedError if a text would grow by replacements beyond 16 times and 4 KiB.
+
+    The library has no bound of its own: beyond the 2 GiB that an array can hold, it makes one that
+    is broken. `count` gives the replacements in each text.
+    """
+    sizes = _numbers(pc.binary_length(texts))
+    limits = np.maximum(_MOST_GROWTH * sizes, _SHORT_BYTES)
+    # What a text holds can come again for each group that is named.
+    copied, added = sizes * (1 + new.count("\\")), len(new.encode())
+    made = copied + (sizes + 1) * added
+    chosen = np.flatnonzero(made > limits)
+    if len(chosen):
+        counts = _numbers(count(texts.take(pa.array(chosen))))
+        made[chosen] = np.where(counts, copied[chosen] + counts * added, sizes[chosen])
+    if np.any(made > limits) or made.sum() > _MOST:
+        raise UnsupportedError("a text would become too large by replacements")
+
+
+def _numbers(values: Values) -> npt.NDArray[np.int64]:
+    """Whole numbers, 0 for null."""
+    filled: Values = pc.fill_null(values, 0)
+    return np.asarray(filled).astype(np.int64)
 
 
 def _has(name: str, kernel: PlainKernel) -> Function:

@@ -74,6 +74,12 @@ def read_listed_manifest(
     return entries
 
 
+def forget_unlisted_manifests(paths: TablePaths, metas: Sequence[ManifestFileMeta]) -> None:
+    """Drop what this process keeps of the table's manifests, but for those of its newest list."""
+    listed = {paths.manifest(meta.file_name) for meta in metas}
+    KEPT.retain(paths.manifest_dir, listed)
+
+
 def write_manifests(
     table: FileStoreTable, entries: Sequence[ManifestEntry]
 ) -> tuple[ManifestFileMeta, ...]:

@@ -5,7 +5,7 @@ what other writers have added.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ingestd.errors import CommitConflictError
@@ -14,11 +14,14 @@ from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMe
 from ingestd.paimon.spec.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     CARRIED_OPTION,
+    OVERWRITTEN_PROPERTY,
+    CommitKind,
     Snapshot,
     carried_properties,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
+from ingestd.paimon.table.metadata.manifest_store import forget_unlisted_manifests
 from ingestd.paimon.table.metadata.scan import delta_entries, live_entries, snapshot_manifests
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
@@ -94,11 +97,10 @@ def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -
 
     An empty name takes any. None if no retained snapshot has it.
     """
-    while snapshot is not None:
-        carried = carried_properties(snapshot)
+    for one in _walk(table, snapshot) if snapshot else ():
+        carried = carried_properties(one)
         if name in carried or (carried and not name):
-            return snapshot
-        snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)
+            return one
     return None
 
 
@@ -190,7 +192,7 @@ def _advance_over(table: FileStoreTable, state: TableState, news: list[Snapshot]
         max_sequence_number=largest,
         repeated_index_entries=repeated,
         committed={**state.committed, **_newest_identifiers(reversed(news))},
-        carried=_carried(reversed(news)) or state.carried,
+        carried=_carried(reversed(news), lambda: state.carried),
     )
 
 
@@ -198,6 +200,7 @@ def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
     if snapshot is None:
         return TableState(None)
     manifests = tuple(snapshot_manifests(table, snapshot))
+    forget_unlisted_manifests(table.paths, manifests)
     index_entries, repeated = _read_index(table, snapshot)
     return TableState(
         snapshot=snapshot,
@@ -210,8 +213,22 @@ def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
     )
 
 
-def _carried(newest_first: Iterable[Snapshot]) -> Mapping[str, str]:
-    return next((found for one in newest_first if (found := carried_properties(one))), {})
+def _carried(
+    newest_first: Iterable[Snapshot], below: Callable[[], Mapping[str, str]]
+) -> Mapping[str, str]:
+    """The carried properties of the newest of some snapshots that has any, else what is below them.
+
+    An OVERWRITE above that, by a program that carries nothing, is noted: the record does not
+    describe the rows any more.
+    """
+    overwritten: dict[str, str] = {}
+    for one in newest_first:
+        if found := carried_properties(one):
+            return {**found, **overwritten}
+        if one.commit_kind == CommitKind.OVERWRITE:
+            overwritten = overwritten or {OVERWRITTEN_PROPERTY: str(one.id)}
+    found = dict(below())
+    return {**found, **overwritten} if found else {}
 
 
 def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, str]:
@@ -219,11 +236,15 @@ def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, 
 
     Only in a table that is marked for it are older snapshots read.
     """
-    carried = carried_properties(snapshot)
-    if carried or CARRIED_OPTION not in table.schema.options:
-        return carried
-    found = newest_record(table, snapshot, "")
-    return {} if found is None else carried_properties(found)
+    marked = CARRIED_OPTION in table.schema.options
+    return _carried(_walk(table, snapshot) if marked else [snapshot], dict)
+
+
+def _walk(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+    """Snapshots from one back to the first that is missing."""
+    while snapshot is not None:
+        yield snapshot
+        snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)
 
 
 def _newest_identifiers(snapshots: Iterable[Snapshot]) -> dict[str, int]:

@@ -24,7 +24,7 @@ def consumers(table: FileStoreTable) -> Mapping[str, int]:
             found[consumer_id] = int(json.loads(table.io.read_bytes(path))["nextSnapshot"])
         except FileNotFoundError:
             continue
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise FormatError(f"consumer file {path} cannot be read: {error}") from error
     return found
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import ConfigError, IngestdError, StorageError, UnsupportedError
+from ingestd.paimon.catalog import rest_http
 from ingestd.paimon.catalog.rest_auth import BearerToken, bearer_token
-from ingestd.paimon.catalog.rest_http import RestClient, base_uri
+from ingestd.paimon.catalog.rest_http import Answer, RestClient, base_uri
+from tests.support.dripping_server import HEAD, DrippingServer, whole_answer
 from tests.support.scripted_http import Reply, ScriptedServer, Step
 
 OK = Reply(200, {"ok": True})
@@ -127,6 +129,73 @@ def test_an_answer_that_is_no_json_is_an_error() -> None:
     unexplained = pytest.raises(StorageError, match="gives no reason")
     with ScriptedServer([Reply(502, b"<html>")]) as server, unexplained:
         client(server)[0].get("/v1/x")
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 200_000, b'{"a": ' + b"[" * 200_000, b'{"a": "' + b"x" * 70 + b'"}'],
+)  # fmt: skip
+def test_answers_that_are_too_deep_or_too_large_are_errors(
+    body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rest_http, "_MOST_BYTES", 64 if b"x" in body else 1 << 20)
+    with ScriptedServer([Reply(200, body)] * 4) as server, pytest.raises(StorageError):
+        client(server)[0].get("/v1/x")
+    with ScriptedServer([Reply(500, body)]) as server, pytest.raises(StorageError):
+        client(server)[0].get("/v1/x")
+
+
+@pytest.mark.parametrize("sent", [0, len(HEAD)], ids=["head", "body"])
+def test_an_answer_that_drips_is_given_up_when_its_time_is_up(sent: int) -> None:
+    answer = whole_answer(b'{"a": "%s"}' % (b"x" * 300))
+    with DrippingServer(answer[:sent], answer[sent:]) as server:
+        one = RestClient(server.url, BearerToken(), retries=0, timeout_seconds=0.5)
+        with pytest.raises(StorageError, match="timed out"):
+            one.get("/v1/x")
+
+
+def test_an_answer_that_ends_early_is_one_that_was_lost() -> None:
+    answer = whole_answer(b"{}" + b" " * 100)[:-50]
+    with DrippingServer(answer, b"") as server:
+        one = RestClient(server.url, BearerToken(), retries=0)
+        with pytest.raises(StorageError, match="not known"):
+            one.post("/v1/x", {})
+
+
+def test_what_a_server_says_is_short_in_a_message() -> None:
+    said = {"message": "no\n\x1b[31m" + "so " * 170_000}
+    with ScriptedServer([Reply(500, said), Reply(404, said)]) as server:
+        with pytest.raises(StorageError, match="no  ") as caught:
+            client(server)[0].get("/v1/x")
+        assert len(caught.value.message) < 1000
+        assert len(client(server)[0].get("/v1/x").message) < 400
+
+
+def test_a_time_to_wait_that_is_no_number_is_ours() -> None:
+    with ScriptedServer([Reply(503, {}, {"Retry-After": "\xb2"}), OK]) as server:
+        one, waits = client(server)
+        assert one.get("/v1/x").status == 200
+        assert 1 <= waits[0] <= 1.1
+
+
+@pytest.mark.parametrize("names", [5, {"a": 1}, [1], ["a", None]])
+def test_a_listing_that_is_none_is_an_error(names: object) -> None:
+    refused = pytest.raises(StorageError, match="no list of names")
+    with ScriptedServer([Reply(200, {"tables": names})]) as server, refused:
+        list(client(server)[0].pages("/v1/tables", "tables"))
+
+
+@pytest.mark.parametrize("found", [5, ["a"], "text"])
+def test_members_of_an_answer_that_are_no_object_are_an_error(found: object) -> None:
+    with pytest.raises(StorageError, match="defaults that are no JSON object"):
+        Answer(200, {"defaults": found}).members("defaults")
+    assert Answer(200, {"defaults": None}).members("defaults") == {}
+
+
+def test_a_listing_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest_http, "_MOST_PAGES", 10)
+    pages = [Reply(200, {"tables": [], "nextPageToken": str(n)}) for n in range(20)]
+    with ScriptedServer(pages) as server, pytest.raises(StorageError, match="more than 10 pages"):
+        list(client(server)[0].pages("/v1/tables", "tables"))
 
 
 def test_pages_are_followed_to_the_last() -> None:

@@ -46,7 +46,26 @@ def test_a_schema_comes_back_as_it_went() -> None:
     assert schema_of(json.loads(json.dumps(answer)), "t") == SCHEMA
 
 
-@pytest.mark.parametrize("answer", [{}, {"schemaId": 0, "schema": {"fields": [{"id": 1}]}}])
+def _deep() -> object:
+    made: object = "INT"
+    for _ in range(700):
+        made = {"type": "ARRAY", "element": made}
+    return made
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"schemaId": 0, "schema": {"fields": [{"id": 1}]}},
+        {"schemaId": 0, "schema": [1]},
+        {"schemaId": 0, "schema": {"fields": 5}},
+        {"schemaId": 0, "schema": {"fields": [5]}},
+        {"schemaId": 0, "schema": {"fields": [], "options": [1]}},
+        {"schemaId": 0, "schema": {"fields": [{"id": 1, "name": "a", "type": _deep()}]}},
+    ],
+    ids=range(7),
+)
 def test_an_answer_without_a_schema_is_named(answer: dict[str, object]) -> None:
     with pytest.raises(FormatError):
         schema_of(answer, "table db.t")

@@ -40,3 +40,13 @@ def test_broken_bytes_are_an_error_and_no_endless_loop() -> None:
             ThriftReader(footer[:end]).struct()
     with pytest.raises(ValueError, match="too deep"):
         ThriftReader(b"\x1c" * 200).struct()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [(b"\x19" + b"\x19" * 100_000, "too deep"), (b"\x15" + b"\xff" * 1000, "64 bits")],
+    ids=["lists-in-lists", "number"],
+)
+def test_bytes_that_were_made_to_cost_much_are_an_error(data: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        ThriftReader(data).struct()

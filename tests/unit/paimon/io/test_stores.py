@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.errors import ConfigError, StorageError, UnsupportedError
 from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.io.store_options import REFUSED, is_storage_option
 from ingestd.paimon.io.stores import open_store
 from tests.support.conditional_store import ConditionalStore
+from tests.support.scripted_http import Reply, ScriptedServer
 
 _KEY = base64.b64encode(b"secret").decode()
 _CREATE = ("x-goog-if-generation-match", "0")
@@ -87,3 +88,16 @@ def test_secrets_of_all_stores_are_options_of_stores() -> None:
     assert is_storage_option("fs.azure.account.key.acc.blob.core.windows.net")
     assert is_storage_option("fs.gs.auth.service.account.json.keyfile")
     assert not is_storage_option("uri")
+
+
+def test_what_a_store_says_is_short_in_a_message() -> None:
+    said = b"<Error><Message>no\n" + b"so " * 170_000 + b"</Message></Error>"
+    with ScriptedServer([Reply(400, said)] * 10) as server:
+        options = {
+            "s3.endpoint": server.uri, "s3.access-key": "a", "s3.secret-key": "b",
+            "s3.path.style.access": "true",
+        }  # fmt: skip
+        io = file_io_for("s3://lake/w", options)
+        with pytest.raises(StorageError, match=r"cannot read s3://lake/w/x: .*400") as caught:
+            io.read_bytes("s3://lake/w/x")
+    assert len(caught.value.message) < 1200

@@ -1,5 +1,6 @@
 import json
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
 from ingestd.paimon.spec.schema import TableSchema, encode_schema, new_schema, parse_schema
+from ingestd.paimon.spec.snapshot import parse_snapshot
+from ingestd.paimon.spec.statistics import parse_statistics
 from tests.support.format_vectors import vectors
 from tests.support.java_tables import table_files
 
@@ -119,3 +122,12 @@ def test_unknown_column_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         schema().field("nobody")
     assert schema().field_names == ("dt", "k", "v")
+
+
+@pytest.mark.parametrize("read", [parse_schema, parse_snapshot, parse_statistics])
+def test_files_that_are_too_deep_to_be_read_are_named(
+    read: Callable[[bytes, str], object],
+) -> None:
+    for data in (b"[" * 100_000, b'{"id": ' + b"[" * 100_000):
+        with pytest.raises(FormatError, match="/t/deep"):
+            read(data, "/t/deep")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.sql_values import Columns, values
+from tests.support.sql_values import FAILED, Columns, values
 
 COLUMNS: Columns = {
     "s": ("STRING", ["Größe", " a ", None]),
@@ -45,3 +45,20 @@ COLUMNS: Columns = {
 )
 def test_values(sql: str, wanted: list[Any]) -> None:
     assert values(sql, COLUMNS) == wanted
+
+
+@pytest.mark.parametrize(
+    ("sql", "growing", "short"),
+    [
+        (f"replace(s, 'a', '{'x' * 3000}')", "a" * 800_000, "x" * 3000),
+        (f"regexp_replace(s, 'a', '{'x' * 3000}')", "a" * 800_000, "x" * 3000),
+        ("regexp_replace(s, '(a+)', '" + r"\1" * 20 + "')", "a" * 1000, "a" * 20),
+    ],
+)
+def test_replacements_that_would_fill_the_memory_fail_for_their_row(
+    sql: str, growing: str, short: str
+) -> None:
+    """Beyond 2 GiB the library makes an array that is broken."""
+    rare = "b" * 300_000 + "c"
+    found = values(sql, {"s": ("STRING", [growing, "a", None, rare])})
+    assert found == [FAILED, short, None, rare]

@@ -4,18 +4,25 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ingestd.errors import FormatError
+from ingestd.ingest.upkeep.choice import Job
+from ingestd.ingest.upkeep.work import do_job
+from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import FileIO, MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
+from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.table.metadata import manifest_store
 from ingestd.paimon.table.metadata.kept_manifests import KEPT, KeptManifests
 from ingestd.paimon.table.metadata.manifest_store import read_listed_manifest, write_manifests
 from ingestd.paimon.table.metadata.scan import live_entries
+from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.metadata_tables import data_file, metadata_table
+from tests.support.native_tables import native_table, put
 from tests.support.watched_file_io import WatchedFileIO
 
 
@@ -63,6 +70,47 @@ def test_a_manifest_above_the_limit_pushes_nothing_out() -> None:
     kept.put("a", entries("1"))
     kept.put("large", entries("2", "3", "4"))
     assert (kept.get("a"), kept.get("large")) == (entries("1"), None)
+
+
+def test_an_entry_with_much_to_say_counts_as_several() -> None:
+    wide = SimpleStats(b"a" * 3000, b"z" * 3000, (0,) * 500)
+    one = replace(entries("wide")[0], file=replace(data_file("wide"), value_stats=wide))
+    kept = KeptManifests(15)
+    kept.put("a", (one,))
+    assert kept.entries == 1 + (6000 + 500 * 8) // 1024
+    kept.put("b", (one, one))
+    assert kept.get("b") is None
+
+
+def test_what_no_newest_snapshot_lists_is_dropped_folder_by_folder() -> None:
+    kept = KeptManifests(9)
+    for path in ("t/manifest/a", "t/manifest/b", "t/manifest2/a", "u/manifest/a"):
+        kept.put(path, entries("1", "2"))
+    kept.retain("t/manifest", {"t/manifest/b", "t/manifest/c"})
+    assert kept.entries == 6
+    assert kept.get("t/manifest/a") is None
+    kept.retain("t/manifest2", ())
+    assert kept.get("t/manifest2/a") is None
+    assert kept.get("t/manifest/b") == kept.get("u/manifest/a") == entries("1", "2")
+
+
+def test_job_after_job_keeps_only_the_manifests_of_the_newest_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = KeptManifests(100_000)
+    monkeypatch.setattr(manifest_store, "KEPT", kept)
+    table = native_table(tmp_path, [("k", "INT")], keys=["k"], options={"bucket": "4"})
+    catalog = load_catalog("filesystem", str(tmp_path), {})
+    most = 0
+    for n in range(40):
+        put(table, [{"k": k} for k in range(n, n + 20)])
+        if n % 5 == 4:
+            do_job(catalog, Job("compact", "db.t"), "upkeep")
+            listed = load_state(table).manifests
+            promised = sum(one.num_added_files + one.num_deleted_files for one in listed)
+            assert kept.entries <= promised
+            most = max(most, kept.entries)
+    assert most > 0
 
 
 def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,167 @@
+"""One HTTP request with one deadline, and its answer read with bounds.
+
+A timeout of sockets bounds each wait alone: a server that sends a byte now and then would hold a
+request for ever. Redirects are not followed, for they would carry credentials elsewhere.
+"""
+
+import io
+import json
+import socket
+import ssl
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+)
+from typing import Any
+
+_SHOWN = 300
+_LEAST_SECONDS = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """Status, headers and the first bytes of a body; `is_cut` if there were more."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_cut: bool = False
+
+
+def send(
+    request: urllib.request.Request,
+    seconds: float,
+    most_bytes: int,
+    context: ssl.SSLContext | None = None,
+) -> HttpAnswer:
+    """Send a request; its answer, of any status, within `seconds` from now.
+
+    Resolving the name of the server is left to the system's own timeouts. Raises OSError
+    (TimeoutError when the time is up) and HTTPException: there was no answer that is HTTP.
+    """
+    end = time.monotonic() + seconds
+    opener = urllib.request.build_opener(_PlainHttp(end), _Https(end, context), _AnyStatus())
+    try:
+        with opener.open(request, timeout=seconds) as reply:
+            body = reply.read(most_bytes + 1)
+            if reply.length and len(body) <= most_bytes:
+                raise IncompleteRead(body, reply.length)
+            return HttpAnswer(
+                reply.status, reply.headers, body[:most_bytes], len(body) > most_bytes
+            )
+    except ValueError as error:  # of the library, for parts of answers that make no sense to it
+        raise HTTPException(f"the answer cannot be read: {error}") from error
+
+
+def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
+    """The JSON of a body. Raises ValueError, also for JSON that is too deep to be read."""
+    try:
+        return json.loads(body)
+    except RecursionError as error:
+        raise ValueError("the JSON is too deep") from error
+
+
+def shown(text: object, most: int = _SHOWN) -> str:
+    """What a server has said as a message can hold it: one line of at most so many characters."""
+    said = text if isinstance(text, str) else type(text).__name__
+    line = "".join(c if c.isprintable() else " " for c in said[: most + 1])
+    return line if len(line) <= most else f"{line[:most]}... ({len(said)} characters)"
+
+
+class _PlainHttp(urllib.request.HTTPHandler):
+    def __init__(self, end: float) -> None:
+        super().__init__()
+        self._end = end
+
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(_connection, HTTPConnection, self._end), request)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, end: float, context: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self._end = end
+        self._tls = context
+
+    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
+        # The default context is costly to make: only for requests that need it.
+        tls = ssl.create_default_context() if self._tls is None else self._tls
+        make = partial(_connection, HTTPSConnection, self._end, context=tls)
+        return self.do_open(make, request)
+
+
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Leaves every status to the caller; no handler looks into headers for where to go on."""
+
+    def http_response(self, request: urllib.request.Request, response: HTTPResponse) -> Any:  # noqa: ANN401  (as the base has it)
+        return response
+
+    https_response = http_response
+
+
+def _connection(
+    kind: Callable[..., HTTPConnection], end: float, host: str, **options: object
+) -> HTTPConnection:
+    connection = kind(host, **options)
+    connection.response_class = partial(_Response, end)  # type: ignore[assignment]  # makes one
+    # Of many addresses each would have the whole time.
+    connection._create_connection = partial(_connect, end)  # type: ignore[attr-defined]  # private
+    return connection
+
+
+def _connect(end: float, address: tuple[str, int], *_: object) -> socket.socket:
+    """Connect to the first address of a host that answers before the time is up."""
+    error = OSError(f"{address[0]} has no address")
+    for family, kind, number, _name, place in socket.getaddrinfo(*address, 0, socket.SOCK_STREAM):
+        connected = socket.socket(family, kind, number)
+        try:
+            connected.settimeout(_left(end))
+            connected.connect(place)
+        except OSError as failed:
+            connected.close()
+            error = failed
+        else:
+            connected.settimeout(_left(end))
+            return connected
+    raise error
+
+
+class _Response(HTTPResponse):
+    def __init__(self, end: float, sock: socket.socket, method: str | None = None) -> None:
+        super().__init__(sock, method=method)
+        self.fp = io.BufferedReader(_Deadline(sock, self.fp.detach(), end))
+
+
+class _Deadline(io.RawIOBase):
+    """Reads a socket until the time is up, however many bytes come before."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase, end: float) -> None:
+        self._socket = sock
+        self._raw = raw
+        self._end = end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:  # noqa: ANN401  (as the base has it)
+        self._socket.settimeout(_left(self._end))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _left(end: float) -> float:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return max(left, _LEAST_SECONDS)
