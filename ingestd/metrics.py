@@ -55,6 +55,12 @@ SKIPPED_ROWS = Counter(
     "excluded by routing.",
     ["table", "reason"],
 )
+UNKNOWN_VALUES = Counter(
+    "ingestd_unknown_values",
+    "Cells stored as null because the source left out an unchanged value and no older row of the "
+    "key is known, as when the key itself changed.",
+    ["table"],
+)
 DROPPED_RECORDS = Counter(
     "ingestd_dropped_records",
     "Records that could not be used and were not kept, because `errors` says so for their stage.",
@@ -194,6 +200,11 @@ def record_gap(source: str, topic: str, records: int) -> None:
 def record_rows(table: str, kind: str, rows: int) -> None:
     """Rows of one kind were written to a table."""
     RECORDS.labels(table, kind).inc(rows)
+
+
+def record_unknown(table: str, cells: int) -> None:
+    """Cells of a table are null because nobody knows their value."""
+    UNKNOWN_VALUES.labels(table).inc(cells)
 
 
 def record_skipped(table: str, reason: str, rows: int) -> None:

@@ -118,6 +118,9 @@ def _count(counts: Counts) -> None:
     registry_metrics.record_registry(counts.registry)
     for (table, kind), rows in counts.rows.items():
         metrics.record_rows(table, RowKind(kind).symbol, rows)
+    for table, cells in (+counts.unknown).items():
+        metrics.record_unknown(table, cells)
+        _LOG.warning("values_unknown", extra={"ctx": {"table": table, "cells": cells}})
     for (table, reason), rows in counts.skipped.items():
         metrics.record_skipped(table, reason, rows)
     for table, files in counts.files.items():
