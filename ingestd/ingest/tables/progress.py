@@ -12,6 +12,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby, repeat
 from typing import Any, TypeVar
 
@@ -201,8 +202,12 @@ def encode_pipeline(progress: PipelineProgress) -> str:
     return f"{_FINGERPRINTS}{packed}:{text}"
 
 
+@lru_cache(maxsize=64)
 def decode_pipeline(text: str) -> PipelineProgress:
-    """Parse what `encode_pipeline` made. Raises one of DAMAGED for anything else."""
+    """Parse what `encode_pipeline` made. Raises one of DAMAGED for anything else.
+
+    All tables that committed in one batch have the same text, and get the same object.
+    """
     prints: Iterator[int] = repeat(0)
     if text.startswith(_FINGERPRINTS):
         packed, _, text = text.removeprefix(_FINGERPRINTS).partition(":")
