@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
@@ -13,12 +13,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingestd.errors import IngestdError, RetryableError
+from ingestd.errors import FencedError, IngestdError, RetryableError
 from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.leadership import Leadership
 from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import Offsets, covers
@@ -91,9 +92,7 @@ class Pipeline:
             name: self._clients.enter_context(closing(OffsetClient(one.kafka)))
             for name, one in settings.sources.items()
         }
-        start = recover(lake, settings, clusters)
-        for place, records in lost_records(start.losses).items():
-            self._listener.offsets_lost(*place, records)
+        start = self._recover(lake, clusters, leadership)
         topics = TopicKeyCheck(lake.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())
         session = starting.result()
@@ -112,6 +111,19 @@ class Pipeline:
         self._ahead = {} if until_latest else bounds_ahead(settings, clusters)
         now = until_latest or (settings.is_bounded and not self._ahead)
         self._query = self._start_query(session, checkpoint, start, batch, ends_now=now)
+
+    def _recover(
+        self, lake: Lake, clusters: Mapping[str, OffsetClient], leadership: Leadership
+    ) -> StartPositions:
+        try:
+            leadership.check()
+            start = recover(lake, self._settings, clusters)
+        except FencedError as error:
+            # Two that start at once: who leads has met the first commit of the other.
+            raise leadership.verdict(error) from error
+        for place, records in lost_records(start.losses).items():
+            self._listener.offsets_lost(*place, records)
+        return start
 
     def await_termination(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds; True when the query has ended.

@@ -430,3 +430,16 @@ def test_a_renamed_source_whose_topics_were_all_created_again_is_the_same_source
     truth.kafka.produce(ORDERS, *range(5))
     replace(truth, source="renamed").live()
     assert truth.ids("orders") == list(range(5))
+
+
+def test_a_pipeline_that_gets_its_old_name_back_does_not_believe_its_old_records(
+    truth: Truth,
+) -> None:
+    other = replace(truth, name="other", formerly=("truth",))
+    goes_on(truth)
+    other.live()
+    goes_on(truth, 20)
+    back = replace(truth, formerly=("other",))
+    claims(truth).unlink()
+    back.live()
+    assert everything_once(truth, 30)

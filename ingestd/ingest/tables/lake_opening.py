@@ -57,7 +57,7 @@ class LakeOpening:
         missing = [
             name
             for name, number in progress.tables.items()
-            if (name not in found or found[name].is_empty)
+            if (name not in found or self._was_replaced(found[name]))
             and number > progress.dropped.get(name, 0)
             and name != self._settings.dead_letters
         ]
@@ -67,6 +67,13 @@ class LakeOpening:
             if name not in undecided
         }
         return OpenedTables(tables, progress, tuple(missing), others)
+
+    def _is_marked(self, one: LakeTable) -> bool:
+        return not marked_pipelines(one.table).isdisjoint(self._pipelines)
+
+    def _was_replaced(self, one: LakeTable) -> bool:
+        """Whether a table that had a record is another one now: empty, or made by others."""
+        return one.is_empty or (one.progress is None and not self._is_marked(one))
 
     def load(self, name: str) -> LakeTable:
         """Return a table of the catalog with its newest record; raises as `open_table`."""
@@ -106,8 +113,7 @@ class LakeOpening:
             if self._claims and self._claims.complete.get(name) == one.progress.record_id:
                 covered = furthest(covered, self._claims.progress.end)
             return replace(one, covered=shared_if_equal(covered, progress.end))
-        marked = not marked_pipelines(one.table).isdisjoint(self._pipelines)
-        ours = (marked or name in progress.tables) and name != self._settings.dead_letters
+        ours = self._is_marked(one) and name != self._settings.dead_letters
         if ours and not one.is_empty and name not in self._undecided:
             raise _progress_lost(name, self._settings)
         return replace(one, covered=progress.end)

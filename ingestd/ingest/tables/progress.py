@@ -49,14 +49,14 @@ _T = TypeVar("_T")
 class PipelineProgress:
     """How far a pipeline got, as of one snapshot or of the claims file.
 
-    `end` has the first offset of each log that is not covered. `start` has where the batch that
-    made the snapshot began, for the logs in which that differs from `end`: below it every batch is
-    finished in every table. `origin` has the first offset of a log that the pipeline was to read,
-    where that is not 0. `topics` names the topic keys. `tables` numbers the tables that have had a
-    record: one that is dropped and created again gets the next number; `dropped` has the number of
-    a table whose absence was reported. `sources` were given their start positions; `accepted` are
-    topic keys whose end was accepted: deleted or created again. `routing` is a checksum of the
-    rules by which rows were routed.
+    `end` has the first offset of each log that is not covered. `start` has the offset below which
+    every batch is finished in every table, as of the batch that made the snapshot, for the logs in
+    which that differs from `end`. `origin` has the first offset of a log that the pipeline was to
+    read, where that is not 0. `topics` names the topic keys. `tables` numbers the tables that have
+    had a record: one that is dropped and created again gets the next number; `dropped` has the
+    number of a table whose absence was reported. `sources` were given their start positions;
+    `accepted` are topic keys whose end was accepted: deleted or created again. `routing` is a
+    checksum of the rules by which rows were routed.
     """
 
     end: Vector = field(default_factory=dict)
