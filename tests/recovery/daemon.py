@@ -27,6 +27,7 @@ class Daemon(Writer):
         """Read the tables, judge what the logs have lost, found sources that are new."""
         world, settings = self.world, self.settings
         self.memory = memory = recall(world, settings)
+        self._recalled = frozenset(memory.origin)
         for name in world.topics.keys() & settings.topics:
             memory.topics[world.topics[name].id] = name
         ranges = lost_ranges(world, settings, memory)
@@ -102,7 +103,8 @@ class Daemon(Writer):
                 self._decided[key] = log.end
         past = self._move_past(ranges, topics)
         lacking = {table for table, _ in past if table} | memory.overwritten | memory.rerouted
-        if topics or not self._on("losses-by-table"):
+        everywhere = any(table is None for table, _ in past) and self._on("accepted-everywhere")
+        if topics or everywhere or not self._on("losses-by-table"):
             lacking.update(memory.coverage)  # each record says that its table was brought past it
         order = [DEAD_LETTERS, *sorted(lacking - {DEAD_LETTERS})]
         if not self._on("letter-first"):
@@ -170,7 +172,7 @@ class Daemon(Writer):
         memory.finished = furthest(memory.finished, until)
         if moved or (memory.met and self._on("met-recorded")):
             self._write_claims()
-        self._note_begun()
+            self._note_begun()
         self.world.scratch["checkpoint"] = {key: at.offset for key, at in until.items()}
         return moved
 

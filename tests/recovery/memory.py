@@ -150,9 +150,7 @@ def _common(claims: Claims | None, records: list[Progress], off: frozenset[str])
     memory = Memory()
     every: list[Claims | Progress] = [*records, *([claims] if claims else [])]
     for one in every:
-        memory.finished = furthest(
-            memory.finished, one.finished if isinstance(one, Claims) else one.start
-        )
+        memory.finished = furthest(memory.finished, one.finished)
         memory.topics.update(one.topics)
         memory.retired.update(one.retired)
         memory.sources.update(one.sources)

@@ -18,18 +18,18 @@ class Progress:
     """The record of a pipeline in a snapshot.
 
     `token` is its identity, which goes along when it is copied; `sequence` orders the records of
-    a pipeline. `end` is the whole vector of what the table covers, `start` the first offsets of
-    the batch that made it, `fed` the ids of topics that ever brought the table a row, `names` the
-    tables that have a record, `sources` those that were founded, `origin` where a partition was
-    begun if that is not offset 0, `topics` the names of topic ids, `retired` the ids of topics
-    whose end a dead letter reported, `routing` what the batch was routed by. `overwritten` is set
-    where the record was copied onto a snapshot above an overwrite of others.
+    a pipeline. `end` is the whole vector of what the table covers, `finished` what is finished
+    for tables that are yet to be, `fed` the ids of topics that ever brought the table a row,
+    `names` the tables that have a record, `sources` those that were founded, `origin` where a
+    partition was begun if that is not offset 0, `topics` the names of topic ids, `retired` the
+    ids of topics whose end a dead letter reported, `routing` what the batch was routed by.
+    `overwritten` is set where the record was copied onto an overwrite of others.
     """
 
     token: int
     sequence: int
     end: Vector
-    start: Vector
+    finished: Vector
     fed: frozenset[int] = frozenset()
     names: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
@@ -142,6 +142,7 @@ class Warehouse:
         """Take over what was noted of a warehouse whose tables or files are put here."""
         for key, offset in other.earliest.items():
             self.earliest[key] = min(offset, self.earliest.get(key, offset))
+        self.letters.extend(other.letters)
         for uid, tables in other.settled.items():
             self.settled[uid] = self.settled.get(uid, frozenset()) | tables
 

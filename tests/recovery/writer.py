@@ -29,12 +29,14 @@ class Writer:
         self.memory = Memory()
         self._limit = 1
         self._decided: dict[Key, int] = {}
+        self._recalled: frozenset[Key] = frozenset()
 
     def copy(self, world: World) -> Self:
         """The same process in a copy of its world."""
         one = object.__new__(type(self))
         one.world, one.role, one.settings = world, self.role, self.settings
         one.memory, one._limit, one._decided = self.memory.copy(), self._limit, {}
+        one._recalled = self._recalled
         return one
 
     def _warehouse(self) -> Warehouse:
@@ -78,8 +80,9 @@ class Writer:
         for key, position in start.items():
             if rows and memory.covered(name, key).offset < position.offset:
                 raise AssertionError(f"{name}: a gap at {key}")
-        if not self._on("batch-start"):
-            start = furthest(start, {key: at for key, at in vector.items() if key in start})
+        finished = memory.finished
+        if not self._on("finished-recorded"):
+            finished = furthest(finished, vector)
         end = furthest(vector, until)
         if not self._on("complete-record"):
             end = {k: at for k, at in end.items() if at.offset > memory.begins(k).offset}
@@ -90,7 +93,7 @@ class Writer:
             self.world.number(),
             memory.sequence,
             end,
-            dict(start),
+            dict(finished),
             memory.fed[name],
             frozenset(memory.names),
             frozenset(memory.sources),
@@ -121,7 +124,7 @@ class Writer:
         warehouse.letters.extend(letters)
         for key, offset in self._decided.items():
             warehouse.begun.setdefault(key, offset)
-            warehouse.earliest.setdefault(key, offset)
+            warehouse.earliest[key] = min(offset, warehouse.earliest.get(key, offset))
         self._decided.clear()
         self.world.step()
 
@@ -177,7 +180,7 @@ class Writer:
         sources = {topic: one.name for one in self.settings.sources for topic in one.topics}
         for topic, key, log in self.world.logs(self.settings):
             if key not in warehouse.begun:
-                late = sources[topic] in warehouse.founded
+                late = sources[topic] in warehouse.founded and key not in self._recalled
                 first = log.first if late else self.memory.begins(key).offset
                 warehouse.begun[key] = first
                 warehouse.earliest[key] = min(first, warehouse.earliest.get(key, first))
