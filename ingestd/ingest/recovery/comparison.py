@@ -1,6 +1,6 @@
 """What the logs have of what the tables cover: brokers are asked, and nothing is changed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal, Protocol
@@ -68,32 +68,17 @@ def coverage_of(opened: OpenTables) -> Coverage:
 
 
 def find_losses(
-    opened: OpenTables,
-    settings: PipelineSettings,
-    clusters: Mapping[str, LogCluster],
-    logs: Logs,
-    founded: frozenset[str],
+    opened: OpenTables, settings: PipelineSettings, logs: Logs, compared: LogComparison
 ) -> list[Loss]:
-    """Return what tables lack and logs no longer have; logs of sources in `founded` are left out.
-
-    Raises SourceError when the brokers do not answer.
-    """
-    covered = coverage_of(opened)
-    reached = {
-        place: position
-        for place, position in furthest_positions(covered, logs).items()
-        if logs.names[place[0]].source not in founded
-    }
-    compared = compare_logs(reached, clusters, logs)
-    policies = policies_of(settings)
+    """Return what tables lack and logs no longer have."""
+    covered, policies = coverage_of(opened), policies_of(settings)
     ranges = lost_ranges(covered, logs, compared.divergences, compared.replaced, policies)
     known = opened.progress
-    topics = {name.topic for name in known.topics.values()}
     selected = {
-        topic: source
-        for topic in topics
+        name.topic: source
+        for name in known.topics.values()
         for source, one in settings.sources.items()
-        if one.kafka.selects(topic)
+        if one.kafka.selects(name.topic)
     }
     records = {
         name: one.progress for name, one in opened.tables.items() if one.progress is not None
@@ -111,16 +96,21 @@ def find_losses(
 
 
 def compare_logs(
-    reached: Mapping[Place, Position], clusters: Mapping[str, LogCluster], logs: Logs
+    opened: OpenTables,
+    clusters: Mapping[str, LogCluster],
+    logs: Logs,
+    founded: Collection[str] = (),
 ) -> LogComparison:
     """Ask where logs diverge from what was read of them, and whose last record is another one.
 
-    Raises SourceError when the brokers do not answer.
+    Logs of the sources in `founded` are left out. Raises SourceError when brokers do not answer.
     """
+    reached = furthest_positions(coverage_of(opened), logs)
     divergences: dict[Place, int] = {}
     replaced: set[Place] = set()
     confirmed: dict[Place, Literal["record", "epoch"]] = {}
-    for source, cluster in clusters.items():
+    for source in clusters.keys() - set(founded):
+        cluster = clusters[source]
         mine = {
             (logs.names[key].topic, partition): (key, position)
             for (key, partition), position in reached.items()

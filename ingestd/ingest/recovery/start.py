@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.letters.dead_letter import DeadLetter
 from ingestd.ingest.recovery.comparison import (
+    compare_logs,
     coverage_of,
     find_losses,
     policies_of,
@@ -77,7 +78,8 @@ def recover(
     _refuse_shared_tables(lake, settings, logs)
     _log_renamed_sources(lake, settings, logs)
     founded = _found_sources(lake, settings, clusters, logs)
-    losses = find_losses(lake, settings, clusters, logs, founded)
+    compared = compare_logs(lake, clusters, logs, founded)
+    losses = find_losses(lake, settings, logs, compared)
     refuse([one for one in losses if one.table != lake.dead_letters], policies_of(settings))
     _commit_decisions(lake, settings, founded, losses, logs)
     floor = {key: ones for key, ones in lake.floor().items() if key in logs.names}
