@@ -18,7 +18,7 @@ from ingestd.paimon.table.verify.table_verify import verify as verify_table
 _Table: TypeAlias = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DB.TABLE]", help="The table; with --against-kafka all of the pipeline by default."
+        metavar="DB.TABLE", help="The table; with --against-kafka all of the pipeline by default."
     ),
 ]
 _AgainstKafka: TypeAlias = Annotated[
