@@ -66,7 +66,10 @@ class Router:
         """As `route`, with the columns that the route adds."""
         key = (topic, source_table)
         if key not in self._known:
-            self._known[key] = self._find(topic, source_table)
+            route = self._find(topic, source_table)
+            only = self._routing.only_target
+            left_out = route is not None and only is not None and route.table != only
+            self._known[key] = None if left_out else route
         return self._known[key]
 
     def complaint(self, topic: str, source_table: SourceTable) -> Complaint | None:

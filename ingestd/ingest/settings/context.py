@@ -62,6 +62,8 @@ class RoutingConfig:
     Databases have patterns of their own, and prefixes and suffixes by database that take the place
     of the general ones. The first of the `rules` that matches a table which is taken comes before
     all naming.
+    `only_target` leaves out all tables that go to another target, for who looks at one table; it
+    is no part of how rows are routed, so it is not in the text of a routing either.
     """
 
     table_prefix: str = ""
@@ -76,6 +78,7 @@ class RoutingConfig:
     merge_shards: bool = False
     unmatched: Literal["skip", "fail", "dead-letter"] = "skip"
     rules: tuple[RouteRule, ...] = ()
+    only_target: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from ingestd.kafka.log_checks import fingerprint
 
 def fingerprint_of_last(chunk: RecordChunk) -> int:
     """Return the checksum of the last record of a chunk."""
-    last = chunk.take(np.array([len(chunk.offsets) - 1]))
-    return fingerprint(int(last.timestamps[0]), last.keys[0], last.values[0])
+    return fingerprint(int(chunk.timestamps[-1]), chunk.keys[-1], chunk.values[-1])
 
 
 MAX_SAMPLES = 20
