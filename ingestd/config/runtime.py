@@ -7,8 +7,9 @@ from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.load import LoadedConfig
 from ingestd.config.model import CatalogSection, ProcessingSection
 from ingestd.config.registry_section import registered_formats
+from ingestd.config.routing_section import routing_of
 from ingestd.config.source_section import SourceSection, positions_of
-from ingestd.config.table_sections import routing_of, settings_of
+from ingestd.config.table_sections import settings_of
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
@@ -32,7 +33,9 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         },
         database=config.warehouse.database,
         sources={name: _source(name, one, loaded.folder) for name, one in config.sources.items()},
-        routing=routing_of(config.routing),
+        routing=replace(
+            routing_of(config.routing), case_sensitive=config.warehouse.catalog.case_sensitive
+        ),
         defaults=settings_of(config.defaults),
         tables={name: settings_of(one) for name, one in config.tables.items()},
         max_offsets_per_trigger={

@@ -10,6 +10,7 @@ from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.status import Status
 from ingestd.daemon.upkeep import Upkeep
 from ingestd.errors import IngestdError
+from ingestd.ingest.settings.error_policy import CLAIM_STAGES
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
@@ -129,7 +130,8 @@ def _count(counts: Counts) -> None:
 
 
 def _count_rejected(counts: Counts) -> None:
-    metrics.record_rejected(sum(counts.rejected.values()))
+    claims = (n for (stage, _), n in counts.rejected.items() if stage in CLAIM_STAGES)
+    metrics.record_rejected(sum(counts.rejected.values()), sum(claims))
     for (stage, reason), records in counts.dropped.items():
         metrics.record_dropped(stage, reason, records)
     for (stage, reason), records in (counts.rejected - counts.dropped).items():

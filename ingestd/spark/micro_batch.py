@@ -23,7 +23,6 @@ from pyspark import SparkContext
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
@@ -44,6 +43,7 @@ from ingestd.spark.ahead import Ahead
 from ingestd.spark.batch import Batch
 from ingestd.spark.read_again import reading_again, stream_of
 from ingestd.spark.stages import run_stages
+from ingestd.spark.table_changes import act_on_findings
 
 _LOG = logging.getLogger(__name__)
 _MAX_ROUNDS = 8
@@ -168,7 +168,8 @@ class MicroBatch:
                 self._ahead.forget()
                 batch.kept.extend(result.kept)
                 with batch.phase("evolve"):
-                    self._evolve(context, batch, result)
+                    limits = self._settings.routing.limits
+                    act_on_findings(self._lake, limits, context, batch, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ROUNDS} "
@@ -180,7 +181,12 @@ class MicroBatch:
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
         context = self._lake.context(self._slots(), truncates.emptied, reading, batch.found)
-        context = replace(context, refused_truncates=truncates.refused)
+        context = replace(
+            context,
+            refused_truncates=truncates.refused,
+            refused_tables=batch.refused,
+            owners=batch.owners,
+        )
         if reading != batch.ranges:
             context = reading_again(context, reading, batch.ranges)
         return context, self._groups(reading)
@@ -201,25 +207,6 @@ class MicroBatch:
         if sum(one.rows for one in ranges) <= self._settings.limits.small_batch_records:
             return [ranges]
         return split(ranges, self._spark.defaultParallelism)
-
-    def _evolve(self, context: BatchContext, batch: Batch, result: RoundResult) -> None:
-        """Open, create and alter tables for what was discovered: one new schema a table."""
-        batch.truncates.settle(context, result, batch.stream)
-        batch.found.update(found.table for found in result.discoveries)
-        new = [
-            found
-            for found in result.discoveries
-            if found.table in context.tables or self._lake.adopt(found.table) is None
-        ]
-        evolution = plan(context, new, now_ms=int(time.time() * 1000))
-        self._lake.ensure_all(evolution.creates)
-        for name, schema in evolution.creates.items():
-            columns = [column.name for column in schema.fields]
-            _LOG.info("table_created", extra={"ctx": {"table": name, "columns": columns}})
-        for name, changes in evolution.changes.items():
-            self._lake.alter(name, changes)
-            done = [str(change) for change in changes]
-            _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
 
     def _commit(self, batch: Batch, result: RoundResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk, load_data_format
-from ingestd.errors import ConfigError, FatalError
+from ingestd.errors import ConfigError, FatalError, SchemaConflictError
 from ingestd.ingest.rows.blobs import KIND, Report, as_bytes, receive
-from ingestd.ingest.rows.router import Router
+from ingestd.ingest.rows.router import Router, check_sharing
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext, Feed
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
@@ -155,9 +156,11 @@ class _Run:
     def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
         """Judge what came for one table and let it become what it must; whether it changed."""
         found = self._found
+        claims = [one.feeds[table] for one in reports]
         try:
             result = merge_outcomes(context, [WriteOutcome(reports=reports)])
             found.feeds[table], found.topics[table] = result.feeds[table], result.topics[table]
+            check_sharing(context.routing, table, context.owners_of(table).union(*claims))
             if table in found.before:
                 refuse_unsupported(found.before[table], for_write=True)
             found.truncates.settle(context, result, self._stream())
@@ -185,7 +188,11 @@ class _Run:
         if adopted is not None:
             self._found.before[table] = adopted.schema
             return True
-        evolution = plan(context, discoveries, self._now_ms())
+        now_ms, limits = self._now_ms(), context.routing.limits
+        existing = [one.table for name, one in lake.tables.items() if name != lake.dead_letters]
+        evolution = within_limits(plan(context, discoveries, now_ms), existing, limits, now_ms)
+        for refusal in evolution.refused.values():
+            raise SchemaConflictError(refusal.message)
         for name, schema in evolution.creates.items():
             lake.ensure(name, schema)
         for name, changes in evolution.changes.items():

@@ -7,7 +7,7 @@ schema evolution, so that it need not write anything.
 
 import json
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeAlias
 
@@ -106,16 +106,16 @@ Blob: TypeAlias = Encoded | UnsentRows
 class Report:
     """What a decode task found, beside rows.
 
-    `feeds`, `topics` and `positions` by table: the source tables and the (source, topic) pairs
-    that brought it rows, and the largest source position of streamed rows; `rejected` are samples
-    only, all rejected records are counted in `counts`; `kept` are chunks that wait for a table;
-    `times` tell when changes were made; `last_records` has the offset and the checksum of the
-    last record that was read of each topic partition.
+    `feeds`, `topics` and `positions` by table: the source tables with the count of rows, and the
+    (source, topic) pairs, that brought it rows, and the largest source position of streamed rows;
+    `rejected` are samples only, all rejected records are counted in `counts`; `kept` are chunks
+    that wait for a table; `times` tell when changes were made; `last_records` has the offset and
+    the checksum of the last record that was read of each topic partition.
     """
 
     discoveries: tuple[Discovery, ...] = ()
     truncates: tuple[TableTruncate, ...] = ()
-    feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    feeds: dict[str, Mapping[Feed, int]] = field(default_factory=dict)
     topics: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)

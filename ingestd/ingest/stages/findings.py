@@ -1,5 +1,6 @@
 """What a decode task gathers beside rows, until it becomes the task's report."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +35,7 @@ class Findings:
     times: BatchTimes = field(default_factory=BatchTimes)
     discoveries: DiscoveryLog = field(default_factory=DiscoveryLog)
     _truncates: list[TableTruncate] = field(default_factory=list)
-    _feeds: dict[str, set[Feed]] = field(default_factory=dict)
+    _feeds: dict[str, Counter[Feed]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     _positions: dict[str, int] = field(default_factory=dict)
     _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
@@ -64,17 +65,18 @@ class Findings:
         """Report a chunk for the next run of the batch."""
         self._kept.append(kept)
 
-    def note_source(self, table: str, feed: Feed, topic: str) -> None:
-        """Note where rows of a table come from."""
-        self._feeds.setdefault(table, set()).add(feed)
+    def note_source(self, table: str, feed: Feed, topic: str, rows: int) -> None:
+        """Note where rows of a table come from, and how many."""
+        self._feeds.setdefault(table, Counter())[feed] += rows
         self.note_topic(table, feed.source, topic)
 
     def note_topic(self, table: str, source: str, topic: str) -> None:
         """Note that a topic brings rows to a table."""
         self._topics.setdefault(table, set()).add((source, topic))
 
-    def note_positions(self, table: str, batch: ChangeBatch) -> None:
-        """Note how far the source's log got, by streamed rows."""
+    def note_rows(self, table: str, feed: Feed, topic: str, batch: ChangeBatch) -> None:
+        """Note where rows of a table come from, and how far the log of their source got."""
+        self.note_source(table, feed, topic, len(batch.offset))
         streamed = batch.position[~batch.snapshot_row]
         reached = int(np.max(streamed, initial=-1))
         if reached > self._positions.get(table, -1):
@@ -102,7 +104,7 @@ class Findings:
         return Report(
             discoveries=self.discoveries.findings(),
             truncates=tuple(self._truncates),
-            feeds={table: frozenset(feeds) for table, feeds in self._feeds.items()},
+            feeds={table: dict(feeds) for table, feeds in self._feeds.items()},
             topics={table: frozenset(topics) for table, topics in self._topics.items()},
             positions=dict(self._positions),
             counts=self.counts,
