@@ -5,12 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from ingestd import metrics, registry_metrics
+from ingestd import lag_metrics, metrics, registry_metrics
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.status import Status
 from ingestd.daemon.upkeep import Upkeep
 from ingestd.errors import IngestdError
 from ingestd.ingest.settings.error_policy import CLAIM_STAGES
+from ingestd.ingest.settings.topic_trial import SetAside
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
@@ -44,7 +45,8 @@ class BatchLog:
         self._begun = ticks()
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Upkeep has them from now on, and the status their schemas."""
+        """Upkeep has them from now on, and the status their schemas; no topic is set aside."""
+        lag_metrics.forget_set_aside()
         self._status.tables_opened(tables)
         if self._upkeep is not None:
             self._upkeep.opened(tables)
@@ -52,6 +54,11 @@ class BatchLog:
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """Count records that were lost."""
         metrics.record_gap(source, topic, records)
+
+    def topic_set_aside(self, topic: SetAside, message: str) -> None:
+        """Shown until the next run, which tries the topic again."""
+        lag_metrics.record_set_aside(topic.source, topic.topic)
+        self._status.topic_set_aside(topic, message)
 
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """Remember when it began; its id is on every line that this thread logs."""

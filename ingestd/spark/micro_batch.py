@@ -26,8 +26,9 @@ from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
+from ingestd.ingest.settings.topic_trial import batch_without
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
-from ingestd.ingest.stages.truncates import outlives_batch
+from ingestd.ingest.stages.truncates import Stream, outlives_batch
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import TopicKeys
@@ -42,6 +43,7 @@ from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.spark.ahead import Ahead
 from ingestd.spark.batch import Batch
 from ingestd.spark.read_again import reading_again, stream_of
+from ingestd.spark.set_aside import SetAsideTopics
 from ingestd.spark.stages import run_stages
 from ingestd.spark.table_changes import act_on_findings
 
@@ -83,6 +85,7 @@ class MicroBatch:
         self._before_commit = before_commit
         self._listener = listener
         self._gauge = RejectionGauge(settings.rejection_limits)
+        self.set_aside = SetAsideTopics(settings, listener)
         self._ahead = Ahead(spark)
         self._settled = False
 
@@ -102,7 +105,7 @@ class MicroBatch:
             _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
-        """Run one batch to its commits; the next offsets to read.
+        """Run one batch to its commits; the next offsets to read, of topics that are not set aside.
 
         Raises the IngestdError that kept the batch from its commits.
         """
@@ -115,15 +118,21 @@ class MicroBatch:
                 raise error  # the first one, whatever a JVM that is gone makes of the second
 
     def _run(self, batch_id: int) -> Offsets:
-        offsets, clock = self._read_offsets(batch_id), time.monotonic()
-        self._before_commit.learn(offsets.all_ranges())
+        planned, clock = self._read_offsets(batch_id), time.monotonic()
+        self._before_commit.learn(planned.all_ranges())
         self._lake.keys = self._before_commit.keys
-        stream = stream_of(self._lake, self._settings, offsets.until)
-        span, ranges = self._lake.begin(offsets), offsets.ranges()
-        batch = Batch(batch_id, ranges, span, clock, self._listener, stream, offsets.following)
-        self._listener.batch_started(batch_id, tuple(ranges))
+        stream = stream_of(self._lake, self._settings, planned.until)
+        self._lake.begin(planned)  # has the first offsets of topics that are set aside, too
+        offsets = batch_without(planned, self.set_aside.topics)
+        batch = self._batch(batch_id, offsets, clock, stream)
+        self._listener.batch_started(batch_id, tuple(batch.ranges))
         reach(Point.BATCH_PLANNED)
         result = self._run_rounds(batch) if batch.ranges else None
+        if result is not None and self.set_aside.judge(result.counts, batch.ranges):
+            self._ahead.forget()
+            offsets = batch_without(offsets, self.set_aside.topics)
+            batch = self._batch(batch_id, offsets, clock, stream)
+            result = self._run_rounds(batch) if batch.ranges else None
         reach(Point.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
@@ -148,6 +157,10 @@ class MicroBatch:
         )
         reach(Point.BATCH_DONE)
         return offsets.until
+
+    def _batch(self, batch_id: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
+        span, ranges = self._lake.begin(offsets), offsets.ranges()
+        return Batch(batch_id, ranges, span, started, self._listener, stream, offsets.following)
 
     def _run_rounds(self, batch: Batch) -> RoundResult:
         """Run the stages until they discover nothing more."""

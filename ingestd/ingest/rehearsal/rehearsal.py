@@ -19,6 +19,7 @@ from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext, Feed
+from ingestd.ingest.settings.topic_trial import TopicTrial, TrialLimits
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates
@@ -31,6 +32,7 @@ from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema
 
 _MAX_ROUNDS = 8
+_TRIAL = TrialLimits()
 
 Sample = Mapping[OffsetRange, Sequence[RecordChunk]]
 
@@ -41,8 +43,8 @@ class Rehearsal:
 
     `before` are schemas of tables that exist, `after` the schemas that all tables would have;
     `rows` counts rows that would be written by (table, row kind). `table_problems` say why a
-    table cannot take its rows, `topic_problems` why a topic would stop the pipeline. `excluded`
-    are source tables that routing leaves out, with their rows.
+    table cannot take its rows, `topic_problems` why a topic would stop the pipeline, `set_aside`
+    why it would not be read. `excluded` are source tables that routing leaves out, with their rows.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class Rehearsal:
     rows: Counter[tuple[str, RowKind]] = field(default_factory=Counter)
     table_problems: dict[str, str] = field(default_factory=dict)
     topic_problems: dict[tuple[str, str], str] = field(default_factory=dict)
+    set_aside: dict[tuple[str, str], str] = field(default_factory=dict)
     excluded: Counter[Feed] = field(default_factory=Counter)
     truncates: Truncates = field(default_factory=Truncates)
     counts: Counts = field(default_factory=Counts)
@@ -60,10 +63,17 @@ class Rehearsal:
     @property
     def passed(self) -> bool:
         """Whether nothing would stop the pipeline."""
-        return not self.table_problems and not self.topic_problems
+        return not (self.table_problems or self.topic_problems or self.set_aside)
 
 
-def rehearse(lake: Lake, sample: Sample, *, slots: int, now_ms: Callable[[], int]) -> Rehearsal:
+def rehearse(
+    lake: Lake,
+    sample: Sample,
+    *,
+    slots: int,
+    now_ms: Callable[[], int],
+    trial: TrialLimits = _TRIAL,
+) -> Rehearsal:
     """Run a batch over the sample up to the point where files would be written.
 
     `lake` is open, over a `RehearsedCatalog`, which keeps its changes from the warehouse. Raises
@@ -82,6 +92,10 @@ def rehearse(lake: Lake, sample: Sample, *, slots: int, now_ms: Callable[[], int
     found.after = {
         name: lake.tables[name].table.schema for name in found.feeds if name in lake.tables
     }
+    sources = lake.context(slots, {}).sources
+    for one in TopicTrial(trial).judge(found.counts):
+        problem = one.message(sources[one.source].data_format)
+        found.set_aside[one.source, one.topic] = problem
     if found.counts.skipped["", "excluded"]:
         _count_excluded(found, lake.context(slots, {}), sample)
     return found

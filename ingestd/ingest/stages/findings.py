@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk
+from ingestd.cdc.format_guess import look_of
 from ingestd.ingest.letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.batch_rows import record_sizes
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.schemas.discovery import DiscoveryLog, KeptChunk, TableTruncate
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.settings.error_policy import ErrorPolicy
+from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.log_checks import fingerprint
@@ -25,6 +27,8 @@ def fingerprint_of_last(chunk: RecordChunk) -> int:
 
 MAX_SAMPLES = 20
 """Rejected records whose coordinates a task reports; all of them are counted."""
+ASKED_FOR = "no-route"
+"""Reason of letters that the configuration asks for, by `routing.unmatched`."""
 
 
 @dataclass(slots=True)
@@ -97,7 +101,20 @@ class Findings:
             self.counts.rejected[letter.rejected.stage, letter.rejected.reason] += 1
         room = MAX_SAMPLES - len(self._samples)
         self._samples += [RejectedSample.of(source, one.rejected) for one in letters[:room]]
-        return [one for one in letters if policy.keeps(one.rejected, self.counts)]
+        kept = [one for one in letters if policy.keeps(one.rejected, self.counts)]
+        self._note_unusable(source, kept)
+        return kept
+
+    def _note_unusable(self, source: str, letters: list[DeadLetter]) -> None:
+        """Count records that may be of another data format, and look at some of them."""
+        for one in (letter.rejected for letter in letters):
+            if one.stage == GAP_STAGE or one.reason == ASKED_FOR:
+                continue
+            topic = (source, one.topic)
+            self.counts.unusable[topic] += 1
+            if one.value and self.counts.unusable[topic] <= MAX_SAMPLES:
+                look = look_of(one.value)
+                self.counts.looks.update([(*topic, look)] if look else [])
 
     def report(self) -> Report:
         """All of it, as it travels."""
