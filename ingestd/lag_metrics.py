@@ -58,6 +58,11 @@ SET_ASIDE = Gauge(
     "1 for a topic that is read no more, because nearly all of its first records were rejected.",
     ["source", "topic"],
 )
+UNREADABLE = Gauge(
+    "ingestd_partition_unreadable",
+    "1 for a topic partition that is read no more, because the client gives no record of it.",
+    _PLACE,
+)
 SOURCE_POSITION = PlaceGauge(
     "ingestd_source_position_offset",
     "Next offset to read: everything before it is in the tables.",
@@ -178,5 +183,11 @@ def record_set_aside(source: str, topic: str) -> None:
 
 
 def forget_set_aside() -> None:
-    """All topics are read again."""
+    """All topics and topic partitions are read again."""
     SET_ASIDE.clear()
+    UNREADABLE.clear()
+
+
+def record_unreadable(source: str, topic: str, partition: int) -> None:
+    """A topic partition is read no more."""
+    UNREADABLE.labels(source, topic, partition).set(1)

@@ -58,6 +58,13 @@ class ErrorsSection(Section):
     set_aside_ratio: float = Field(
         default=0.95, gt=0, le=1, description="Share of rejected records that is nearly all."
     )
+    max_unreadable_tries: int | None = Field(
+        default=None,
+        ge=1,
+        description="A topic partition that gives no record although its broker answers is set "
+        "aside, and tried again after a minute, then after twice as long each time, up to an hour. "
+        "After so many tries the pipeline stops (exit code 5); without it never.",
+    )
     rejected_window: int = Field(
         default=10_000,
         ge=1,

@@ -34,7 +34,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         database=config.warehouse.database,
         sources={name: _source(name, one, loaded.folder) for name, one in config.sources.items()},
         routing=replace(
-            routing_of(config.routing), case_sensitive=config.warehouse.catalog.case_sensitive
+            routing_of(config.routing), case_sensitive=_case_sensitive(config.warehouse.catalog)
         ),
         defaults=settings_of(config.defaults),
         tables={name: settings_of(one) for name, one in config.tables.items()},
@@ -47,11 +47,16 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         error_policy=config.errors.error_policy,
         rejection_limits=config.errors.rejection_limits,
         trial_limits=config.errors.trial_limits,
+        max_unreadable_tries=config.errors.max_unreadable_tries,
         limits=_limits(config.processing),
         spark=dict(config.spark),
         commit_group_offsets=pipeline.commit_offsets_to_kafka,
         formerly=pipeline.formerly,
     )
+
+
+def _case_sensitive(section: CatalogSection) -> bool:
+    return section.metastore == "rest" or section.case_sensitive
 
 
 def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:

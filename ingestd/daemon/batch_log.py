@@ -58,7 +58,12 @@ class BatchLog:
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
         """Shown until the next run, which tries the topic again."""
         lag_metrics.record_set_aside(topic.source, topic.topic)
-        self._status.topic_set_aside(topic, message)
+        self._status.set_aside.add(topic, message)
+
+    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
+        """Shown until the next run, which tries the topic partition again."""
+        lag_metrics.record_unreadable(left.source, left.topic, left.partition)
+        self._status.set_aside.add_partition(left, message)
 
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """Remember when it began; its id is on every line that this thread logs."""

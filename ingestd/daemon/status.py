@@ -15,7 +15,6 @@ from ingestd.daemon.schema_log import SchemaLog
 from ingestd.daemon.set_aside import SetAsidePage
 from ingestd.daemon.standing import Standing
 from ingestd.errors import IngestdError, RetryableError, SourceError
-from ingestd.ingest.settings.topic_trial import SetAside
 from ingestd.ingest.upkeep.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
@@ -85,7 +84,7 @@ class Status:
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
         self._rounds = Rounds(clock, ticks, batch_timeout, len(self._reachable))
         self._why_silent: dict[str, str] = {}
-        self._set_aside = SetAsidePage()
+        self.set_aside = SetAsidePage()
         self._met: set[str] = set()
         self._upkeep: Callable[[], dict[str, Any]] = dict
         metrics.record_build(version)
@@ -147,13 +146,8 @@ class Status:
     def tables_opened(self, schemas: Mapping[str, TableSchema]) -> None:
         """A run begins with these tables."""
         with self._lock:
-            self._set_aside.clear()
+            self.set_aside.clear()
             self._schemas.opened(schemas, self._clock())
-
-    def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """A topic is read no more in this run."""
-        with self._lock:
-            self._set_aside.add(topic, message)
 
     def batch_started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
         """A batch begins: what it starts from is in the tables."""
@@ -294,7 +288,7 @@ class Status:
             "reachable": self._reachable[name],
             "error": self._why_silent.get(name),
             "topics": self._standing.document(name),
-            "set_aside": self._set_aside.document(name),
+            "set_aside": self.set_aside.document(name),
         }
 
 

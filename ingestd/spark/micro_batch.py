@@ -26,7 +26,6 @@ from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
-from ingestd.ingest.settings.topic_trial import batch_without
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, outlives_batch
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
@@ -92,6 +91,7 @@ class MicroBatch:
     def close(self) -> None:
         """Let go of what was begun for a next batch; there will be none."""
         self._ahead.close()
+        self.set_aside.close()
 
     def refresh_records(self) -> None:
         """Keep the records of tables that get no rows; to be called between batches.
@@ -123,14 +123,14 @@ class MicroBatch:
         self._lake.keys = self._before_commit.keys
         stream = stream_of(self._lake, self._settings, planned.until)
         self._lake.begin(planned)  # has the first offsets of topics that are set aside, too
-        offsets = batch_without(planned, self.set_aside.topics)
+        offsets = self.set_aside.without(planned)
         batch = self._batch(batch_id, offsets, clock, stream)
         self._listener.batch_started(batch_id, tuple(batch.ranges))
         reach(Point.BATCH_PLANNED)
         result = self._run_rounds(batch) if batch.ranges else None
-        if result is not None and self.set_aside.judge(result.counts, batch.ranges):
+        while result is not None and self.set_aside.judge(result, batch.ranges):
             self._ahead.forget()
-            offsets = batch_without(offsets, self.set_aside.topics)
+            offsets = self.set_aside.without(offsets)
             batch = self._batch(batch_id, offsets, clock, stream)
             result = self._run_rounds(batch) if batch.ranges else None
         reach(Point.BATCH_COLLECTED)
@@ -176,7 +176,7 @@ class MicroBatch:
                 result = merge_outcomes(context, outcomes)
                 batch.times.add(result.times)  # kept chunks told theirs in the run that kept them
                 self._settled = not result.runs_again
-                if self._settled:
+                if self._settled or result.unreadable:
                     return result
                 self._ahead.forget()
                 batch.kept.extend(result.kept)

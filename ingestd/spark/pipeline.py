@@ -126,6 +126,8 @@ class Pipeline:
             self.stop()
             return self._ended(asked=asked)
         self._refresh_records()
+        if self._batch is not None:
+            self._batch.set_aside.poll()
         try:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:

@@ -19,6 +19,7 @@ from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.kafka.apart import Unreadable
 
 KIND = "_VALUE_KIND"
 OFFSET = "ingestd:offset"
@@ -110,7 +111,8 @@ class Report:
     (source, topic) pairs, that brought it rows, and the largest source position of streamed rows;
     `rejected` are samples only, all rejected records are counted in `counts`; `kept` are chunks
     that wait for a table; `times` tell when changes were made; `last_records` has the offset and
-    the checksum of the last record that was read of each topic partition.
+    the checksum of the last record that was read of each topic partition;
+    `unreadable` are ranges that gave nothing although their brokers answer.
     """
 
     discoveries: tuple[Discovery, ...] = ()
@@ -122,12 +124,13 @@ class Report:
     rejected: tuple[RejectedSample, ...] = ()
     kept: tuple[KeptChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
+    unreadable: tuple[Unreadable, ...] = ()
     last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def runs_again(self) -> bool:
         """Whether the batch must run again after the driver has acted on this report."""
-        return bool(self.discoveries or self.truncates)
+        return bool(self.discoveries or self.truncates or self.unreadable)
 
 
 def encode_rows(origin: Origin, rows: pa.Table) -> pa.Buffer:

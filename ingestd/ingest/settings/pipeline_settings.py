@@ -61,6 +61,7 @@ class PipelineSettings:
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     rejection_limits: RejectionLimits = field(default_factory=RejectionLimits)
     trial_limits: TrialLimits = field(default_factory=TrialLimits)
+    max_unreadable_tries: int | None = None
     limits: BatchLimits = field(default_factory=BatchLimits)
     spark: Mapping[str, str] = field(default_factory=dict)
     commit_group_offsets: bool = True

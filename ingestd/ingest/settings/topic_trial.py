@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ingestd.cdc.format_guess import Guess, best_guess
 from ingestd.ingest.values.counts import Counts
-from ingestd.kafka.ranges import BatchOffsets, Offsets
+from ingestd.kafka.ranges import BatchOffsets, Offsets, Place
 
 Topic = tuple[str, str]
 """A topic: source and name."""
@@ -100,10 +100,24 @@ def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
     }
 
 
-def batch_without(batch: BatchOffsets, topics: Collection[Topic]) -> BatchOffsets:
-    """Return a batch, and the one that follows it, without some topics."""
-    if not topics:
+def batch_without(
+    batch: BatchOffsets, topics: Collection[Topic], ends: Mapping[Place, int]
+) -> BatchOffsets:
+    """Return a batch, and the one that follows it, without some topics.
+
+    It goes no further than `ends` in their topic partitions, and has none of those that it would
+    begin beyond.
+    """
+    if not (topics or ends):
         return batch
-    following = None if batch.following is None else batch_without(batch.following, topics)
-    start, until = without_topics(batch.start, topics), without_topics(batch.until, topics)
+    following = None if batch.following is None else batch_without(batch.following, topics, ends)
+    start: dict[str, dict[str, dict[int, int]]] = {}
+    until: dict[str, dict[str, dict[int, int]]] = {}
+    for one in batch.all_ranges():
+        end = ends.get((one.source, one.topic, one.partition), one.until)
+        if (one.source, one.topic) in topics or one.start > end:
+            continue
+        start.setdefault(one.source, {}).setdefault(one.topic, {})[one.partition] = one.start
+        stop = min(one.until, end)
+        until.setdefault(one.source, {}).setdefault(one.topic, {})[one.partition] = stop
     return BatchOffsets(start, until, batch.epochs, following)

@@ -36,7 +36,8 @@ from ingestd.ingest.stages.held_rows import HeldRows
 from ingestd.ingest.stages.shaped_rows import IMPOSSIBLE, RowShaper, ShapedRows
 from ingestd.ingest.stages.table_events import TableEvents
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.fetch import fetch_all as fetch_records
+from ingestd.kafka.apart import fetch_readable
+from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.registry_tally import take_figures
@@ -115,11 +116,11 @@ class _DecodeTask:
         settings = context.sources[wanted[0].source]
         if fetch is not None:
             return (chunk for one in wanted for chunk in fetch(settings.kafka, one))
-        return fetch_records(
+        return fetch_readable(
             settings.kafka,
             wanted,
-            max_records=context.max_chunk_records,
-            max_bytes=context.max_chunk_bytes,
+            Bounds(context.max_chunk_records, context.max_chunk_bytes),
+            self._findings.unreadable.append,
             headers=settings.format_settings.framing.needs_headers,
         )
 

@@ -16,6 +16,7 @@ from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.kafka.apart import Unreadable
 from ingestd.kafka.log_checks import fingerprint
 
 
@@ -38,6 +39,7 @@ class Findings:
     counts: Counts = field(default_factory=Counts)
     times: BatchTimes = field(default_factory=BatchTimes)
     discoveries: DiscoveryLog = field(default_factory=DiscoveryLog)
+    unreadable: list[Unreadable] = field(default_factory=list)
     _truncates: list[TableTruncate] = field(default_factory=list)
     _feeds: dict[str, Counter[Feed]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class Findings:
     @property
     def runs_again(self) -> bool:
         """Whether something was found that the batch must run again for."""
-        return bool(self._truncates) or not self.discoveries.is_empty
+        return bool(self._truncates or self.unreadable) or not self.discoveries.is_empty
 
     def note_chunk(self, source: str, chunk: RecordChunk) -> None:
         """Count the records and bytes of a chunk."""
@@ -128,5 +130,6 @@ class Findings:
             rejected=tuple(self._samples),
             kept=tuple(self._kept),
             times=self.times,
+            unreadable=tuple(self.unreadable),
             last_records=dict(self._last_records),
         )

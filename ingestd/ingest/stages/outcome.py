@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
 
 from ingestd.ingest.rows.blobs import Report
@@ -12,6 +13,7 @@ from ingestd.ingest.settings.context import BatchContext, Feed
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.kafka.apart import Unreadable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _T = TypeVar("_T")
@@ -37,7 +39,8 @@ class RoundResult:
     Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
     by table are for the progress record; `rejected` samples are for the log; `times` tell when the
     changes of this run were made, but for those in kept chunks. `last_records` has the offset and
-    the checksum of the last record that was read of each topic partition.
+    the checksum of the last record that was read of each topic partition. Where ranges are
+    `unreadable`, the batch must run again without them.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -52,11 +55,12 @@ class RoundResult:
     times: BatchTimes = field(default_factory=BatchTimes)
     last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     contested: Mapping[str, frozenset[Feed]] = field(default_factory=dict)
+    unreadable: tuple[Unreadable, ...] = ()
 
     @property
     def runs_again(self) -> bool:
         """Whether the batch must run again after the driver has acted on the findings."""
-        found = self.truncates or self.contested
+        found = self.truncates or self.contested or self.unreadable
         return bool(found) or not all(one.is_idle for one in self.discoveries)
 
 
@@ -67,7 +71,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
     owners counts.
     """
     messages: dict[str, tuple[CommitMessage, ...]] = {}
-    counts = Counts()
+    counts, times = Counts(), BatchTimes()
     reports: list[Report] = []
     for outcome in outcomes:
         counts.add(outcome.counts)
@@ -75,11 +79,10 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         for table, written in outcome.messages.items():
             messages[table] = messages.get(table, ()) + written
     topics: dict[str, frozenset[tuple[str, str]]] = {}
-    times = BatchTimes()
-    for report in reports:
-        counts.add(report.counts)
-        times.add(report.times)
-        _unite(topics, report.topics)
+    for one in reports:
+        counts.add(one.counts)
+        times.add(one.times)
+        _unite(topics, one.topics)
     claims = _claims(reports)
     owners = _owners(context, claims)
     return RoundResult(
@@ -94,12 +97,17 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         topics=topics,
         positions=_positions(reports),
         counts=counts,
-        rejected=tuple(one for report in reports for one in report.rejected)[:MAX_SAMPLES],
-        kept=tuple(one for report in reports for one in report.kept),
+        rejected=_all(report.rejected for report in reports)[:MAX_SAMPLES],
+        kept=_all(report.kept for report in reports),
         times=times,
         last_records=_last_records(reports),
+        unreadable=_all(report.unreadable for report in reports),
         contested={table: own for table, own in owners.items() if own < claims[table].keys()},
     )
+
+
+def _all(parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
+    return tuple(chain.from_iterable(parts))
 
 
 def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:

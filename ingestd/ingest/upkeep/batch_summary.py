@@ -69,6 +69,10 @@ class BatchListener(Protocol):
         """A topic is read no more in this run, and why."""
         ...
 
+    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
+        """A topic partition is read no more in this run, from the start of `left` on, and why."""
+        ...
+
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """A batch over these ranges begins, for the first time or again."""
         ...

@@ -56,8 +56,19 @@ def test_a_batch_without_a_topic_has_neither_its_start_nor_its_end() -> None:
 
     following = BatchOffsets(offsets(5), offsets(9))
     batch = BatchOffsets(offsets(0), offsets(5), following=following)
-    left = batch_without(batch, {SHOP})
+    left = batch_without(batch, {SHOP}, {})
     assert [(one.topic, one.start, one.until) for one in left.ranges()] == [("items", 0, 5)]
     assert left.following is not None
     assert [one.topic for one in left.following.ranges()] == ["items"]
-    assert batch_without(batch, ()) is batch
+    assert batch_without(batch, (), {}) is batch
+
+
+def test_a_batch_goes_up_to_what_cannot_be_read_and_not_beyond() -> None:
+    def batch(start: int, until: int) -> BatchOffsets:
+        return BatchOffsets({"shop": {"orders": {0: start}}}, {"shop": {"orders": {0: until}}})
+
+    ends = {("shop", "orders", 0): 5}
+    assert batch_without(batch(3, 9), (), ends).until == {"shop": {"orders": {0: 5}}}
+    assert batch_without(batch(5, 9), (), ends).ranges() == []
+    assert batch_without(batch(9, 12), (), ends).all_ranges() == []
+    assert batch_without(batch(0, 4), (), ends).until == {"shop": {"orders": {0: 4}}}
