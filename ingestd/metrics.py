@@ -70,6 +70,11 @@ REJECTED = Counter(
     "ingestd_rejected_records",
     "Records that could not be used, kept or not, and gaps in logs; 0 from the start on.",
 )
+REFUSED_CLAIMS = Counter(
+    "ingestd_refused_claims",
+    "Rejected records that claim a table, a schema or a name that they cannot have (the stages "
+    "route and schema); 0 from the start on.",
+)
 DEAD_LETTERS = Counter(
     "ingestd_dead_letters",
     "Records that could not be used, kept as dead letters; one for each gap in a log, too.",
@@ -212,9 +217,10 @@ def record_skipped(table: str, reason: str, rows: int) -> None:
     SKIPPED_ROWS.labels(table, reason).inc(rows)
 
 
-def record_rejected(records: int) -> None:
-    """Records could not be used."""
+def record_rejected(records: int, claims: int) -> None:
+    """Records could not be used; `claims` of them as they claimed what they cannot have."""
     REJECTED.inc(records)
+    REFUSED_CLAIMS.inc(claims)
 
 
 def record_dropped(stage: str, reason: str, records: int) -> None:

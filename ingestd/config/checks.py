@@ -12,9 +12,10 @@ from ingestd.config.faults import Fault
 from ingestd.config.imagined_columns import imagined_columns, imagined_key
 from ingestd.config.model import CatalogSection, Config
 from ingestd.config.registry_section import registry_settings
+from ingestd.config.routing_section import routing_of
 from ingestd.config.shape import nearest
 from ingestd.config.source_section import SourceSection, check_positions
-from ingestd.config.table_sections import TableSection, routing_of, settings_of
+from ingestd.config.table_sections import TableSection, settings_of
 from ingestd.errors import IngestdError
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.context import TableSettings
@@ -123,6 +124,9 @@ class _Checks:
         for source_table, target in self._config.routing.table_mapping.items():
             with self._at("routing", "table_mapping", source_table):
                 Identifier(database, target)
+            if target == self._config.errors.dead_letter_table:
+                problem = "is errors.dead-letter-table, which takes no rows of a source"
+                self._add(("routing", "table_mapping", source_table), problem)
 
     def _check_one(self, name: str, table: TableSection) -> None:
         defaults = settings_of(self._config.defaults)

@@ -18,6 +18,7 @@ from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.topic_trial import without_topics
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.leadership import Leadership
 from ingestd.ingest.upkeep.batch_summary import BatchListener
@@ -132,23 +133,32 @@ class Pipeline:
         """
         if self._query is None:
             raise ValueError("the pipeline was not started")
+        asked = self._stopping.is_set()
         if self._arrived.is_set():
             self.stop()
-            return True
+            return self._ended(asked=asked)
         self._refresh_records()
+        if self._batch is not None:
+            self._batch.set_aside.poll()
         try:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:
             ending = self._stopping.is_set() or self._arrived.is_set()
             self._let_go()
             if ending and self._failure is None:
-                return True
+                return self._ended(asked=asked)
             raise self._failure or _translated(error) from error
         if ended:
             self._let_go()
             if self._failure is not None:
                 raise self._failure
-        return bool(ended)
+        return bool(ended) and self._ended(asked=asked or self._stopping.is_set())
+
+    def _ended(self, *, asked: bool) -> bool:
+        """True; PolicyStopError if the query ended unasked, and has left out topics."""
+        if self._batch is not None and not asked:
+            self._batch.set_aside.refuse_end()
+        return True
 
     def _refresh_records(self) -> None:
         """Now and then, while no batch runs, keep the records of tables that get no rows."""
@@ -227,7 +237,7 @@ class Pipeline:
                     raise
             if self._settings.commit_group_offsets:
                 groups.publish(until)
-            if self._ahead and covers(until, self._ahead):
+            if self._ahead and covers(until, without_topics(self._ahead, batch.set_aside.topics)):
                 self._arrived.set()
             self._listener.between_batches(self._stopping)
 

@@ -43,6 +43,7 @@ from ingestd.ingest.tables.positions import (
     replaced,
 )
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
+from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.kafka.ranges import Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
@@ -69,14 +70,15 @@ def recover(
     """Work out where to read on, and commit what had to be decided for it.
 
     `lake` is open; `clusters` are the brokers by source. Raises OffsetLostError for records that
-    no log has any more, SchemaConflictError for tables that another pipeline feeds, ConfigError
-    for start positions that do not exist, SourceError when brokers do not answer, and what a
-    commit raises.
+    no log has any more, SchemaConflictError for tables that another pipeline feeds or that source
+    tables would share unintended, ConfigError for start positions that do not exist, SourceError
+    when brokers do not answer, and what a commit raises.
     """
     logs = ask_logs(clusters)
     lake.keys = logs.keys
     _refuse_shared_tables(lake, settings, logs)
     _log_renamed_sources(lake, settings, logs)
+    check_routing(settings, lake)
     founded = _found_sources(lake, settings, clusters, logs)
     compared = compare_logs(lake, clusters, logs, founded)
     losses = find_losses(lake, settings, logs, compared)

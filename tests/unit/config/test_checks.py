@@ -113,6 +113,11 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
         ("routing: {excluding_tables: '('}", "routing", "no regular expression"),
         ("routing: {table_mapping: {a: 'x/y'}}", "routing.table_mapping.a", "slash"),
         (
+            "routing: {table_mapping: {a: ingestd_dead_letters}}",
+            "routing.table_mapping.a",
+            "takes no rows",
+        ),
+        (
             "defaults: {options: {merge-engine: newest-wins}}",
             "defaults.options",
             "option 'merge-engine' = 'newest-wins' is not supported",
