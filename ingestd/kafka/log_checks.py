@@ -14,6 +14,7 @@ from zlib import crc32
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from ingestd.cdc.base import RecordChunk
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, consumer_properties
@@ -49,6 +50,11 @@ def fingerprint(timestamp: int, key: bytes | None, value: bytes | None) -> int:
     sizes = (_MISSING if content is None else len(content) for content in (key, value))
     start = crc32(_HEAD.pack(timestamp, *sizes))
     return crc32(value or b"", crc32(key or b"", start)) or 1
+
+
+def fingerprint_of_last(chunk: RecordChunk) -> int:
+    """Return the checksum of the last record of a chunk."""
+    return fingerprint(int(chunk.timestamps[-1]), chunk.keys[-1], chunk.values[-1])
 
 
 def divergences(

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from ingestd.ingest.stages.findings import fingerprint_of_last
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch
-from ingestd.kafka.log_checks import NO_EPOCH, Place
+from ingestd.kafka.log_checks import NO_EPOCH, Place, fingerprint_of_last
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import OffsetRange
 from tests.support.kafka_broker import (

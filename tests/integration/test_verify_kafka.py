@@ -13,7 +13,12 @@ from ingestd.dev.broker import DevBroker
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
 from tests.support.daemon import catch_up, ingestd
-from tests.support.kafka_broker import cut_log, delete_topic, running_broker
+from tests.support.kafka_broker import (
+    cut_log,
+    delete_topic,
+    produce_transaction,
+    running_broker,
+)
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.pipelines import DATABASE, pipeline
 
@@ -45,6 +50,9 @@ def test_offsets_and_rows_are_compared_with_a_real_log(
 ) -> None:
     ledger = Ledger(f"v{uuid.uuid4().hex[:8]}", EVENTS, accounts=300)
     ledger.produce(own_broker)
+    # It ends with something that is no record: the last one is some offsets before the end.
+    account, entry = f"{ledger.prefix}.bank.account", f"{ledger.prefix}.bank.entry"
+    produce_transaction(own_broker, account, [(b"k", b"{")] * 2, commit=False)
     document = pipeline(tmp_path, own_broker.bootstrap, ledger.pattern, batch_rows=EVENTS // 2)
     catch_up(document, tmp_path)
     config = tmp_path / "ingestd.yaml"
@@ -64,7 +72,6 @@ def test_offsets_and_rows_are_compared_with_a_real_log(
     code, emptied = verify(tmp_path, config, name, "--recount")
     assert (code, codes(emptied)) == (1, {("missing-rows", name)})
 
-    account, entry = f"{ledger.prefix}.bank.account", f"{ledger.prefix}.bank.entry"
     own_broker.kill()
     cut_log(own_broker, account, 0)
     own_broker.restart()

@@ -17,7 +17,12 @@ from ingestd.ingest.recovery.losses import (
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake_table import LakeTable
-from ingestd.ingest.tables.positions import UNKNOWN, Position
+from ingestd.ingest.tables.positions import (
+    UNKNOWN,
+    Position,
+    fingerprint_at,
+    record_offset_of,
+)
 from ingestd.ingest.tables.progress import PipelineProgress
 from ingestd.kafka.properties import OutOfRangePolicy
 
@@ -127,7 +132,7 @@ def compare_logs(
                 replaced.add(place)
             elif at in prints:
                 confirmed[place] = "record"
-            elif position.epoch != UNKNOWN:
+            elif position.epoch != UNKNOWN and position.offset <= logs.states[place].end:
                 confirmed[place] = "epoch"
     return LogComparison(divergences, frozenset(replaced), confirmed)
 
@@ -142,12 +147,19 @@ def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tup
 
 
 def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
-    """Fingerprints of the records before the positions, where the logs may still have them."""
+    """Fingerprints as positions would have them now, where the logs still have the records."""
     states = logs.states
     wanted = {
-        at: position.offset
+        at: record_offset_of(position)
         for at, (key, position) in mine.items()
         if position.fingerprint != UNKNOWN
-        and states[key, at[1]].begin < position.offset <= states[key, at[1]].end
+        and states[key, at[1]].begin <= record_offset_of(position)
+        and position.offset <= states[key, at[1]].end
     }
-    return cluster.fingerprints(wanted) if wanted else {}
+    if not wanted:
+        return {}
+    checksums = cluster.fingerprints({at: offset + 1 for at, offset in wanted.items()})
+    return {
+        at: fingerprint_at(mine[at][1].offset, wanted[at], checksum)
+        for at, checksum in checksums.items()
+    }

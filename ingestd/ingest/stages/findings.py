@@ -17,13 +17,7 @@ from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.apart import Unreadable
-from ingestd.kafka.log_checks import fingerprint
-
-
-def fingerprint_of_last(chunk: RecordChunk) -> int:
-    """Return the checksum of the last record of a chunk."""
-    return fingerprint(int(chunk.timestamps[-1]), chunk.keys[-1], chunk.values[-1])
-
+from ingestd.kafka.log_checks import fingerprint_of_last
 
 MAX_SAMPLES = 20
 """Rejected records whose coordinates a task reports; all of them are counted."""
@@ -65,6 +59,7 @@ class Findings:
         self.counts.records[kept.where] += kept.records
         self.counts.bytes[kept.where] += kept.size
         self.counts.control += kept.control
+        self._last_records[kept.where] = (kept.until - 1, kept.last)
 
     def keep(self, kept: KeptChunk) -> None:
         """Report a chunk for the next run of the batch."""
