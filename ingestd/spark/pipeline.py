@@ -76,7 +76,11 @@ class Pipeline:
         settings = self._settings
         with ThreadPoolExecutor(1, "session") as pool:
             session = pool.submit(build_session, settings.name, settings.spark)
-            self._prepare(session, until_latest=until_latest)
+            try:
+                self._prepare(session, until_latest=until_latest)
+            except RetryableError:
+                session.result()  # what it lacks, no other try brings
+                raise
 
     def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:
         """Open the tables and ask the brokers while the session starts, then start the query."""
