@@ -26,7 +26,7 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.stages.outcome import WriteOutcome
+from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.lake import Lake
 from ingestd.kafka.log_checks import fingerprint
@@ -35,7 +35,7 @@ from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, decode, encode
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
-from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.io.file_io import FileIO, LocalFileIO
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
@@ -58,7 +58,7 @@ class Log:
     def end_of_epoch(self, epoch: int) -> int:
         """Where the newest epoch ends that is at most `epoch`, as brokers answer it."""
         ends = [at + 1 for at, (_, one) in enumerate(self.records) if one <= epoch]
-        return max(ends, default=0)
+        return max(self.first, *ends, 0)
 
 
 @dataclass
@@ -157,6 +157,7 @@ class Truth:
     startup: StartupMode = "earliest-offset"
     merge_shards: bool = False
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+    io: FileIO = _IO
     between: Callable[[], object] = lambda: None
     """Runs after the reading of each batch, before its commits."""
 
@@ -165,8 +166,8 @@ class Truth:
         settings = self.settings
         clusters = dict.fromkeys(settings.sources, self.kafka)
         with mock.patch("ingestd.spark.recovery.this_process", lambda: self.holder):
-            leadership = lead(settings, _IO)
-        lake = Lake(settings, self.catalog, _IO, self.now_ms)
+            leadership = lead(settings, self.io)
+        lake = Lake(settings, self.catalog, self.io, self.now_ms)
         lake.open()
         start = recover(lake, settings, clusters)  # type: ignore[arg-type]
         topics = TopicKeyCheck(lake.keys, clusters)  # type: ignore[arg-type]
@@ -183,6 +184,7 @@ class Truth:
             {name: one.kafka for name, one in settings.sources.items()},
             settings.max_offsets_per_trigger,
             start.epochs,
+            start.covered,
             connect=lambda _: self.kafka,  # type: ignore[arg-type,return-value]
         )
         reached = start.offsets
@@ -228,7 +230,7 @@ class Truth:
 
     @property
     def catalog(self) -> FilesystemCatalog:
-        return FilesystemCatalog(str(self.root / "warehouse"), _IO)
+        return FilesystemCatalog(str(self.root / "warehouse"), self.io)
 
     def folder(self, name: str) -> Path:
         """Where a table lies."""
@@ -257,5 +259,6 @@ class Truth:
         pairs = decode_ranges(context, ranges, fetch=self.kafka.fetch)
         blobs = [as_bytes(blob) for _, blob in pairs]
         outcomes = [write_slot(context, blobs)] if blobs else []
-        self.between()
+        if not merge_outcomes(context, outcomes).runs_again:
+            self.between()
         return outcomes
