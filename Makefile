@@ -73,12 +73,12 @@ unit: setup ## fast tests: no network, no Spark
 	$(SHARED) tests/house tests/unit tests/docs tests/bench
 
 .PHONY: property
-property: setup ## properties, with hypothesis, and odd messages for every decoder
-	$(SHARED) tests/property tests/fuzz
+property: setup ## properties, with hypothesis, odd messages for every decoder, the model of recovery
+	$(SHARED) tests/property tests/fuzz tests/recovery
 
 .PHONY: property-long
-property-long: setup ## every damage of every file, and 2,000 lives of tables (hours)
-	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py
+property-long: setup ## every damage of every file, 2,000 lives of tables, every life of the model (hours)
+	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py tests/recovery
 
 .PHONY: fuzz
 fuzz: setup ## a coverage-guided fuzzer over every decoder, FUZZ_SECONDS for each

@@ -115,7 +115,7 @@ def _document(
 ) -> dict[str, object]:
     return {
         "pipeline": {"name": "bench", "trigger": "10ms"},
-        "warehouse": {"path": str(folder / "warehouse"), "database": "bench"},
+        "warehouse": {"path": str(folder / "warehouse"), "database": "bench", "shared": True},
         "sources": {
             "bench": {
                 "kafka": {"bootstrap.servers": broker.bootstrap},

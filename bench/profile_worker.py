@@ -46,8 +46,8 @@ STEPS = (
     Step("ingestd.ingest.stages.decode_stage:drop_oversized", "decode: bounds, counts"),
     Step("ingestd.ingest.stages.findings:Findings.note_chunk", "decode: bounds, counts"),
     Step("ingestd.cdc.formats.debezium_json:DebeziumJson.decode", "decode"),
-    Step("ingestd.ingest.stages.decode_stage:_DecodeTask._only_new", "decode: bounds, counts"),
-    Step("ingestd.ingest.stages.decode_stage:conform", "conform to the table"),
+    Step("ingestd.ingest.stages.shaped_rows:only_new", "decode: bounds, counts"),
+    Step("ingestd.ingest.stages.shaped_rows:conform", "conform to the table"),
     Step("ingestd.ingest.stages.held_rows:place", "hash keys, find slots"),
     Step("ingestd.ingest.stages.held_rows:newest_rows", "leave out older rows"),
     Step("ingestd.ingest.stages.held_rows:split_by_slot", "split by slot"),
@@ -68,7 +68,7 @@ STEPS = (
     Step("ingestd.paimon.format.parquet:write_file", "encode files"),
 )
 GENERATORS = (
-    Step("ingestd.ingest.stages.decode_stage:fetch_records", "fetch: columns"),
+    Step("ingestd.ingest.stages.decode_stage:fetch_readable", "fetch: columns"),
     Step("ingestd.spark.stages:DecodeTask.__call__", "stage 1: rest"),
     Step("ingestd.ingest.stages.write_stage:runs", "order, number"),
     Step("ingestd.ingest.stages.write_stage:_TableWriter._write_rows", "assign buckets"),

@@ -7,6 +7,7 @@
     │   │   └── SourceSilentError   exit 3   nobody answers there: waited out, outside the budget
     │   ├── LogChangedError         exit 3   a log lost or replaced records: judged at the start
     │   ├── StorageError            exit 4   the warehouse did not answer as it should
+    │   │   └── DiskFullError       exit 4   a disk has no room: waited out, outside the budget
     │   ├── CommitConflictError     exit 4   other writers won every try; nothing of ours landed
     │   └── CommitUnknownError      exit 4   may have landed: read back, delete nothing
     └── FatalError                           a person has to look
@@ -21,6 +22,8 @@
 
 Messages say what, where (table, file, topic, partition, offset) and the way out.
 """
+
+import errno
 
 
 class IngestdError(Exception):
@@ -64,6 +67,23 @@ class StorageError(RetryableError):
     """The warehouse did not answer as it should."""
 
     exit_code = 4
+
+
+class DiskFullError(StorageError):
+    """A disk, or a quota, is full: the supervisor waits it out, however long it takes."""
+
+
+def storage_error(message: str, cause: OSError) -> StorageError:
+    """The error for a file that could not be used, by why: a full disk is one of its own."""
+    kind = DiskFullError if cause.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
+    return kind(message)
+
+
+def has_full_disk(error: BaseException | None) -> bool:
+    """Whether an error, or what led to it, is a full disk."""
+    while error is not None and not isinstance(error, DiskFullError):
+        error = error.__cause__
+    return error is not None
 
 
 class CommitConflictError(RetryableError):

@@ -53,6 +53,16 @@ class PlaceGauge(Gauge):
 
 _LATENCY_BUCKETS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
 
+SET_ASIDE = Gauge(
+    "ingestd_topic_set_aside",
+    "1 for a topic that is read no more, because nearly all of its first records were rejected.",
+    ["source", "topic"],
+)
+UNREADABLE = Gauge(
+    "ingestd_partition_unreadable",
+    "1 for a topic partition that is read no more, because the client gives no record of it.",
+    _PLACE,
+)
 SOURCE_POSITION = PlaceGauge(
     "ingestd_source_position_offset",
     "Next offset to read: everything before it is in the tables.",
@@ -165,3 +175,19 @@ def _label_text(place: Place) -> str:
 
 _GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, BUFFER_LAG, BUFFER_LAG_SECONDS)
 _TEXTS: dict[Place, str] = {}
+
+
+def record_set_aside(source: str, topic: str) -> None:
+    """A topic is read no more."""
+    SET_ASIDE.labels(source, topic).set(1)
+
+
+def forget_set_aside() -> None:
+    """All topics and topic partitions are read again."""
+    SET_ASIDE.clear()
+    UNREADABLE.clear()
+
+
+def record_unreadable(source: str, topic: str, partition: int) -> None:
+    """A topic partition is read no more."""
+    UNREADABLE.labels(source, topic, partition).set(1)

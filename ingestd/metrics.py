@@ -55,6 +55,12 @@ SKIPPED_ROWS = Counter(
     "excluded by routing.",
     ["table", "reason"],
 )
+UNKNOWN_VALUES = Counter(
+    "ingestd_unknown_values",
+    "Cells stored as null because the source left out an unchanged value and no older row of the "
+    "key is known, as when the key itself changed.",
+    ["table"],
+)
 DROPPED_RECORDS = Counter(
     "ingestd_dropped_records",
     "Records that could not be used and were not kept, because `errors` says so for their stage.",
@@ -63,6 +69,11 @@ DROPPED_RECORDS = Counter(
 REJECTED = Counter(
     "ingestd_rejected_records",
     "Records that could not be used, kept or not, and gaps in logs; 0 from the start on.",
+)
+REFUSED_CLAIMS = Counter(
+    "ingestd_refused_claims",
+    "Rejected records that claim a table, a schema or a name that they cannot have (the stages "
+    "route and schema); 0 from the start on.",
 )
 DEAD_LETTERS = Counter(
     "ingestd_dead_letters",
@@ -196,14 +207,20 @@ def record_rows(table: str, kind: str, rows: int) -> None:
     RECORDS.labels(table, kind).inc(rows)
 
 
+def record_unknown(table: str, cells: int) -> None:
+    """Cells of a table are null because nobody knows their value."""
+    UNKNOWN_VALUES.labels(table).inc(cells)
+
+
 def record_skipped(table: str, reason: str, rows: int) -> None:
     """Rows were left out."""
     SKIPPED_ROWS.labels(table, reason).inc(rows)
 
 
-def record_rejected(records: int) -> None:
-    """Records could not be used."""
+def record_rejected(records: int, claims: int) -> None:
+    """Records could not be used; `claims` of them as they claimed what they cannot have."""
     REJECTED.inc(records)
+    REFUSED_CLAIMS.inc(claims)
 
 
 def record_dropped(stage: str, reason: str, records: int) -> None:

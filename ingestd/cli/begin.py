@@ -50,8 +50,7 @@ def begin(
     For a table whose progress records another writer expired, and for one that another program has
     filled. Stop the daemon first: this command takes its lead, and it would end with exit code 6.
 
-    With `--at claims` the rows of the last batch may be twice in a table without a key, if the
-    daemon died between its commit and the claims file.
+    With `--at claims` a table without a key may have rows twice, if the daemon died in a commit.
 
     **Examples**
 
@@ -67,14 +66,12 @@ def begin(
     with ExitStack() as stack:
         vector = _vector(at, table, settings, io, stack)
         starts = give_record(settings, catalog, io, table, vector, now_ms)
-    rows = [
-        {"topic": name.topic, "partition": partition, "next_offset": offset}
-        for name, partition, offset in starts
-    ]
+    columns = ("topic", "partition", "next_offset")
+    rows = [dict(zip(columns, (name.topic, *at_), strict=True)) for name, *at_ in starts]
     document = {"table": table, "at": at.value, "offsets": rows}
     tell(f"{table} is fed from here on.", document, as_json=as_json, dry_run=False)
     if not as_json:
-        print_table(rows, ("topic", "partition", "next_offset"), none="no topic has been read yet")
+        print_table(rows, columns, none="no topic has been read yet")
 
 
 def _vector(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.format_guess import Guess, guess_format
 from ingestd.cdc.schema_lookup import SchemaLookup
-from ingestd.cli.format_guess import Guess, guess_format
 from ingestd.cli.plan_report import TopicLogs
 from ingestd.cli.proposal import Proposal, SourceProposal, proposed_pattern
 from ingestd.cli.rehearsing import rehearse_pipeline, take_sample, topic_logs

@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.groups import DryRun, group, table_now_ms, tell
 from ingestd.cli.output import AsJson, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -78,7 +78,7 @@ def snapshots(
     settings = _settings(found, "snapshot", *given)
     run = plan_snapshot_expiry if dry_run else expire_snapshots
     with working("expiring snapshots of", found, left=EXPIRED) as watched:
-        expiry = run(watched, settings, now_ms())
+        expiry = run(watched, settings, table_now_ms(watched))
     _tell(found, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
 
 
@@ -109,7 +109,7 @@ def changelogs(
     settings = _settings(found, "changelog", *given)
     run = plan_changelog_expiry if dry_run else expire_changelogs
     with working("expiring changelogs of", found, left=EXPIRED) as watched:
-        expiry = run(watched, settings, now_ms())
+        expiry = run(watched, settings, table_now_ms(watched))
     _tell(found, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
 
 
@@ -139,7 +139,7 @@ def partitions(
     if expiration_time is not None:
         options[EXPIRATION_TIME] = expiration_time
     with working("expiring partitions of", found) as watched:
-        expired = expire_partitions(watched, options, now_ms(), dry_run=dry_run)
+        expired = expire_partitions(watched, options, table_now_ms(watched), dry_run=dry_run)
     rows = [
         {
             "partition": partition_name(found, one.partition),
@@ -170,7 +170,7 @@ def tags(
     """
     found = open_table(warehouse, table)
     with working("expiring tags of", found, left=EXPIRED) as watched:
-        over = tags_to_expire(watched, watched.schema.options, now_ms())
+        over = tags_to_expire(watched, watched.schema.options, table_now_ms(watched))
         files = [path for name in ([] if dry_run else over) for path in delete_tag(watched, name)]
     text = f"{table}: {counted(len(over), 'tag')} expired{': ' if over else ''}{', '.join(over)}."
     document = {"table": table, "tags": over, "deleted_files": files}

@@ -8,6 +8,7 @@ import typer
 
 from ingestd.cli.output import print_json
 from ingestd.errors import ConfigError
+from ingestd.paimon.io.store_clock import store_now_ms
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
@@ -44,6 +45,14 @@ def group(name: str, about: str, *examples: str) -> typer.Typer:
 def now_ms() -> int:
     """This moment, in milliseconds of the epoch."""
     return int(time.time() * _MILLIS)
+
+
+def table_now_ms(table: FileStoreTable) -> int:
+    """This moment by the clock of the table's store, in milliseconds of the epoch.
+
+    What is deleted because of its age is judged by it. Raises StorageError as `store_now_ms`.
+    """
+    return store_now_ms(table.io, table.paths.snapshot_dir)
 
 
 def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:

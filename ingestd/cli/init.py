@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from ingestd.cdc.format_guess import Guess
 from ingestd.cli.broker_look import (
     Seen,
     list_topics,
@@ -15,7 +16,6 @@ from ingestd.cli.broker_look import (
     resolved_properties,
     with_tables,
 )
-from ingestd.cli.format_guess import Guess
 from ingestd.cli.interrupts import interruptible
 from ingestd.cli.output import AsJson, counted, print_json
 from ingestd.cli.progress import waiting

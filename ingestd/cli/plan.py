@@ -29,7 +29,8 @@ def plan(
     meet in one target; and records that would become dead letters, with their coordinates.
 
     Nothing is written: no table, no schema, no offset. Ends with 5 if a table could not be made,
-    or if a topic would stop the pipeline.
+    if a topic would stop the pipeline, or if it would be set aside because its messages are of
+    another data format.
 
     **Examples**
 

@@ -71,6 +71,9 @@ def print_plan(planned: Planned) -> None:
     for (source, topic), problem in sorted(found.topic_problems.items()):
         typer.echo(f"\ntopic {topic} of source {source} would stop the pipeline")
         _line("problem", redact(problem))
+    for (source, topic), problem in sorted(found.set_aside.items()):
+        typer.echo(f"\ntopic {topic} of source {source} would be set aside")
+        _line("problem", redact(problem))
     if found.passed:
         typer.echo("\nNothing was written. Nothing of the sample would stop the pipeline.")
 
@@ -81,7 +84,7 @@ def _topic_rows(planned: Planned) -> list[Row]:
     for one, chunks in planned.sample.items():
         topic = (one.source, one.topic)
         sampled[topic] = sampled.get(topic, 0) + sum(len(chunk.offsets) for chunk in chunks)
-    problems = planned.found.topic_problems
+    problems = {**planned.found.set_aside, **planned.found.topic_problems}
     return [
         {
             "source": source,

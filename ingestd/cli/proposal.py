@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from ingestd.cli.format_guess import Guess
+from ingestd.cdc.format_guess import Guess
 from ingestd.cli.output import counted
 from ingestd.config.references import holds_reference
 from ingestd.ingest.rehearsal.table_outlook import TableOutlook

@@ -38,6 +38,19 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
             return answer
 
 
+def confirm(what: str, option: str, *, given: bool) -> None:
+    """Ask whether to go on, unless the option that says so is `given`.
+
+    ConfigError if the answer is no, or if there is no terminal to ask on.
+    """
+    if given:
+        return
+    if not is_terminal():
+        raise ConfigError(f"{what} There is no terminal to ask on: say {option}")
+    if _answer(f"{printable(what)} [y/N]", "n").lower() not in ("y", "yes"):
+        raise ConfigError("nothing is done")
+
+
 def _answer(what: str, default: str | None) -> str:
     try:
         return str(typer.prompt(what, default=default)).strip()

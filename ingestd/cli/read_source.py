@@ -1,7 +1,9 @@
 """What `ingestd read` is asked for, and the rows that answer it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from ingestd.cli.rows_output import Rows
 from ingestd.errors import ConfigError
@@ -11,11 +13,17 @@ from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
 from ingestd.paimon.table.read.binlog import binlog_fields, packed_rows, single_rows
-from ingestd.paimon.table.read.changelog_read import CHANGE_FIELDS, change_fields, iter_changelog
+from ingestd.paimon.table.read.changelog_read import (
+    CHANGE_FIELDS,
+    change_fields,
+    iter_added_rows,
+    iter_changelog,
+)
 from ingestd.paimon.table.read.incremental_read import iter_changed
+from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.system.tables import read_system_table, system_table
 
@@ -94,13 +102,43 @@ def _rows(table: FileStoreTable, request: Request) -> Rows:
         reader = _reader(table, request)
         parts = iter_changed(reader, request.first or 1, request.last)
         return Rows(parts, reader.row_fields(), in_order=False)
-    snapshot = _snapshot(table, request)
-    if snapshot is not None and request.travels:
+    target = _target(table, request)
+    if target.between is not None:
+        return _added_rows(table, request, target.between)
+    snapshot = target.snapshot
+    if snapshot is not None and target.travels:
         # In the columns that the table had then.
         table = table.with_schema(table.schemas(snapshot.schema_id))
     reader = _reader(table, request)
     found = iter(()) if snapshot is None else reader.rows(snapshot)
     return Rows(found, reader.row_fields(), in_order=False)
+
+
+def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int]) -> Rows:
+    """What the table's option `incremental-between` has a reader read."""
+    if request.audit_log or request.view is not None:
+        raise ConfigError(
+            f"table {table.name}: option '{BETWEEN}' has the table itself read in part, not its "
+            "views; say what to read of them: --changelog, or --snapshot"
+        )
+    fields = table.schema.fields
+    found = iter_added_rows(table, between[0] + 1, between[1])
+    return _matching(found, fields, _shown(fields, request.names, table.name), request)
+
+
+def _matching(
+    parts: Iterable[pa.Table],
+    fields: Sequence[DataField],
+    shown: tuple[DataField, ...],
+    request: Request,
+) -> Rows:
+    """The rows of parts, in these fields, for which the condition is true, in the columns shown."""
+    predicate = _predicate(request, fields)
+    types = {field.name: field.type for field in fields}
+    names = [field.name for field in shown]
+    return Rows(
+        (matching(predicate, part, types).select(names) for part in parts), shown, in_order=True
+    )
 
 
 def _reader(table: FileStoreTable, request: Request) -> TableReader:
@@ -126,6 +164,12 @@ def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | Non
     return None if request.where is None else parse_predicate(request.where, fields)
 
 
+def _target(table: FileStoreTable, request: Request) -> ScanTarget:
+    """What the command asks for; if it asks for no point in time, what the table's options do."""
+    snapshot = _snapshot(table, request)
+    return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
+
+
 def _snapshot(table: FileStoreTable, request: Request) -> Snapshot | None:
     if request.snapshot is not None:
         return read_snapshot(table.io, table.paths, request.snapshot)
@@ -133,30 +177,21 @@ def _snapshot(table: FileStoreTable, request: Request) -> Snapshot | None:
         return tagged_snapshot(table, request.tag)
     if request.as_of is not None:
         return snapshot_as_of(table, timestamp_millis(request.as_of))
-    return latest_snapshot(table.io, table.paths)
+    return None
 
 
 def _changes(table: FileStoreTable, request: Request) -> Rows:
     fields = change_fields(table)
-    predicate = _predicate(request, fields)
-    types = {field.name: field.type for field in fields}
-    shown = _shown(fields, request.names, table.name)
-    names = [field.name for field in shown]
     changes = iter_changelog(table, request.first, request.last)
-    found = (matching(predicate, part, types).select(names) for part in changes)
-    return Rows(found, shown, in_order=True)
+    return _matching(changes, fields, _shown(fields, request.names, table.name), request)
 
 
 def _system_rows(table: FileStoreTable, view: str, request: Request) -> Rows:
     fields = system_table(view).fields
     if request.changelog or request.audit_log or request.is_range:
         raise ConfigError(f"${view} is no table with changes")
-    rows = read_system_table(table, view, _snapshot(table, request))
-    types = {field.name: field.type for field in fields}
-    predicate = _predicate(request, fields)
-    shown = _shown(fields, request.names, f"{table.name}${view}")
-    names = [field.name for field in shown]
-    return Rows([matching(predicate, rows, types).select(names)], shown, in_order=True)
+    rows = read_system_table(table, view, _target(table, request).snapshot)
+    return _matching([rows], fields, _shown(fields, request.names, f"{table.name}${view}"), request)
 
 
 def _shown(

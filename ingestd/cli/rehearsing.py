@@ -9,7 +9,7 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.cli.groups import now_ms
 from ingestd.cli.plan_report import Planned, TopicLogs
 from ingestd.errors import SourceError
-from ingestd.ingest.rehearsal.rehearsal import rehearse
+from ingestd.ingest.rehearsal.rehearsal import Rehearsal, rehearse
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
 from ingestd.kafka.consumers import close_consumers
@@ -45,7 +45,14 @@ def rehearse_pipeline(settings: PipelineSettings, records: int) -> Planned:
         return list(chunks)
 
     sample = take_sample(logs, records, read)
-    return Planned(logs, sample, rehearse(lake, sample, slots=_slots(settings), now_ms=now_ms))
+    return Planned(logs, sample, _rehearsed(lake, sample, settings))
+
+
+def _rehearsed(
+    lake: Lake, sample: Mapping[OffsetRange, list[RecordChunk]], settings: PipelineSettings
+) -> Rehearsal:
+    slots, trial = _slots(settings), settings.trial_limits
+    return rehearse(lake, sample, slots=slots, now_ms=now_ms, trial=trial)
 
 
 def topic_logs(source: KafkaSource) -> TopicLogs:

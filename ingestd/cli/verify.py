@@ -1,23 +1,48 @@
-"""`ingestd verify`: whether a table is sound."""
+"""`ingestd verify`: whether a table is sound, and whether its logs have what it covers."""
 
 from dataclasses import asdict
+from typing import Annotated, TypeAlias
 
 import typer
 
+from ingestd.cli.catalog_options import CatalogChoice, chosen_catalog
 from ingestd.cli.interrupts import UNCHANGED
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.progress import live_count, working
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
+from ingestd.cli.replaying import ConfigFile
+from ingestd.cli.tables import SnapshotId, Warehouse, open_table
+from ingestd.errors import ConfigError
+from ingestd.paimon.table.verify.findings import Finding
 from ingestd.paimon.table.verify.table_verify import verify as verify_table
+
+_Table: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DB.TABLE", help="The table; with --against-kafka all of the pipeline by default."
+    ),
+]
+_AgainstKafka: TypeAlias = Annotated[
+    bool, typer.Option("--against-kafka", help="Compare what is covered with the logs instead.")
+]
+_Recount: TypeAlias = Annotated[
+    bool,
+    typer.Option("--recount", help="With --against-kafka: also read the logs, and compare rows."),
+]
 
 
 def verify(
     warehouse: Warehouse,
-    table: TableName,
+    table: _Table = None,
     snapshot: SnapshotId = None,
+    against_kafka: _AgainstKafka = False,
+    recount: _Recount = False,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a table: its snapshots, manifests, data files, keys, statistics and index.
+
+    With --against-kafka, check what tables cover: that their topics are those that were read, and
+    that the logs still have these offsets, leader epochs and last records.
 
     Exit code 1 if anything was found.
 
@@ -26,7 +51,30 @@ def verify(
     ingestd verify /lake shop.orders
 
     ingestd verify /lake shop.orders --snapshot 3 --json
+
+    ingestd verify /lake --against-kafka -c ingestd.yaml
+
+    ingestd verify /lake ods.orders --against-kafka -c ingestd.yaml --recount
     """
+    if against_kafka:
+        if config is None or snapshot is not None or chosen_catalog() != CatalogChoice():
+            raise ConfigError(
+                "--against-kafka needs --config, which names the catalog, and takes no --snapshot"
+            )
+        from ingestd.cli.verify_kafka import compare_with_kafka  # noqa: PLC0415  (loads much)
+
+        compared = compare_with_kafka(warehouse, table, config, rows=recount)
+        compared.print(as_json=as_json)
+        raise typer.Exit(1 if compared.findings else 0)
+    if table is None or recount or config is not None:
+        raise ConfigError("name a table; --recount and --config only go with --against-kafka")
+    findings = _look_into_files(warehouse, table, snapshot, as_json=as_json)
+    raise typer.Exit(1 if findings else 0)
+
+
+def _look_into_files(
+    warehouse: str, table: str, snapshot: int | None, *, as_json: bool
+) -> list[Finding]:
     opened = open_table(warehouse, table)
     with working("verifying", opened, left=UNCHANGED, files=live_count(snapshot)) as found:
         findings = verify_table(found, snapshot)
@@ -36,4 +84,4 @@ def verify(
     else:
         none = f"{table}: nothing found, the table is sound."
         print_table(rows, ("severity", "code", "where", "message"), none=none)
-    raise typer.Exit(1 if findings else 0)
+    return findings

@@ -16,9 +16,9 @@ class ChangesSection(Section):
         "`ignore` keeps its rows.",
     )
     on_refused_truncate: RefusedTruncate = Field(
-        default="fail",
+        default="dead-letter",
         description="What happens to a truncate of which nobody can tell which rows came before "
-        "it: `fail` stops the pipeline, `dead-letter` puts it aside, `ignore` leaves it out.",
+        "it: `dead-letter` puts it aside, `ignore` leaves it out, `fail` stops the pipeline.",
     )
     append_changes: AppendChanges = Field(
         default="reject",

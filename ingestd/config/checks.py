@@ -12,9 +12,10 @@ from ingestd.config.faults import Fault
 from ingestd.config.imagined_columns import imagined_columns, imagined_key
 from ingestd.config.model import CatalogSection, Config
 from ingestd.config.registry_section import registry_settings
+from ingestd.config.routing_section import routing_of
 from ingestd.config.shape import nearest
 from ingestd.config.source_section import SourceSection, check_positions
-from ingestd.config.table_sections import TableSection, routing_of, settings_of
+from ingestd.config.table_sections import TableSection, settings_of
 from ingestd.errors import IngestdError
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.context import TableSettings
@@ -23,9 +24,12 @@ from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
-from ingestd.paimon.io.file_io import file_io_for
+from ingestd.paimon.io.file_io import file_io_for, is_local
 from ingestd.paimon.spec.options import core_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
+
+_ONE_MACHINE = ("local", "local-cluster")
+"""Kinds of `spark.master` whose tasks run where the driver does."""
 
 
 def check(config: Config, document: Document) -> list[Fault]:
@@ -96,6 +100,15 @@ class _Checks:
         if warehouse.options:
             with self._at("warehouse", "options"):
                 file_io_for(warehouse.path, warehouse.options)
+        master = self._config.spark.get("spark.master", "local")
+        on_disk = is_local(warehouse.path) and not warehouse.shared
+        if on_disk and master.partition("[")[0] not in _ONE_MACHINE:
+            problem = (
+                f"is on a disk, and spark.master '{master}' runs tasks on other machines: use an "
+                "object store or HDFS, or set warehouse.shared if all of them mount the same file "
+                "system there"
+            )
+            self._add(("warehouse", "path"), problem)
         with self._at("warehouse", "database"):
             check_database_name(warehouse.database)
         if warehouse.catalog.metastore not in METASTORES:
@@ -111,6 +124,9 @@ class _Checks:
         for source_table, target in self._config.routing.table_mapping.items():
             with self._at("routing", "table_mapping", source_table):
                 Identifier(database, target)
+            if target == self._config.errors.dead_letter_table:
+                problem = "is errors.dead-letter-table, which takes no rows of a source"
+                self._add(("routing", "table_mapping", source_table), problem)
 
     def _check_one(self, name: str, table: TableSection) -> None:
         defaults = settings_of(self._config.defaults)

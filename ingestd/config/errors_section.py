@@ -9,6 +9,7 @@ from ingestd.config.values import TableName
 from ingestd.ingest.settings.error_policy import STAGES, ErrorAction, ErrorPolicy
 from ingestd.ingest.settings.pipeline_settings import DEAD_LETTER_TABLE
 from ingestd.ingest.settings.rejection import RejectionLimits
+from ingestd.ingest.settings.topic_trial import TrialLimits
 
 
 def _stage(name: str) -> Any:  # noqa: ANN401  (what stands for a field of any type)
@@ -47,6 +48,23 @@ class ErrorsSection(Section):
         description="A larger share of rejected records in the newest `rejected-window` stops the "
         "pipeline (exit code 5) before anything of the batch is committed.",
     )
+    set_aside_records: int = Field(
+        default=100,
+        ge=0,
+        description="A topic is set aside if nearly all of its first records in a run are "
+        "rejected, at least so many: it is read no more, stays where it was, and others go on. 0 "
+        "never sets a topic aside.",
+    )
+    set_aside_ratio: float = Field(
+        default=0.95, gt=0, le=1, description="Share of rejected records that is nearly all."
+    )
+    max_unreadable_tries: int | None = Field(
+        default=None,
+        ge=1,
+        description="A topic partition that gives no record although its broker answers is set "
+        "aside, and tried again after a minute, then after twice as long each time, up to an hour. "
+        "After so many tries the pipeline stops (exit code 5); without it never.",
+    )
     rejected_window: int = Field(
         default=10_000,
         ge=1,
@@ -66,6 +84,11 @@ class ErrorsSection(Section):
         """What to do by stage, as the ingest side takes it."""
         given = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
         return ErrorPolicy({name: one for name, one in given.items() if one != "dead-letter"})
+
+    @property
+    def trial_limits(self) -> TrialLimits:
+        """When a topic is set aside, as the ingest side takes it."""
+        return TrialLimits(self.set_aside_records, self.set_aside_ratio)
 
     @property
     def rejection_limits(self) -> RejectionLimits:

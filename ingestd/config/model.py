@@ -11,9 +11,10 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ingestd.config.errors_section import ErrorsSection
+from ingestd.config.routing_section import RoutingSection
 from ingestd.config.section import Section
 from ingestd.config.source_section import SourceSection
-from ingestd.config.table_sections import DefaultsSection, RoutingSection, TableSection
+from ingestd.config.table_sections import DefaultsSection, TableSection
 from ingestd.config.telemetry_section import TelemetrySection
 from ingestd.config.upkeep_sections import CompactionSection, ExpirySection
 from ingestd.config.values import Address, Duration, Name, Size, TableName, Texts
@@ -87,6 +88,11 @@ class WarehouseSection(Section):
     )
     database: str = Field(
         default="default", min_length=1, description="Database that gets the tables."
+    )
+    shared: bool = Field(
+        default=False,
+        description="With a cluster as `spark.master` and a path on a disk: all machines mount the "
+        "same file system there. Tasks check it before they write.",
     )
     options: Texts = Field(
         default_factory=dict,

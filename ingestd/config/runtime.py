@@ -7,8 +7,9 @@ from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.load import LoadedConfig
 from ingestd.config.model import CatalogSection, ProcessingSection
 from ingestd.config.registry_section import registered_formats
+from ingestd.config.routing_section import routing_of
 from ingestd.config.source_section import SourceSection, positions_of
-from ingestd.config.table_sections import routing_of, settings_of
+from ingestd.config.table_sections import settings_of
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
@@ -32,7 +33,9 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         },
         database=config.warehouse.database,
         sources={name: _source(name, one, loaded.folder) for name, one in config.sources.items()},
-        routing=routing_of(config.routing),
+        routing=replace(
+            routing_of(config.routing), case_sensitive=_case_sensitive(config.warehouse.catalog)
+        ),
         defaults=settings_of(config.defaults),
         tables={name: settings_of(one) for name, one in config.tables.items()},
         max_offsets_per_trigger={
@@ -43,11 +46,17 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         dead_letter_topic=config.errors.dead_letter_topic,
         error_policy=config.errors.error_policy,
         rejection_limits=config.errors.rejection_limits,
+        trial_limits=config.errors.trial_limits,
+        max_unreadable_tries=config.errors.max_unreadable_tries,
         limits=_limits(config.processing),
         spark=dict(config.spark),
         commit_group_offsets=pipeline.commit_offsets_to_kafka,
         formerly=pipeline.formerly,
     )
+
+
+def _case_sensitive(section: CatalogSection) -> bool:
+    return section.metastore == "rest" or section.case_sensitive
 
 
 def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:

@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from ingestd import metrics, registry_metrics
+from ingestd import lag_metrics, metrics, registry_metrics
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.status import Status
 from ingestd.daemon.upkeep import Upkeep
 from ingestd.errors import IngestdError
+from ingestd.ingest.settings.error_policy import CLAIM_STAGES
+from ingestd.ingest.settings.topic_trial import SetAside
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
@@ -43,7 +45,8 @@ class BatchLog:
         self._begun = ticks()
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Upkeep has them from now on, and the status their schemas."""
+        """Upkeep has them from now on, and the status their schemas; no topic is set aside."""
+        lag_metrics.forget_set_aside()
         self._status.tables_opened(tables)
         if self._upkeep is not None:
             self._upkeep.opened(tables)
@@ -51,6 +54,16 @@ class BatchLog:
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """Count records that were lost."""
         metrics.record_gap(source, topic, records)
+
+    def topic_set_aside(self, topic: SetAside, message: str) -> None:
+        """Shown until the next run, which tries the topic again."""
+        lag_metrics.record_set_aside(topic.source, topic.topic)
+        self._status.set_aside.add(topic, message)
+
+    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
+        """Shown until the next run, which tries the topic partition again."""
+        lag_metrics.record_unreadable(left.source, left.topic, left.partition)
+        self._status.set_aside.add_partition(left, message)
 
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """Remember when it began; its id is on every line that this thread logs."""
@@ -118,6 +131,9 @@ def _count(counts: Counts) -> None:
     registry_metrics.record_registry(counts.registry)
     for (table, kind), rows in counts.rows.items():
         metrics.record_rows(table, RowKind(kind).symbol, rows)
+    for table, cells in (+counts.unknown).items():
+        metrics.record_unknown(table, cells)
+        _LOG.warning("values_unknown", extra={"ctx": {"table": table, "cells": cells}})
     for (table, reason), rows in counts.skipped.items():
         metrics.record_skipped(table, reason, rows)
     for table, files in counts.files.items():
@@ -126,7 +142,8 @@ def _count(counts: Counts) -> None:
 
 
 def _count_rejected(counts: Counts) -> None:
-    metrics.record_rejected(sum(counts.rejected.values()))
+    claims = (n for (stage, _), n in counts.rejected.items() if stage in CLAIM_STAGES)
+    metrics.record_rejected(sum(counts.rejected.values()), sum(claims))
     for (stage, reason), records in counts.dropped.items():
         metrics.record_dropped(stage, reason, records)
     for (stage, reason), records in (counts.rejected - counts.dropped).items():

@@ -12,6 +12,7 @@ from ingestd import metrics
 from ingestd.daemon.recent import Failure, Recent, total_lag
 from ingestd.daemon.rounds import STUCK_SECONDS, Rounds
 from ingestd.daemon.schema_log import SchemaLog
+from ingestd.daemon.set_aside import SetAsidePage
 from ingestd.daemon.standing import Standing
 from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary
@@ -83,6 +84,7 @@ class Status:
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
         self._rounds = Rounds(clock, ticks, batch_timeout, len(self._reachable))
         self._why_silent: dict[str, str] = {}
+        self.set_aside = SetAsidePage()
         self._met: set[str] = set()
         self._upkeep: Callable[[], dict[str, Any]] = dict
         metrics.record_build(version)
@@ -144,6 +146,7 @@ class Status:
     def tables_opened(self, schemas: Mapping[str, TableSchema]) -> None:
         """A run begins with these tables."""
         with self._lock:
+            self.set_aside.clear()
             self._schemas.opened(schemas, self._clock())
 
     def batch_started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
@@ -285,6 +288,7 @@ class Status:
             "reachable": self._reachable[name],
             "error": self._why_silent.get(name),
             "topics": self._standing.document(name),
+            "set_aside": self.set_aside.document(name),
         }
 
 

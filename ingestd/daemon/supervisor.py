@@ -24,7 +24,7 @@ from ingestd.daemon.signals import Asked, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
 from ingestd.daemon.upkeep import Upkeep, UpkeepSettings
 from ingestd.daemon.upkeep_process import Opening
-from ingestd.errors import IngestdError, RetryableError, SourceSilentError
+from ingestd.errors import IngestdError, RetryableError, SourceSilentError, has_full_disk
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.log import LogFormat
@@ -177,8 +177,8 @@ class Supervisor:
         if not isinstance(error, RetryableError):
             return False
         silence = isinstance(error, SourceSilentError)
-        counts = not (silence and self._status.has_met_its_sources)
-        seconds = self._budget.next_wait(time.monotonic(), counts=counts)
+        waited_out = has_full_disk(error) or (silence and self._status.has_met_its_sources)
+        seconds = self._budget.next_wait(time.monotonic(), counts=not waited_out)
         if seconds is None:
             _LOG.error("restart_budget_used_up")
             return False

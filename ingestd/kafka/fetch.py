@@ -9,7 +9,8 @@ small ranges are read together.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from confluent_kafka import KafkaError
@@ -41,6 +42,22 @@ _GONE = frozenset(
 _Readings: TypeAlias = Mapping[Place, Reading]
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Most records, and most bytes of keys and values, of a chunk."""
+
+    max_records: int
+    max_bytes: int
+
+
+class StalledError(SourceSilentError):
+    """Nothing came any more; `left` is what is still to be read, without what was given before."""
+
+    def __init__(self, message: str, left: Sequence[OffsetRange] = ()) -> None:
+        super().__init__(message)
+        self.left = list(left)
+
+
 def fetch(
     source: KafkaSource,
     wanted: OffsetRange,
@@ -61,31 +78,41 @@ def fetch_all(
     max_records: int,
     max_bytes: int,
     headers: bool = False,
+    stall_seconds: float | None = None,
 ) -> Iterator[RecordChunk]:
     """The committed records of ranges, those of one topic partition in order of offset, in chunks.
 
     A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but always
     one record. `headers` of records are only taken out when asked for.
 
-    Raises LogChangedError when a log does not have its range any more; SourceSilentError when
-    nothing came for `STALL_SECONDS`; SourceError when the brokers do not let the client in.
+    Raises LogChangedError when a log does not have its range any more; StalledError when nothing
+    came for `stall_seconds` (`STALL_SECONDS` if None); SourceError when the brokers do not let the
+    client in.
     """
     with lend_consumer(source, headers=headers) as lent:
-        for bundle in _bundles(ranges, max_records):
+        for bundle in bundles(ranges, max_records):
             readings = {(one.topic, one.partition): Reading(source, one) for one in bundle}
-            together = _Together(source, readings, lent)
+            together = _Together(source, readings, lent, stall_seconds or STALL_SECONDS)
             columns = {place: Columns(*place) for place in readings}
-            for place, records in together.batches():
-                columns[place].add(records)
-                while (full := _full(columns[place], columns, max_records, max_bytes)) is not None:
-                    yield full.take(max_records, max_bytes)
-                    together.touch()
+            stalled: StalledError | None = None
+            try:
+                for place, records in together.batches():
+                    columns[place].add(records)
+                    while (
+                        full := _full(columns[place], columns, max_records, max_bytes)
+                    ) is not None:
+                        yield full.take(max_records, max_bytes)
+                        together.touch()
+            except StalledError as error:
+                stalled = error
             for waiting in columns.values():
                 while waiting:
                     yield waiting.take(max_records, max_bytes)
+            if stalled is not None:
+                raise stalled
 
 
-def _bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
+def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
     """Ranges of different topic partitions with few offsets altogether, or a single one."""
     bundle: list[OffsetRange] = []
     places: set[Place] = set()
@@ -116,7 +143,10 @@ def _full(
 class _Together:
     """Ranges of different topic partitions, read at a time by one lent consumer."""
 
-    def __init__(self, source: KafkaSource, readings: _Readings, lent: Lent) -> None:
+    def __init__(
+        self, source: KafkaSource, readings: _Readings, lent: Lent, stall_seconds: float
+    ) -> None:
+        self._stall_seconds = stall_seconds
         self._source = source
         self._readings = readings
         self._lent = lent
@@ -125,7 +155,7 @@ class _Together:
 
     def touch(self) -> None:
         """Time spent by the caller between chunks is not the broker's."""
-        self._deadline = time.monotonic() + STALL_SECONDS
+        self._deadline = time.monotonic() + self._stall_seconds
 
     def batches(self) -> Iterator[tuple[Place, Records]]:
         """Records of the ranges, never none, in order for each."""
@@ -183,10 +213,11 @@ class _Together:
                 one.check_gone()
         if time.monotonic() > self._deadline:
             one = next(iter(left.values()))
-            raise SourceSilentError(
-                f"{_where(left)} gave nothing for {STALL_SECONDS:.0f} s at offset "
+            raise StalledError(
+                f"{_where(left)} gave nothing for {self._stall_seconds:.0f} s at offset "
                 f"{one.position}, wanted is up to {one.wanted.until}, from "
-                f"{self._source.bootstrap}{self._lent.last_words(self._source)}"
+                f"{self._source.bootstrap}{self._lent.last_words(self._source)}",
+                [replace(each.wanted, start=each.position) for each in left.values()],
             )
 
 

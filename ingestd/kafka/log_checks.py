@@ -7,13 +7,15 @@ its metadata may count epochs again; then only the record itself tells.
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from struct import Struct
 from zlib import crc32
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ingestd.errors import SourceError, SourceSilentError
+from ingestd.cdc.base import RecordChunk
+from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.refusals import Heard, explain
@@ -21,17 +23,38 @@ from ingestd.kafka.refusals import Heard, explain
 Place = tuple[str, int]
 """Topic and partition."""
 
-UNKNOWN_DIVERGENCE = -1
-_SMALL = {"fetch.message.max.bytes": "65536", "queued.max.messages.kbytes": "1024"}
-_POLL_SECONDS = 0.2
-_POLL_MESSAGES = 1_000
-_BROKER_END = re.compile(r"broker end offset is (-?\d+)")
+NO_EPOCH = -1
+# One record of each partition is wanted. The client asks for more by itself where the first batch
+# of records is larger.
+_SMALL = {"fetch.message.max.bytes": "16384", "queued.max.messages.kbytes": "1024"}
+_POLL_SECONDS = 0.02
+_POLL_MESSAGES = 500
+_ANSWERS = frozenset(
+    {
+        KafkaError._PARTITION_EOF,
+        KafkaError._AUTO_OFFSET_RESET,
+        KafkaError._LOG_TRUNCATION,
+        KafkaError.OFFSET_OUT_OF_RANGE,
+    }
+)
+"""Errors that say something about a log; after any other the client asks again by itself."""
+_TRUNCATED = KafkaError(KafkaError._LOG_TRUNCATION).str()
+_OUT_OF_RANGE = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()
+_EPOCH_END = re.compile(r"broker end offset is (?P<offset>-?\d+)")
+_HEAD = Struct(">qqq")
+_MISSING = -1
 
 
 def fingerprint(timestamp: int, key: bytes | None, value: bytes | None) -> int:
     """Return a checksum of a record, from 1 to 2^32 - 1; `timestamp` in milliseconds."""
-    start = crc32(b"%d %d %d" % (timestamp, key is not None, value is not None))
+    sizes = (_MISSING if content is None else len(content) for content in (key, value))
+    start = crc32(_HEAD.pack(timestamp, *sizes))
     return crc32(value or b"", crc32(key or b"", start)) or 1
+
+
+def fingerprint_of_last(chunk: RecordChunk) -> int:
+    """Return the checksum of the last record of a chunk."""
+    return fingerprint(int(chunk.timestamps[-1]), chunk.keys[-1], chunk.values[-1])
 
 
 def divergences(
@@ -39,19 +62,20 @@ def divergences(
 ) -> dict[Place, int]:
     """Return where logs diverge from (offset, leader epoch) pairs that were reached in them.
 
-    Only places whose log diverges are in the answer; -1 where the broker knows no epoch as old.
-    Raises SourceSilentError if brokers do not answer within `seconds`, SourceError if they do not
-    let the client in.
+    Only places whose log diverges are in the answer; -1 where the broker knows no epoch as late.
+    That a log begins after an offset, because older records expired, is no divergence.
+
+    Raises SourceSilentError when no answer comes for `seconds`, SourceError for an answer that
+    cannot be understood, or when the brokers do not let the client in.
     """
     found: dict[Place, int] = {}
-
-    def take(place: Place, message: Message) -> None:
+    for place, message in _first_answers(source, positions, seconds):
         error = message.error()
-        if error is not None and error.code() == KafkaError._LOG_TRUNCATION:
-            end = _BROKER_END.search(error.str())
-            found[place] = int(end.group(1)) if end else UNKNOWN_DIVERGENCE
-
-    _first_messages(source, positions, seconds, take)
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
+            continue
+        end = _epoch_end(source, place, error)
+        if end is not None:
+            found[place] = end
     return found
 
 
@@ -63,13 +87,11 @@ def fingerprints(
     Retention, compaction and transaction markers leave none. Raises as `divergences`.
     """
     found: dict[Place, int] = {}
-
-    def take(place: Place, message: Message) -> None:
+    positions = {place: (offset - 1, NO_EPOCH) for place, offset in offsets.items()}
+    for place, message in _first_answers(source, positions, seconds):
         if message.error() is None and message.offset() == offsets[place] - 1:
             key, value = _bytes(message.key()), _bytes(message.value())
             found[place] = fingerprint(message.timestamp()[1], key, value)
-
-    _first_messages(source, {at: (one - 1, -1) for at, one in offsets.items()}, seconds, take)
     return found
 
 
@@ -77,33 +99,47 @@ def _bytes(content: str | bytes | None) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
-def _first_messages(
-    source: KafkaSource,
-    positions: Mapping[Place, tuple[int, int]],
-    seconds: float,
-    take: Callable[[Place, Message], None],
-) -> None:
-    """Hand on the first thing that a consumer says of each place: a record, an end, an error."""
-    left = set(positions)
-    deadline = time.monotonic() + seconds
-    with _consumer(source) as (consumer, heard):
-        consumer.assign([_assigned(place, *positions[place]) for place in sorted(left)])
-        while left:
+def _epoch_end(source: KafkaSource, place: Place, error: KafkaError) -> int | None:
+    """Where the epoch of a position ends, -1 if the log has no such epoch; None: not truncated.
+
+    As no offset may be chosen for us, the client reports both a truncated log and an expired offset
+    by the one code that says so. Only the text of the error has which it was, and the offset.
+    """
+    text = error.str()
+    end = _EPOCH_END.search(text)
+    if _TRUNCATED in text and end is not None:
+        return int(end["offset"])
+    if error.code() == KafkaError.OFFSET_OUT_OF_RANGE or _OUT_OF_RANGE in text:
+        return None
+    where = f"{place[0]}/{place[1]} of source {source.name}"
+    raise SourceError(f"cannot tell whether the log of {where} was truncated: {text}")
+
+
+def _first_answers(
+    source: KafkaSource, positions: Mapping[Place, tuple[int, int]], seconds: float
+) -> Iterator[tuple[Place, Message]]:
+    """Yield once for each place what a consumer finds there: a record, or one of `_ANSWERS`."""
+    heard = Heard(source)
+    pending = set(positions)
+    with closing(_connect(source, heard)) as consumer:
+        consumer.assign([_assigned(place, *positions[place]) for place in sorted(pending)])
+        deadline = time.monotonic() + seconds
+        while pending:
+            answered = []
             for message in consumer.consume(_POLL_MESSAGES, _POLL_SECONDS):
                 place = (message.topic() or "", _number(message.partition()))
-                if place not in left or _is_passing(message.error()):
-                    continue
-                take(place, message)
-                left.discard(place)
-                consumer.incremental_unassign([TopicPartition(*place)])
-            if left and heard.refusal is not None:
-                raise SourceError(f"source {source.name}: {explain(source, heard.refusal)}")
-            if left and time.monotonic() > deadline:
-                topic, partition = min(left)
-                raise SourceSilentError(
-                    f"source {source.name}: {source.bootstrap} said nothing of {topic}/{partition} "
-                    f"within {seconds:.0f} s, when its log was compared with what was read"
-                )
+                error = message.error()
+                if error is not None and error.code() not in _ANSWERS:
+                    heard.note(error)
+                elif place in pending:
+                    pending.remove(place)
+                    answered.append(TopicPartition(*place))
+                    yield place, message
+            if answered:
+                consumer.pause(answered)
+                deadline = time.monotonic() + seconds
+            elif heard.refusal is not None or time.monotonic() > deadline:
+                raise _unanswered(source, pending, heard, seconds)
 
 
 def _number(partition: int | None) -> int:
@@ -116,25 +152,26 @@ def _assigned(place: Place, offset: int, epoch: int) -> TopicPartition:
     return TopicPartition(*place, offset, leader_epoch=epoch)
 
 
-def _is_passing(error: KafkaError | None) -> bool:
-    """Whether the client reports something that heals by itself."""
-    return error is not None and error.code() not in (
-        KafkaError._PARTITION_EOF,
-        KafkaError._LOG_TRUNCATION,
-        KafkaError._AUTO_OFFSET_RESET,
-        KafkaError.OFFSET_OUT_OF_RANGE,
+def _unanswered(
+    source: KafkaSource, pending: set[Place], heard: Heard, seconds: float
+) -> SourceError:
+    topic, partition = min(pending)
+    more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
+    what = f"cannot look into the log of {topic}/{partition}{more} of source {source.name}"
+    if heard.refusal is not None:
+        return SourceError(f"{what}: {explain(source, heard.refusal)}")
+    newest = heard.newest
+    words = "" if newest is None else f"; the client says: {explain(source, newest)}"
+    return SourceSilentError(
+        f"{what}: {source.bootstrap} gave no answer for {seconds:.0f} s{words}"
     )
 
 
-@contextmanager
-def _consumer(source: KafkaSource) -> Iterator[tuple[Consumer, Heard]]:
-    heard = Heard(source)
+def _connect(source: KafkaSource, heard: Heard) -> Consumer:
     properties = {**consumer_properties(source), **_SMALL, "error_cb": heard.note}
     try:
-        consumer = Consumer(properties, logger=LOG)
+        return Consumer(properties, logger=LOG)
     except KafkaException as error:
-        raise SourceError(f"source {source.name}: {error.args[0].str()}") from error
-    try:
-        yield consumer, heard
-    finally:
-        consumer.close()
+        raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"sources.{source.name}.kafka: {error}") from error

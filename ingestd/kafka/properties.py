@@ -65,6 +65,7 @@ _CONSUMER_ONLY = (
     "heartbeat.",
     "max.poll.",
     "check.crcs",
+    "receive.message.max.bytes",
 )
 
 

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ingestd.ingest.schemas.discovery import KeptChunk
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.rejection import Refusal
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.batch_span import BatchSpan
 from ingestd.ingest.upkeep.batch_summary import BatchListener, TableCommit
@@ -18,7 +20,8 @@ class Batch:
     """One batch: its ranges, what it covers, and the batch that follows if that is settled.
 
     What it gathers: how truncates are settled, the tables that were discovered, chunks kept for its
-    next run, times of its changes, seconds by phase, and commits.
+    next run, times of its changes, seconds by phase, commits, owners of tables that several source
+    tables claimed, and tables that are refused.
     """
 
     batch_id: int
@@ -34,6 +37,8 @@ class Batch:
     times: BatchTimes = field(default_factory=BatchTimes)
     seconds: dict[str, float] = field(default_factory=dict)
     commits: list[TableCommit] = field(default_factory=list)
+    owners: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    refused: dict[str, Refusal] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -1,24 +1,29 @@
 """Errors that come back from other processes as the text of a traceback."""
 
+import errno
+import os
 import re
 
 import ingestd.errors
-from ingestd.errors import IngestdError
+from ingestd.errors import DiskFullError, IngestdError
 
 _RAISED = re.compile(r"\bingestd\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^\s*((?:[\w.$]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
 _ENDED_WITH = re.compile(r"terminated with exception: (.+)")
 _LONGEST = 500
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+"""What the system says of a full disk, to Java as well."""
 
 
 def raised_error(text: str) -> IngestdError | None:
     """The error of this package that a traceback shows as raised last, None if there is none.
 
-    Spark hands over an error of the source's process as the text of its traceback.
+    Spark hands over an error of the source's process as the text of its traceback. A full disk
+    that Spark has met itself is a DiskFullError.
     """
     found = _RAISED.findall(text)
     if not found:
-        return None
+        return DiskFullError(last_cause(text)) if any(one in text for one in _FULL) else None
     name, message = found[-1]
     kind = getattr(ingestd.errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, IngestdError)):

@@ -25,7 +25,7 @@ _SMALLEST = 16 << 10  # below it a blob is as cheap as the name of its file
 def leave(pairs: Iterable[tuple[int, Blob]], folder: str | None) -> Iterator[tuple[int, bytes]]:
     """The pairs as they go through the shuffle: large blobs of rows as references into files.
 
-    Without a folder every blob goes through the shuffle itself. RetryableError when the folder
+    Without a folder every blob goes through the shuffle itself. StorageError when the folder
     cannot be written.
     """
     if folder is None:
@@ -87,7 +87,7 @@ class FolderShelf:
 def collect(blobs: Iterable[Blob]) -> Iterator[Blob]:
     """The blobs that were left, wherever they are; those of files are mapped, not read.
 
-    RetryableError for a file that is gone.
+    StorageError for a file that is gone.
     """
     for blob in blobs:
         if not (isinstance(blob, bytes) and blob.startswith(_MARK)):

@@ -23,12 +23,11 @@ from pyspark import SparkContext
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
-from ingestd.ingest.stages.truncates import outlives_batch
+from ingestd.ingest.stages.truncates import Stream, outlives_batch
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import TopicKeys
@@ -43,7 +42,9 @@ from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.spark.ahead import Ahead
 from ingestd.spark.batch import Batch
 from ingestd.spark.read_again import reading_again, stream_of
+from ingestd.spark.set_aside import SetAsideTopics
 from ingestd.spark.stages import run_stages
+from ingestd.spark.table_changes import act_on_findings
 
 _LOG = logging.getLogger(__name__)
 _MAX_ROUNDS = 8
@@ -83,12 +84,14 @@ class MicroBatch:
         self._before_commit = before_commit
         self._listener = listener
         self._gauge = RejectionGauge(settings.rejection_limits)
+        self.set_aside = SetAsideTopics(settings, listener)
         self._ahead = Ahead(spark)
         self._settled = False
 
     def close(self) -> None:
         """Let go of what was begun for a next batch; there will be none."""
         self._ahead.close()
+        self.set_aside.close()
 
     def refresh_records(self) -> None:
         """Keep the records of tables that get no rows; to be called between batches.
@@ -102,7 +105,7 @@ class MicroBatch:
             _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
-        """Run one batch to its commits; the next offsets to read.
+        """Run one batch to its commits; the next offsets to read, of topics that are not set aside.
 
         Raises the IngestdError that kept the batch from its commits.
         """
@@ -115,15 +118,21 @@ class MicroBatch:
                 raise error  # the first one, whatever a JVM that is gone makes of the second
 
     def _run(self, batch_id: int) -> Offsets:
-        offsets, clock = self._read_offsets(batch_id), time.monotonic()
-        self._before_commit.learn(offsets.all_ranges())
+        planned, clock = self._read_offsets(batch_id), time.monotonic()
+        self._before_commit.learn(planned.all_ranges())
         self._lake.keys = self._before_commit.keys
-        stream = stream_of(self._lake, self._settings, offsets.until)
-        span, ranges = self._lake.begin(offsets), offsets.ranges()
-        batch = Batch(batch_id, ranges, span, clock, self._listener, stream, offsets.following)
-        self._listener.batch_started(batch_id, tuple(ranges))
+        stream = stream_of(self._lake, self._settings, planned.until)
+        self._lake.begin(planned)  # has the first offsets of topics that are set aside, too
+        offsets = self.set_aside.without(planned)
+        batch = self._batch(batch_id, offsets, clock, stream)
+        self._listener.batch_started(batch_id, tuple(batch.ranges))
         reach(Point.BATCH_PLANNED)
         result = self._run_rounds(batch) if batch.ranges else None
+        while result is not None and self.set_aside.judge(result, batch.ranges):
+            self._ahead.forget()
+            offsets = self.set_aside.without(offsets)
+            batch = self._batch(batch_id, offsets, clock, stream)
+            result = self._run_rounds(batch) if batch.ranges else None
         reach(Point.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
@@ -149,6 +158,10 @@ class MicroBatch:
         reach(Point.BATCH_DONE)
         return offsets.until
 
+    def _batch(self, batch_id: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
+        span, ranges = self._lake.begin(offsets), offsets.ranges()
+        return Batch(batch_id, ranges, span, started, self._listener, stream, offsets.following)
+
     def _run_rounds(self, batch: Batch) -> RoundResult:
         """Run the stages until they discover nothing more."""
         context, groups = self._reading(batch)
@@ -163,12 +176,13 @@ class MicroBatch:
                 result = merge_outcomes(context, outcomes)
                 batch.times.add(result.times)  # kept chunks told theirs in the run that kept them
                 self._settled = not result.runs_again
-                if self._settled:
+                if self._settled or result.unreadable:
                     return result
                 self._ahead.forget()
                 batch.kept.extend(result.kept)
                 with batch.phase("evolve"):
-                    self._evolve(context, batch, result)
+                    limits = self._settings.routing.limits
+                    act_on_findings(self._lake, limits, context, batch, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ROUNDS} "
@@ -180,7 +194,12 @@ class MicroBatch:
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
         context = self._lake.context(self._slots(), truncates.emptied, reading, batch.found)
-        context = replace(context, refused_truncates=truncates.refused)
+        context = replace(
+            context,
+            refused_truncates=truncates.refused,
+            refused_tables=batch.refused,
+            owners=batch.owners,
+        )
         if reading != batch.ranges:
             context = reading_again(context, reading, batch.ranges)
         return context, self._groups(reading)
@@ -201,25 +220,6 @@ class MicroBatch:
         if sum(one.rows for one in ranges) <= self._settings.limits.small_batch_records:
             return [ranges]
         return split(ranges, self._spark.defaultParallelism)
-
-    def _evolve(self, context: BatchContext, batch: Batch, result: RoundResult) -> None:
-        """Open, create and alter tables for what was discovered: one new schema a table."""
-        batch.truncates.settle(context, result, batch.stream)
-        batch.found.update(found.table for found in result.discoveries)
-        new = [
-            found
-            for found in result.discoveries
-            if found.table in context.tables or self._lake.adopt(found.table) is None
-        ]
-        evolution = plan(context, new, now_ms=int(time.time() * 1000))
-        self._lake.ensure_all(evolution.creates)
-        for name, schema in evolution.creates.items():
-            columns = [column.name for column in schema.fields]
-            _LOG.info("table_created", extra={"ctx": {"table": name, "columns": columns}})
-        for name, changes in evolution.changes.items():
-            self._lake.alter(name, changes)
-            done = [str(change) for change in changes]
-            _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
 
     def _commit(self, batch: Batch, result: RoundResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
@@ -13,12 +13,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingestd.errors import IngestdError, RetryableError
+from ingestd.errors import FencedError, IngestdError, RetryableError
 from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.topic_trial import without_topics
 from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.leadership import Leadership
 from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import Offsets, covers
@@ -91,9 +93,7 @@ class Pipeline:
             name: self._clients.enter_context(closing(OffsetClient(one.kafka)))
             for name, one in settings.sources.items()
         }
-        start = recover(lake, settings, clusters)
-        for place, records in lost_records(start.losses).items():
-            self._listener.offsets_lost(*place, records)
+        start = self._recover(lake, clusters, leadership)
         topics = TopicKeyCheck(lake.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())
         session = starting.result()
@@ -113,6 +113,19 @@ class Pipeline:
         now = until_latest or (settings.is_bounded and not self._ahead)
         self._query = self._start_query(session, checkpoint, start, batch, ends_now=now)
 
+    def _recover(
+        self, lake: Lake, clusters: Mapping[str, OffsetClient], leadership: Leadership
+    ) -> StartPositions:
+        try:
+            leadership.check()
+            start = recover(lake, self._settings, clusters)
+        except FencedError as error:
+            # Two that start at once: who leads has met the first commit of the other.
+            raise leadership.verdict(error) from error
+        for place, records in lost_records(start.losses).items():
+            self._listener.offsets_lost(*place, records)
+        return start
+
     def await_termination(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds; True when the query has ended.
 
@@ -120,23 +133,32 @@ class Pipeline:
         """
         if self._query is None:
             raise ValueError("the pipeline was not started")
+        asked = self._stopping.is_set()
         if self._arrived.is_set():
             self.stop()
-            return True
+            return self._ended(asked=asked)
         self._refresh_records()
+        if self._batch is not None:
+            self._batch.set_aside.poll()
         try:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:
             ending = self._stopping.is_set() or self._arrived.is_set()
             self._let_go()
             if ending and self._failure is None:
-                return True
+                return self._ended(asked=asked)
             raise self._failure or _translated(error) from error
         if ended:
             self._let_go()
             if self._failure is not None:
                 raise self._failure
-        return bool(ended)
+        return bool(ended) and self._ended(asked=asked or self._stopping.is_set())
+
+    def _ended(self, *, asked: bool) -> bool:
+        """True; PolicyStopError if the query ended unasked, and has left out topics."""
+        if self._batch is not None and not asked:
+            self._batch.set_aside.refuse_end()
+        return True
 
     def _refresh_records(self) -> None:
         """Now and then, while no batch runs, keep the records of tables that get no rows."""
@@ -215,7 +237,7 @@ class Pipeline:
                     raise
             if self._settings.commit_group_offsets:
                 groups.publish(until)
-            if self._ahead and covers(until, self._ahead):
+            if self._ahead and covers(until, without_topics(self._ahead, batch.set_aside.topics)):
                 self._arrived.set()
             self._listener.between_batches(self._stopping)
 

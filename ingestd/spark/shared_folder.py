@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingestd.errors import RetryableError
+from ingestd.errors import StorageError, storage_error
 from ingestd.spark.slot_files import SPARE, SUFFIX
 
 _PREFIX = "ingestd-blobs-"
@@ -46,7 +46,7 @@ _kept: list[_Folder] = []
 def shared_folder(parent: str | None) -> Iterator[str | None]:
     """A folder below `parent` for the files of one batch, kept for the next if all goes well.
 
-    None without a parent, and nothing is kept any longer. RetryableError if it cannot be made.
+    None without a parent, and nothing is kept any longer. StorageError if it cannot be made.
     """
     if parent is None:
         give_up_spare()
@@ -75,11 +75,12 @@ def give_up_spare() -> None:
         _later_remove(_kept.pop())
 
 
-def unusable(path: str, error: OSError) -> RetryableError:
+def unusable(path: str, error: OSError) -> StorageError:
     """The error for a folder or file that tasks cannot hand over through."""
-    return RetryableError(
+    return storage_error(
         f"{path}: the stages of a batch cannot hand over through files here ({error}); is "
-        "spark.local.dir full or was it cleaned? Another folder can be set there"
+        "spark.local.dir full or was it cleaned? Another folder can be set there",
+        error,
     )
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from ingestd.errors import RetryableError
+from ingestd.errors import StorageError, storage_error
 from ingestd.ingest.rows.blobs import Blob
 
 _ROWS = b"\xff\xff\xff\xff"  # how an Arrow stream begins
@@ -21,7 +21,7 @@ _ROWS = b"\xff\xff\xff\xff"  # how an Arrow stream begins
 class Spool:
     """Takes blobs and gives them back; holds at most `max_bytes` of them in memory.
 
-    The file lies in the first of Spark's local directories. RetryableError if it cannot be used.
+    The file lies in the first of Spark's local directories. StorageError if it cannot be used.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -64,8 +64,9 @@ class Spool:
             yield whole.slice(start, size)
 
 
-def _unusable(error: OSError) -> RetryableError:
-    return RetryableError(
+def _unusable(error: OSError) -> StorageError:
+    return storage_error(
         f"a write task cannot keep its blobs on disk ({error}): is the folder of spark.local.dir "
-        "full? A smaller max-offsets-per-trigger needs less of it"
+        "full? A smaller max-offsets-per-trigger needs less of it",
+        error,
     )

@@ -26,6 +26,7 @@ from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.spark.disk_token import DiskToken, disk_tokens
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.hand_over import FolderShelf, collect, leave
 from ingestd.spark.shared_folder import shared_folder
@@ -63,9 +64,10 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """Stage 2: writes the files of the blobs of its slots."""
+    """Stage 2: writes the files of the blobs of its slots, once `tokens` prove its disk."""
 
     context: BatchContext
+    tokens: Sequence[DiskToken] = ()
 
     def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
         """One outcome for all blobs of the task, or the fatal error met."""
@@ -78,6 +80,8 @@ class WriteTask:
         if not blobs:
             return
         try:
+            for token in self.tokens:
+                token.prove()
             yield write_slot(self.context, collect(blobs.blobs()))
         except FatalError as error:
             yield error
@@ -125,7 +129,7 @@ def run_stages(
         if pairs is None:
             view = decode_view(context, (one for group in groups for one in group))
             pairs = decoded(spark, view, groups, hand_over.folder, kept)
-        written = pairs.mapPartitions(WriteTask(context))
+        written = pairs.mapPartitions(WriteTask(context, disk_tokens(spark, context)))
         results = _collected(written, hand_over.behind)
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)

@@ -1,19 +1,29 @@
 """A disk that is full, or turns read-only, under a living table: named, and healed by space."""
 
+import json
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ingestd.crash_points import Point
+from ingestd.dev.broker import DevBroker
 from tests.support.crash_runs import dies, finish, lives, wrong
 from tests.support.crash_scene import Scene
+from tests.support.daemon import Daemon, catch_up, run_daemon
+from tests.support.ledger import Ledger
+from tests.support.ledger_judge import judge
+from tests.support.oracle import Oracle
+from tests.support.pipelines import DATABASE, pipeline
 
 pytestmark = pytest.mark.chaos
-RETRIED = ("StorageError: ", "CommitUnknownError: ", "RetryableError: ")
+RETRIED = ("DiskFullError: ", "StorageError: ", "CommitUnknownError: ", "RetryableError: ")
 """What a daemon waits out and tries again."""
+EVENTS = 8000
 
 
 class Disk:
@@ -57,6 +67,55 @@ def test_a_full_disk_is_named_and_work_goes_on_when_there_is_room(disk: Disk, ki
         assert error.startswith(RETRIED)
         assert "No space left on device" in error
         assert str(disk.path) in error
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["scratch", "warehouse"])
+def test_a_full_disk_uses_up_no_restarts(
+    disk: Disk, tmp_path: Path, broker: DevBroker, oracle: Oracle, place: str
+) -> None:
+    """One restart is allowed; as long as there is no room there are more."""
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
+    folders = {"warehouse": tmp_path / "warehouse", "scratch": tmp_path / "scratch"}
+    folders[place] = disk.path / place
+    folders[place].mkdir()
+    config = pipeline(
+        tmp_path,
+        broker.bootstrap,
+        ledger.pattern,
+        spark={"spark.local.dir": str(folders["scratch"])},
+        processing={"small-batch-records": 100},
+        warehouse={"path": str(folders["warehouse"]), "database": DATABASE},
+        restart={"max-attempts": 1, "initial-backoff": "100ms", "max-backoff": "1s"},
+    )
+    ledger.produce(broker, until=EVENTS // 2)
+    with run_daemon(config, tmp_path) as daemon:
+        daemon.wait_until(lambda: seen(daemon)["batch"]["finished"] is not None)
+        fill(disk.path / "filler")
+        ledger.append(broker, EVENTS // 2)
+        daemon.wait_until(lambda: seen(daemon)["restarts"] >= 3)
+        (disk.path / "filler").unlink()
+        daemon.wait_until(lambda: seen(daemon)["state"] == "running")
+        daemon.terminate()
+        assert daemon.wait() == 0, daemon.tail(80)
+    assert '"DiskFullError"' in daemon.log.read_text()
+    catch_up(config, tmp_path)
+    assert judge(ledger, folders["warehouse"], oracle) == []
+
+
+def seen(daemon: Daemon) -> dict[str, Any]:
+    """What the daemon says of itself; it may be about to start."""
+    code, page = daemon.get("/status")
+    found: dict[str, Any] = json.loads(page) if code == 200 else {}
+    return {"batch": {"finished": None}, "restarts": 0, "state": "", **found}
+
+
+def fill(path: Path) -> None:
+    """Leave no room on a disk."""
+    with path.open("wb", 0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
 
 
 @pytest.mark.parametrize("point", [Point.DELTA_WRITTEN, Point.BATCH_DONE])

@@ -13,7 +13,7 @@ from tests.support.daemon import Daemon, run_daemon
 from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
-from tests.support.pipelines import pipeline
+from tests.support.pipelines import DATABASE, pipeline
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 EVENTS = 60_000
@@ -53,6 +53,7 @@ def test_a_worker_killed_during_a_batch_costs_nothing(
             batch_rows=EVENTS // 3,
             spark={**SPARK, "spark.master": cluster.url},
             processing={"small-batch-records": 100},
+            warehouse={"path": str(tmp_path / "warehouse"), "database": DATABASE, "shared": True},
         )
         with run_daemon(config, tmp_path, until_latest=True) as daemon:
             daemon.wait_until(lambda: batch(daemon).get("finished") is not None)

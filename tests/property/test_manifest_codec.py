@@ -29,6 +29,7 @@ from ingestd.paimon.spec.manifest import (
 INT = st.integers(-(1 << 31), (1 << 31) - 1)
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
+FILE_NAMES = NAMES.filter(lambda n: n not in ("", ".", "..") and not {"/", "\0"} & set(n))
 BYTES = st.binary(max_size=24)
 
 
@@ -39,9 +40,9 @@ def tuples(items: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 STATS = st.builds(SimpleStats, BYTES, BYTES, tuples(st.none() | LONG))
 FILES = st.builds(
     DataFileMeta,
-    file_name=NAMES, file_size=LONG, row_count=LONG, min_key=BYTES, max_key=BYTES,
+    file_name=FILE_NAMES, file_size=LONG, row_count=LONG, min_key=BYTES, max_key=BYTES,
     key_stats=STATS, value_stats=STATS, min_sequence_number=LONG, max_sequence_number=LONG,
-    schema_id=LONG, level=INT, extra_files=tuples(NAMES), creation_time_ms=st.none() | LONG,
+    schema_id=LONG, level=INT, extra_files=tuples(FILE_NAMES), creation_time_ms=st.none() | LONG,
     delete_row_count=st.none() | LONG, embedded_index=st.none() | BYTES,
     file_source=st.none() | INT, value_stats_cols=st.none() | tuples(NAMES),
     external_path=st.none() | NAMES, first_row_id=st.none() | LONG,
@@ -50,7 +51,7 @@ FILES = st.builds(
 ENTRIES = st.builds(ManifestEntry, st.sampled_from(FileKind), BYTES, INT, INT, FILES)
 METAS = st.builds(
     ManifestFileMeta,
-    file_name=NAMES, file_size=LONG, num_added_files=LONG, num_deleted_files=LONG,
+    file_name=FILE_NAMES, file_size=LONG, num_added_files=LONG, num_deleted_files=LONG,
     partition_stats=STATS, schema_id=LONG, min_bucket=st.none() | INT, max_bucket=st.none() | INT,
     min_level=st.none() | INT, max_level=st.none() | INT, min_row_id=st.none() | LONG,
     max_row_id=st.none() | LONG,
@@ -60,7 +61,7 @@ GLOBALS = st.builds(GlobalIndex, LONG, LONG, INT, st.none() | tuples(INT), st.no
 INDEX_ENTRIES = st.builds(
     IndexManifestEntry,
     kind=st.sampled_from(FileKind), partition=BYTES, bucket=INT, index_type=NAMES,
-    file_name=NAMES, file_size=LONG, row_count=LONG, dv_ranges=st.none() | tuples(RANGES),
+    file_name=FILE_NAMES, file_size=LONG, row_count=LONG, dv_ranges=st.none() | tuples(RANGES),
     external_path=st.none() | NAMES, global_index=st.none() | GLOBALS,
 )  # fmt: skip
 

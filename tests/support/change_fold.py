@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.columns import unavailable
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.casts.evolution import cast_array
 from ingestd.paimon.casts.rows_json import json_lines
@@ -57,7 +56,7 @@ class Fold:
             return
         for name, left_out in batch.unavailable.items():
             if left_out[index]:
-                row[name] = (old or {}).get(name, unavailable.TEXT)
+                row[name] = (old or {}).get(name)
         self.rows[key] = position, row
 
     def _cells(self, batch: ChangeBatch) -> dict[str, list[Any]]:

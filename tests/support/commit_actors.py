@@ -12,7 +12,6 @@ from ingestd.errors import CommitConflictError, FencedError, FormatError, Ingest
 from ingestd.paimon.io.file_io import FileIO, MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -26,6 +25,7 @@ from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.interleaving import Actor
 from tests.support.metadata_tables import NOW_MS, data_file, message, metadata_table, with_io
+from tests.support.metadata_tables import commit_imagined as commit
 
 _OPTIONS = {"commit.min-retry-wait": "0 ms", "commit.max-retry-wait": "0 ms"}
 _EXPIRY = expire_settings(

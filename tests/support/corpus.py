@@ -196,7 +196,7 @@ def folded(mode: Mode) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 UNAVAILABLE = "__debezium_unavailable_value"
-_LEFT_OUT = {UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()}
+LEFT_OUT = {UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()}
 
 
 def _fold(rows: dict[str, dict[str, Any]], raw_key: bytes, event: dict[str, Any]) -> None:
@@ -207,7 +207,7 @@ def _fold(rows: dict[str, dict[str, Any]], raw_key: bytes, event: dict[str, Any]
         return
     old = rows.get(key, {})
     rows[key] = {
-        name: old.get(name, value) if isinstance(value, str) and value in _LEFT_OUT else value
+        name: old.get(name) if isinstance(value, str) and value in LEFT_OUT else value
         for name, value in event["after"].items()
     }
 

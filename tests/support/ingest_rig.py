@@ -18,14 +18,17 @@ from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.ingest.rows.kept_chunks import Shelf
 from ingestd.ingest.schemas.discovery import KeptChunk
 from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import (
     BatchContext,
     Coverage,
+    Feed,
     RoutingConfig,
     SourceSettings,
     TableContext,
     TableSettings,
 )
+from ingestd.ingest.settings.rejection import Refusal
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
@@ -77,6 +80,9 @@ class Rig:
     fetched: list[int] = field(default_factory=list)
     before: Coverage | None = None
     begins: dict[tuple[str, int], int] = field(default_factory=dict)
+    feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    owners: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    refused: dict[str, Refusal] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.create(DEAD_LETTERS, dead_letter_schema(0))
@@ -121,6 +127,7 @@ class Rig:
             sequence_base=state.max_sequence_number + 1,
             assigners=table.options.dynamic_bucket_assigners,
             snapshot_id=state.snapshot.id if state.snapshot else None,
+            feeds=self.feeds.get(name, frozenset()),
         )
 
     def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
@@ -187,24 +194,36 @@ class Rig:
         stream = self.stream(changes.get("table_changes", {}))
         for _ in range(5):
             context = self.context(
-                emptied=truncates.emptied, refused_truncates=truncates.refused, **changes
+                emptied=truncates.emptied,
+                refused_truncates=truncates.refused,
+                refused_tables=self.refused,
+                owners=self.owners,
+                **changes,
             )
             result = self.round(context, truncates.reading(ranges, stream))
             if not result.runs_again:
                 break
-            assert not result.messages
+            assert result.contested or not result.messages
+            self.owners.update(result.contested)
             truncates.settle(context, result, stream)
             self.kept.extend(result.kept)
             self.evolve(context, result)
         self.kept.clear()
         assert not result.runs_again
+        self.owners.clear()
+        self.refused.clear()
+        for name, feeds in result.feeds.items():
+            self.feeds[name] = self.feeds.get(name, frozenset()) | feeds
         self.commit(result, frozenset(truncates.emptied))
         self.committed.update({(one.topic, one.partition): one.until for one in ranges})
         return result
 
     def evolve(self, context: BatchContext, result: RoundResult) -> None:
         """Create and change tables as planned."""
-        evolution = plan(context, result.discoveries, now_ms=1)
+        existing = [one for name, one in self.tables.items() if name != DEAD_LETTERS]
+        planned = plan(context, result.discoveries, now_ms=1)
+        evolution = within_limits(planned, existing, self.routing.limits, 1)
+        self.refused.update(evolution.refused)
         for name, schema in evolution.creates.items():
             self.create(name, schema)
         for name, changes in evolution.changes.items():

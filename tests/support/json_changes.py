@@ -44,9 +44,10 @@ def record(*changes: Change) -> bytes:
     return json.dumps([change.__dict__ for change in changes]).encode()
 
 
-def statement(position: int | None, **columns: str | None) -> bytes:
+def statement(position: int | None, *, schema: str = "shop", **columns: str | None) -> bytes:
     """The value of a record about columns of the orders: old name to new one, None if it went."""
-    return json.dumps({"position": position, "columns": list(columns.items())}).encode()
+    changes = list(columns.items())
+    return json.dumps({"position": position, "columns": changes, "schema": schema}).encode()
 
 
 @dataclass
@@ -79,7 +80,7 @@ class JsonChanges:
             if isinstance(changes, dict):
                 control += 1
                 columns = tuple((old, new) for old, new in changes["columns"])
-                source = SourceTable("db", "shop", "orders")
+                source = SourceTable("db", changes["schema"], "orders")
                 at = changes["position"]
                 proven.append(SchemaChangeEvent(source, chunk.partition, offset, at, columns))
                 continue

@@ -1,8 +1,10 @@
 """One real broker for a test run, and putting records into it."""
 
+import struct
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -57,6 +59,23 @@ def delete_records(broker: DevBroker, topic: str, before: int, partition: int = 
     place = TopicPartition(topic, partition, before)
     for future in client.delete_records([place]).values():
         future.result(WAIT_SECONDS)
+
+
+def log_folder(broker: DevBroker, topic: str, partition: int = 0) -> Path:
+    """The folder with the segments of a log."""
+    return broker.log.parent / "data" / f"{topic}-{partition}"
+
+
+def cut_log(broker: DevBroker, topic: str, before: int, partition: int = 0) -> None:
+    """Drop the batches of records from an offset on from a killed broker, as a lost disk does."""
+    segment = log_folder(broker, topic, partition) / f"{0:020}.log"
+    log, at = segment.read_bytes(), 0
+    while at < len(log):
+        first, size = struct.unpack_from(">qi", log, at)
+        if first >= before:
+            break
+        at += 12 + size
+    segment.write_bytes(log[:at])
 
 
 def admin(broker: Reachable) -> AdminClient:

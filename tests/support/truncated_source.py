@@ -23,6 +23,7 @@ from ingestd.ingest.settings.context import (
     TableSettings,
 )
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
+from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
@@ -35,6 +36,7 @@ from ingestd.paimon.table.read.table_read import read_table
 from ingestd.spark.micro_batch import MicroBatch
 from tests.support.crash_scene import SameTopics, _Local, _Silent, same_topics
 
+FAIL = TableSettings(truncates=TruncatePolicy(on_refused="fail"))
 TOPIC = "pg.shop.orders"
 TABLE = "lake.orders"
 PARTITIONS = 3
@@ -115,7 +117,7 @@ class Pipeline:
 
     root: Path
     source: TruncatedSource
-    table: TableSettings = field(default_factory=TableSettings)
+    table: TableSettings = FAIL
     reached: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
     fetched: list[OffsetRange] = field(default_factory=list)
     topics: SameTopics = field(default_factory=lambda: same_topics(TOPIC))

@@ -1,9 +1,19 @@
+import errno
 import pickle
 
 import pytest
 
 from ingestd import errors
-from ingestd.errors import FatalError, IngestdError, RetryableError
+from ingestd.errors import (
+    CommitUnknownError,
+    DiskFullError,
+    FatalError,
+    IngestdError,
+    RetryableError,
+    StorageError,
+    has_full_disk,
+    storage_error,
+)
 
 CLASSES = [
     one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, IngestdError)
@@ -39,3 +49,17 @@ def test_exit_codes_are_those_that_are_documented(name: str, code: int) -> None:
 def test_no_error_is_both_retried_and_fatal() -> None:
     both = [k for k in CLASSES if issubclass(k, RetryableError) and issubclass(k, FatalError)]
     assert both == []
+
+
+def test_a_full_disk_is_an_error_of_its_own() -> None:
+    full = storage_error("cannot write /w", OSError(errno.ENOSPC, "full"))
+    quota = storage_error("cannot write /w", OSError(errno.EDQUOT, "quota"))
+    other = storage_error("cannot write /w", OSError(errno.EROFS, "read-only"))
+    assert [type(one) for one in (full, quota, other)] == [
+        DiskFullError, DiskFullError, StorageError
+    ]  # fmt: skip
+    unknown = CommitUnknownError("perhaps")
+    unknown.__cause__ = full
+    assert [has_full_disk(one) for one in (full, unknown, other, None)] == [
+        True, True, False, False
+    ]  # fmt: skip

@@ -24,6 +24,8 @@ def test_names_are_what_operators_were_promised() -> None:
         "ingestd_newest_event_timestamp_seconds",
         "ingestd_end_to_end_latency_seconds",
         "ingestd_table_freshness_seconds",
+        "ingestd_topic_set_aside",
+        "ingestd_partition_unreadable",
     }
 
 

@@ -73,5 +73,7 @@ def test_what_is_to_be_expected_counts_from_zero() -> None:
 
 def test_what_cannot_be_used_is_counted_whatever_became_of_it() -> None:
     before = value("ingestd_rejected_records_total") or 0
-    metrics.record_rejected(3)
+    claims = value("ingestd_refused_claims_total") or 0
+    metrics.record_rejected(3, claims=1)
     assert value("ingestd_rejected_records_total") == before + 3
+    assert value("ingestd_refused_claims_total") == claims + 1

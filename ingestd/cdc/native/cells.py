@@ -143,13 +143,22 @@ def build(column: PlanColumn, cells: Cells) -> tuple[Array, Marks | None]:
     if column.column is None or column.reader is None:
         raise ValueError(f"column {column.name} has no reader yet")
     form = form_of(column)
+    left_out = cells.left_out
     if form is RAW:
-        array, left_out = column.reader.read(_decoded(column.wire, cells.array))
+        array, placeholders = column.reader.read(_decoded(column.wire, cells.array))
+        left_out = _either(left_out, placeholders)
     else:
-        array, left_out = form.finish(cells.array), cells.left_out
+        array = form.finish(cells.array)
     if left_out is not None and not left_out.any():
         left_out = None
     return recast(array, column.column), left_out
+
+
+def _either(first: Marks | None, second: Marks | None) -> Marks | None:
+    """Cells that one of two marks, None: none."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first | second
 
 
 def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:

@@ -75,6 +75,7 @@ class Replays:
         if not cells:
             return 0
         table = self._table(now_ms)
+        state = load_state(table)
         arrays = {
             name: pa.array([cell[at] for cell in cells], to_arrow_type(kind))
             for at, (name, kind) in enumerate(_COLUMNS)
@@ -83,7 +84,7 @@ class Replays:
             table, EMPTY_ROW, (), 0, pa.table(arrays), new_name=data_file_names(table)
         )
         committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
-        commit(table, str(uuid.uuid4()), committable, state=load_state(table), now_ms=now_ms)
+        commit(table, str(uuid.uuid4()), committable, state=state, now_ms=now_ms)
         return len(cells)
 
     def _table(self, now_ms: int) -> FileStoreTable:

@@ -44,8 +44,9 @@ class Loss:
     @property
     def is_refusable(self) -> bool:
         """Whether the policy of the source decides; of the others there is nothing to restore."""
-        is_topic = self.reason.startswith("topic")
-        return self.reason != "rerouted" and not (is_topic and self.table == TO_BE)
+        if self.table == TO_BE:
+            return self.reason == "offset-gap"
+        return self.reason != "rerouted"
 
     def letter(self) -> DeadLetter:
         """Return the dead letter, which has coordinates and no message."""

@@ -13,30 +13,31 @@ Nothing is read before this is done, and a start after a death at any step decid
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.recovery.comparison import (
+    compare_logs,
+    coverage_of,
+    find_losses,
+    policies_of,
+    routing_hash,
+)
 from ingestd.ingest.recovery.letters import overwritten_letter, table_dropped_letter, write_letters
 from ingestd.ingest.recovery.logs import LogCluster, Logs, Place, ask_logs
 from ingestd.ingest.recovery.losses import (
     TO_BE,
-    Coverage,
     Loss,
     accepted_positions,
     furthest_positions,
-    lost_ranges,
-    lost_topics,
     named_losses,
     refuse,
-    rerouted_ranges,
 )
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.lake_table import marked_pipelines
 from ingestd.ingest.tables.positions import (
-    UNKNOWN,
     Position,
     TopicName,
     Vector,
@@ -44,7 +45,7 @@ from ingestd.ingest.tables.positions import (
     replaced,
 )
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
-from ingestd.kafka.properties import OutOfRangePolicy
+from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.kafka.ranges import Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
@@ -73,17 +74,19 @@ def recover(
     """Work out where to read on, and commit what had to be decided for it.
 
     `lake` is open; `clusters` are the brokers by source. Raises OffsetLostError for records that
-    no log has any more, SchemaConflictError for tables that another pipeline feeds, ConfigError
-    for start positions that do not exist, SourceError when brokers do not answer, and what a
-    commit raises.
+    no log has any more, SchemaConflictError for tables that another pipeline feeds or that source
+    tables would share unintended, ConfigError for start positions that do not exist, SourceError
+    when brokers do not answer, and what a commit raises.
     """
     logs = ask_logs(clusters)
     lake.keys = logs.keys
     _refuse_shared_tables(lake, settings, logs)
     _log_renamed_sources(lake, settings, logs)
+    check_routing(settings, lake)
     founded = _found_sources(lake, settings, clusters, logs)
-    losses = _losses(lake, settings, clusters, logs, founded)
-    refuse([one for one in losses if one.table != lake.dead_letters], _policies(settings))
+    compared = compare_logs(lake, clusters, logs, founded)
+    losses = find_losses(lake, settings, logs, compared)
+    refuse([one for one in losses if one.table != lake.dead_letters], policies_of(settings))
     _commit_decisions(lake, settings, founded, losses, logs)
     floor = {key: ones for key, ones in lake.floor().items() if key in logs.names}
     _log_start(lake, founded, floor)
@@ -93,21 +96,12 @@ def recover(
         source: _of_source(logs, source, {place: one.epoch for place, one in logs.states.items()})
         for source in settings.sources
     }
-    reached = furthest_positions(_covered(lake), logs)
+    reached = furthest_positions(coverage_of(lake), logs)
     covered = {
         source: _of_source(logs, source, {place: one.offset for place, one in reached.items()})
         for source in settings.sources
     }
     return StartPositions(offsets, epochs, covered, tuple(losses))
-
-
-def routing_hash(settings: PipelineSettings) -> str:
-    """Return a checksum of what decides which table a row goes to."""
-    return sha256(repr(settings.routing).encode()).hexdigest()[:16]
-
-
-def _policies(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
-    return {name: one.kafka.on_offset_out_of_range for name, one in settings.sources.items()}
 
 
 def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
@@ -235,84 +229,6 @@ def _give_origins(lake: Lake, logs: Logs, source: str, given: TopicOffsets) -> N
     lake.note(replace(known, end=replaced(known.end, end), origin={**known.origin, **merged}))
 
 
-def _losses(
-    lake: Lake,
-    settings: PipelineSettings,
-    clusters: Mapping[str, LogCluster],
-    logs: Logs,
-    founded: frozenset[str],
-) -> list[Loss]:
-    covered = _covered(lake)
-    reached = {
-        place: position
-        for place, position in furthest_positions(covered, logs).items()
-        if logs.names[place[0]].source not in founded
-    }
-    divergences, replaced_logs = _compare_logs(reached, clusters, logs)
-    ranges = lost_ranges(covered, logs, divergences, replaced_logs, _policies(settings))
-    known = lake.progress
-    topics = {name.topic for name in known.topics.values()}
-    selected = {
-        topic: source
-        for topic in topics
-        for source, one in settings.sources.items()
-        if one.kafka.selects(topic)
-    }
-    records = {name: one.progress for name, one in lake.tables.items() if one.progress is not None}
-    fed = {name: one.fed for name, one in records.items()}
-    accepted = {name: one.pipeline.accepted for name, one in records.items()}
-    accepted[TO_BE] = known.accepted
-    routing = routing_hash(settings)
-    rerouted = [name for name, one in records.items() if one.pipeline.routing != routing]
-    return [
-        *ranges,
-        *lost_topics(covered, fed, known.topics, logs, selected, accepted),
-        *rerouted_ranges(covered, logs, rerouted),
-    ]
-
-
-def _covered(lake: Lake) -> Coverage:
-    tables = {name: one.covered for name, one in lake.tables.items() if one.progress is not None}
-    return Coverage(tables, lake.progress.end, lake.progress.origin)
-
-
-def _compare_logs(
-    reached: Mapping[Place, Position], clusters: Mapping[str, LogCluster], logs: Logs
-) -> tuple[dict[Place, int], set[Place]]:
-    """Ask where logs diverge from what was read of them, and whose last record is another one."""
-    divergences: dict[Place, int] = {}
-    replaced_logs: set[Place] = set()
-    for source, cluster in clusters.items():
-        mine = {
-            (logs.names[key].topic, partition): (key, position)
-            for (key, partition), position in reached.items()
-            if logs.names[key].source == source
-        }
-        moved = {
-            at: (position.offset, position.epoch)
-            for at, (key, position) in mine.items()
-            if position.epoch not in (UNKNOWN, logs.states[key, at[1]].epoch)
-        }
-        found = cluster.divergences(moved) if moved else {}
-        for at, offset in found.items():
-            if offset < 0:
-                replaced_logs.add((mine[at][0], at[1]))
-            else:
-                divergences[mine[at][0], at[1]] = offset
-        printed = {
-            at: position
-            for at, (key, position) in mine.items()
-            if position.fingerprint != UNKNOWN
-            and at not in found
-            and logs.states[key, at[1]].begin < position.offset <= logs.states[key, at[1]].end
-        }
-        prints = cluster.fingerprints({at: one.offset for at, one in printed.items()})
-        for at, fingerprint in prints.items():
-            if fingerprint != printed[at].fingerprint:
-                replaced_logs.add((mine[at][0], at[1]))
-    return divergences, replaced_logs
-
-
 def _commit_decisions(
     lake: Lake,
     settings: PipelineSettings,
@@ -330,7 +246,7 @@ def _commit_decisions(
         if one.overwritten_by is not None and name != lake.dead_letters
     ]
     letters += [("", overwritten_letter(name, lake.tables[name])) for name in overwritten]
-    covered = _covered(lake)
+    covered = coverage_of(lake)
     changed = accepted_positions(covered, losses)
     _accept(lake, settings, losses, changed.pop(TO_BE, None), logs)
     own = changed.pop(lake.dead_letters, lake.tables[lake.dead_letters].covered)
@@ -361,7 +277,7 @@ def _accept(
         routing=routing_hash(settings),
     )
     lake.note(progress)
-    policies = _policies(settings)
+    policies = policies_of(settings)
     for loss in losses:
         if loss.reason == "topic-recreated" and policies[loss.name.source] == "latest":
             states = logs.states.items()

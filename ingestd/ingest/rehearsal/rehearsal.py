@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk, load_data_format
-from ingestd.errors import ConfigError, FatalError
+from ingestd.errors import ConfigError, FatalError, SchemaConflictError
 from ingestd.ingest.rows.blobs import KIND, Report, as_bytes, receive
-from ingestd.ingest.rows.router import Router
+from ingestd.ingest.rows.router import Router, check_sharing
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext, Feed
+from ingestd.ingest.settings.topic_trial import TopicTrial, TrialLimits
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates
@@ -30,6 +32,7 @@ from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema
 
 _MAX_ROUNDS = 8
+_TRIAL = TrialLimits()
 
 Sample = Mapping[OffsetRange, Sequence[RecordChunk]]
 
@@ -40,8 +43,8 @@ class Rehearsal:
 
     `before` are schemas of tables that exist, `after` the schemas that all tables would have;
     `rows` counts rows that would be written by (table, row kind). `table_problems` say why a
-    table cannot take its rows, `topic_problems` why a topic would stop the pipeline. `excluded`
-    are source tables that routing leaves out, with their rows.
+    table cannot take its rows, `topic_problems` why a topic would stop the pipeline, `set_aside`
+    why it would not be read. `excluded` are source tables that routing leaves out, with their rows.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class Rehearsal:
     rows: Counter[tuple[str, RowKind]] = field(default_factory=Counter)
     table_problems: dict[str, str] = field(default_factory=dict)
     topic_problems: dict[tuple[str, str], str] = field(default_factory=dict)
+    set_aside: dict[tuple[str, str], str] = field(default_factory=dict)
     excluded: Counter[Feed] = field(default_factory=Counter)
     truncates: Truncates = field(default_factory=Truncates)
     counts: Counts = field(default_factory=Counts)
@@ -59,10 +63,17 @@ class Rehearsal:
     @property
     def passed(self) -> bool:
         """Whether nothing would stop the pipeline."""
-        return not self.table_problems and not self.topic_problems
+        return not (self.table_problems or self.topic_problems or self.set_aside)
 
 
-def rehearse(lake: Lake, sample: Sample, *, slots: int, now_ms: Callable[[], int]) -> Rehearsal:
+def rehearse(
+    lake: Lake,
+    sample: Sample,
+    *,
+    slots: int,
+    now_ms: Callable[[], int],
+    trial: TrialLimits = _TRIAL,
+) -> Rehearsal:
     """Run a batch over the sample up to the point where files would be written.
 
     `lake` is open, over a `RehearsedCatalog`, which keeps its changes from the warehouse. Raises
@@ -81,6 +92,10 @@ def rehearse(lake: Lake, sample: Sample, *, slots: int, now_ms: Callable[[], int
     found.after = {
         name: lake.tables[name].table.schema for name in found.feeds if name in lake.tables
     }
+    sources = lake.context(slots, {}).sources
+    for one in TopicTrial(trial).judge(found.counts):
+        problem = one.message(sources[one.source].data_format)
+        found.set_aside[one.source, one.topic] = problem
     if found.counts.skipped["", "excluded"]:
         _count_excluded(found, lake.context(slots, {}), sample)
     return found
@@ -155,9 +170,11 @@ class _Run:
     def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
         """Judge what came for one table and let it become what it must; whether it changed."""
         found = self._found
+        claims = [one.feeds[table] for one in reports]
         try:
             result = merge_outcomes(context, [WriteOutcome(reports=reports)])
             found.feeds[table], found.topics[table] = result.feeds[table], result.topics[table]
+            check_sharing(context.routing, table, context.owners_of(table).union(*claims))
             if table in found.before:
                 refuse_unsupported(found.before[table], for_write=True)
             found.truncates.settle(context, result, self._stream())
@@ -185,7 +202,11 @@ class _Run:
         if adopted is not None:
             self._found.before[table] = adopted.schema
             return True
-        evolution = plan(context, discoveries, self._now_ms())
+        now_ms, limits = self._now_ms(), context.routing.limits
+        existing = [one.table for name, one in lake.tables.items() if name != lake.dead_letters]
+        evolution = within_limits(plan(context, discoveries, now_ms), existing, limits, now_ms)
+        for refusal in evolution.refused.values():
+            raise SchemaConflictError(refusal.message)
         for name, schema in evolution.creates.items():
             lake.ensure(name, schema)
         for name, changes in evolution.changes.items():

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from ingestd.cdc.base import ChangeBatch
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.rows.batch_rows import select_rows
-from ingestd.ingest.rows.unavailable import placeholder
 from ingestd.ingest.settings.context import TableContext, TableSettings
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.data_types import DataType, RowKind
@@ -80,8 +79,7 @@ def _as_inserts(batch: ChangeBatch) -> ChangeBatch:
         if name not in batch.types:
             continue
         values = columns.column(name)
-        unknown = placeholder(values.type)[0]
-        filled = pc.if_else(pa.array(left_out), unknown, values)
+        filled = pc.if_else(pa.array(left_out), pa.scalar(None, values.type), values)
         columns = columns.set_column(columns.column_names.index(name), name, filled)
     kinds = np.full(len(batch.offset), RowKind.INSERT, np.int8)
     return replace(batch, columns=columns, unavailable={}, row_kind=kinds)

@@ -9,6 +9,7 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk, Rejected
 from ingestd.cdc.texts import picked
 from ingestd.ingest.rows.conform import Failure
 from ingestd.ingest.rows.router import Router
+from ingestd.ingest.settings.rejection import Refusal
 
 Mask = npt.NDArray[np.bool_]
 
@@ -124,8 +125,12 @@ def rejected_unrouted(router: Router, chunk: RecordChunk, batch: ChangeBatch) ->
     complaint = router.complaint(chunk.topic, batch.source)
     if complaint is None:
         return []
-    everything = np.ones(len(batch.offset), np.bool_)
-    failure = Failure(everything, "route", complaint.reason, complaint.message)
+    return rejected_all(chunk, batch, Refusal("route", complaint.reason, complaint.message))
+
+
+def rejected_all(chunk: RecordChunk, batch: ChangeBatch, refusal: Refusal) -> list[Rejected]:
+    """Every record of a batch, for one reason."""
+    failure = Failure(np.ones(len(batch.offset), np.bool_), *refusal)
     return judge_records(chunk, batch.offset, [failure])[1]
 
 

@@ -7,7 +7,7 @@ schema evolution, so that it need not write anything.
 
 import json
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeAlias
 
@@ -19,6 +19,7 @@ from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.kafka.apart import Unreadable
 
 KIND = "_VALUE_KIND"
 OFFSET = "ingestd:offset"
@@ -106,28 +107,30 @@ Blob: TypeAlias = Encoded | UnsentRows
 class Report:
     """What a decode task found, beside rows.
 
-    `feeds`, `topics` and `positions` by table: the source tables and the (source, topic) pairs
-    that brought it rows, and the largest source position of streamed rows; `rejected` are samples
-    only, all rejected records are counted in `counts`; `kept` are chunks that wait for a table;
-    `times` tell when changes were made; `last_records` has the offset and the checksum of the
-    last record that was read of each topic partition.
+    `feeds`, `topics` and `positions` by table: the source tables with the count of rows, and the
+    (source, topic) pairs, that brought it rows, and the largest source position of streamed rows;
+    `rejected` are samples only, all rejected records are counted in `counts`; `kept` are chunks
+    that wait for a table; `times` tell when changes were made; `last_records` has the offset and
+    the checksum of the last record that was read of each topic partition;
+    `unreadable` are ranges that gave nothing although their brokers answer.
     """
 
     discoveries: tuple[Discovery, ...] = ()
     truncates: tuple[TableTruncate, ...] = ()
-    feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    feeds: dict[str, Mapping[Feed, int]] = field(default_factory=dict)
     topics: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
     kept: tuple[KeptChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
+    unreadable: tuple[Unreadable, ...] = ()
     last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def runs_again(self) -> bool:
         """Whether the batch must run again after the driver has acted on this report."""
-        return bool(self.discoveries or self.truncates)
+        return bool(self.discoveries or self.truncates or self.unreadable)
 
 
 def encode_rows(origin: Origin, rows: pa.Table) -> pa.Buffer:

@@ -21,6 +21,7 @@ from ingestd.ingest.schemas.column_ledger import LEDGER_OPTION
 from ingestd.ingest.schemas.discovery import KeptChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.log_checks import fingerprint_of_last
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.table.write.changelog_write import writes_input
 
@@ -68,6 +69,7 @@ def keep(
         records=len(chunk.offsets),
         size=int(record_sizes(chunk).sum()),
         control=decoded.control,
+        last=fingerprint_of_last(chunk),
         table=table,
         source_table=batch.source,
         types=dict(batch.types),

@@ -12,7 +12,7 @@ from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.settings.context import Feed, RoutingConfig
 from ingestd.ingest.settings.routing_rules import CompiledRule, Matched, sanitize
-from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.base import Identifier, check_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,10 @@ class Router:
         """As `route`, with the columns that the route adds."""
         key = (topic, source_table)
         if key not in self._known:
-            self._known[key] = self._find(topic, source_table)
+            route = self._find(topic, source_table)
+            only = self._routing.only_target
+            left_out = route is not None and only is not None and route.table != only
+            self._known[key] = None if left_out else route
         return self._known[key]
 
     def complaint(self, topic: str, source_table: SourceTable) -> Complaint | None:
@@ -100,9 +103,11 @@ class Router:
                 )
             return None
         matched = self._matched(topic, source_table)
-        name = matched.to if matched and matched.to else self._name(source_table, forms)
+        given = None if matched is None else matched.to
+        name = self._name(source_table, forms) if given is None else given
         try:
             Identifier(self._database, name)
+            check_case([name], case_sensitive=self._routing.case_sensitive)
         except ConfigError as error:
             self._unfit[topic, source_table] = error.message
             return None
@@ -143,27 +148,60 @@ class Router:
 
 
 def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> None:
-    """SchemaConflictError if several source tables meet in one target unintended.
+    """SchemaConflictError if several source tables meet in one target unintended."""
+    problem = sharing_problem(routing, table, feeds)
+    if problem is not None:
+        raise SchemaConflictError(problem)
+
+
+def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> str | None:
+    """Why source tables may not meet in one target; None if they may.
 
     Intended are those that the table mapping names, or a rule with `merge_shards` matches, or all
     of them with the routing's own `merge_shards`.
     """
-    if len(feeds) < 2 or routing.merge_shards:
-        return
+    unnamed = _unnamed(routing, feeds) if len(feeds) > 1 else frozenset()
+    if not unnamed:
+        return None
+    return (
+        f"table {table} would take the rows of {', '.join(sorted(map(str, feeds)))}; give "
+        f"{min(map(str, unnamed))} a target of its own in routing.table_mapping or "
+        "routing.rules (map all of them to mix them on purpose), or set merge_shards there or "
+        "in routing"
+    )
+
+
+def admitted_feeds(
+    routing: RoutingConfig, table: str, known: frozenset[Feed], found: Mapping[Feed, int]
+) -> frozenset[Feed]:
+    """Those of the source tables found, with their rows, that a target takes rows of.
+
+    All of them if they may share it. Else those that may share it with the `known` ones, which it
+    has rows of already. A target without rows belongs to those that the configuration names, or
+    without any to the one that has most rows, by name where several have.
+    """
+    everyone = frozenset(found)
+    if sharing_problem(routing, table, known | everyone) is None:
+        return everyone
+    if known:
+        others = everyone - known
+        may = (one for one in others if sharing_problem(routing, table, known | {one}) is None)
+        return (everyone & known).union(may)
+    named = everyone - _unnamed(routing, everyone)
+    return named or frozenset({min(everyone, key=lambda one: (-found[one], str(one)))})
+
+
+def _unnamed(routing: RoutingConfig, feeds: frozenset[Feed]) -> frozenset[Feed]:
+    """Source tables that nothing in the routing lets share a target."""
+    if routing.merge_shards:
+        return frozenset()
     rules = [rule for rule in _compiled(routing) if rule.merges]
-    unnamed = [
+    return frozenset(
         feed
         for feed in feeds
         if _mapped(routing.table_mapping, name_forms(feed.source_table)) is None
         and not any(rule.may_match(feed.source_table) for rule in rules)
-    ]
-    if unnamed:
-        raise SchemaConflictError(
-            f"table {table} would take the rows of {', '.join(sorted(map(str, feeds)))}; give "
-            f"{min(map(str, unnamed))} a target of its own in routing.table_mapping or "
-            "routing.rules (map all of them to mix them on purpose), or set merge_shards there or "
-            "in routing"
-        )
+    )
 
 
 def name_forms(source_table: SourceTable) -> tuple[str, ...]:

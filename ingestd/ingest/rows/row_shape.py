@@ -114,14 +114,18 @@ class Shapes:
         shape = self.of(chunk.topic, batch.source)
         if shape is None:
             return batch, ()
-        if target is not None:
-            _refuse_other_key(shape, target)
         data_format = self._context.sources[source].data_format
         batch, failures = reshape(shape, batch, chunk, data_format, time.time_ns() // 1_000_000)
         if not shape.moving or target is None or tells_changes(target.table):
             return batch, failures
         batch, kept = deletes_of_moved(batch, shape.moving)
         return batch, tuple(replace(one, rows=one.rows[kept]) for one in failures)
+
+    def check_key(self, topic: str, source_table: SourceTable, target: TableContext | None) -> None:
+        """SchemaConflictError if the target exists without the key that its route asks for."""
+        shape = self.of(topic, source_table)
+        if shape is not None and target is not None:
+            _refuse_other_key(shape, target)
 
     def as_wanted(self, topic: str, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
         """As `before_images.as_wanted`, but for rows before that are still needed to be shaped."""

@@ -1,8 +1,8 @@
 """Cells whose value the source left out because it did not change: the older value stays.
 
 The older value is that of an earlier row of the key in the same batch, or else the table's own.
-Where a key has neither (Debezium sends such a row when the key itself changed), null would claim
-to know: text and binary cells get the source's placeholder instead.
+Where a key has neither (Debezium sends such a row when the key itself changed), the cell is null
+and is counted: the source's placeholder is no value, and must not be stored as one.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.columns import unavailable
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.settings.context import TableContext
@@ -33,15 +32,16 @@ _NOT_KNOWN = -3
 
 def fill_unavailable(
     target: TableContext, rows: pa.Table, whereabouts: Whereabouts | None = None
-) -> pa.Table:
+) -> tuple[pa.Table, int]:
     """The rows, which are in order, with older values where the source left one out.
 
-    Columns that mark such cells are taken away. Where keys do not tell their partitions,
-    `whereabouts` does. UnsupportedError if an older value may wait for its bucket.
+    Also how many cells are null because no older value is known. Columns that mark such cells are
+    taken away. Where keys do not tell their partitions, `whereabouts` does. UnsupportedError if an
+    older value may wait for its bucket.
     """
     marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
     if not marks:
-        return rows
+        return rows, 0
     plain = rows.drop_columns(marks)
     groups = group_rows(plain, target.table.schema.primary_keys)
     kinds = plain.column(KIND).to_numpy()
@@ -57,10 +57,12 @@ def fill_unavailable(
     for origin in origins.values():
         asking |= origin == _ASK_TABLE
     old = _OldRows(target, plain, asking, list(origins), whereabouts)
+    unknown = 0
     for name, origin in origins.items():
         position = plain.column_names.index(name)
         plain = plain.set_column(position, plain.field(name), old.fill(name, origin))
-    return plain
+        unknown += old.count_unknown(origin)
+    return plain, unknown
 
 
 def _origins(groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask) -> _Index:
@@ -119,29 +121,25 @@ class _OldRows:
         )
         self._at = _positions_in(self._found.select(keys), rows.select(keys))
 
+    def count_unknown(self, origin: _Index) -> int:
+        """Cells that neither the batch nor the table has an older value for."""
+        absent = (origin == _ASK_TABLE) & (self._at < 0)
+        return int(np.count_nonzero(absent | (origin == _NOT_KNOWN)))
+
     def fill(self, name: str, origin: _Index) -> Values:
         """The column with each cell taken from where its origin says."""
         column = self._rows.column(name)
         count = len(column)
         source = np.where(origin >= 0, origin, np.arange(count))
-        chunks: list[Values] = [*column.chunks, placeholder(column.type)]
+        chunks: list[Values] = [*column.chunks, pa.nulls(1, column.type)]
         source[origin == _NOT_KNOWN] = count
         asking = origin == _ASK_TABLE
-        # The table's rows follow the placeholder, which is where -1, not found, points to.
+        # The table's rows follow the null, which is where -1, not found, points to.
         source[asking] = count + 1 + self._at[asking]
         if self._found is not None:
             chunks += self._found.column(name).cast(column.type).chunks
         together: Values = pa.chunked_array(chunks, column.type)
         return together.take(source)
-
-
-def placeholder(arrow_type: Values) -> Values:
-    """One cell for a value that is not known: the source's own mark for text and bytes, or null."""
-    if pa.types.is_string(arrow_type):
-        return pa.array([unavailable.TEXT], arrow_type)
-    if pa.types.is_binary(arrow_type):
-        return pa.array([unavailable.BYTES], arrow_type)
-    return pa.nulls(1, arrow_type)
 
 
 def _positions_in(found: pa.Table, keys: pa.Table) -> _Index:

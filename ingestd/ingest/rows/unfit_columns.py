@@ -4,7 +4,7 @@ No schema could take them in, whatever its policy. So the records that have a va
 rejected, each with the way out, and the others go on without the column.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,11 @@ REASON = "unfit-column-name"
 
 
 def without_unfit(
-    batch: ChangeBatch, settings: TableSettings, target: TableContext | None
+    batch: ChangeBatch,
+    settings: TableSettings,
+    target: TableContext | None,
+    *,
+    case_sensitive: bool = True,
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
     """The batch without columns that its table cannot have, and the rows that lose a value by it.
 
@@ -32,6 +36,7 @@ def without_unfit(
     unfit = {
         **nested_name_problems(batch.types, options),
         **column_name_problems(dict.fromkeys(names), options),
+        **({} if case_sensitive else _capitals(names, target)),
     }
     if not unfit:
         return batch, ()
@@ -44,6 +49,13 @@ def without_unfit(
         if (rows := _rows_of(batch, name, whole=bool(lost))).any()
     )
     return (batch if lost else _without(batch, unfit)), failures
+
+
+def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, str]:
+    """Columns that a catalog which folds names adds to no table."""
+    known = () if target is None else target.table.schema.field_names
+    problem = "has capitals, and warehouse.catalog.case-sensitive is false"
+    return {name: problem for name in names if name != name.lower() and name not in known}
 
 
 def _rows_of(batch: ChangeBatch, name: str, *, whole: bool) -> npt.NDArray[np.bool_]:

@@ -72,7 +72,8 @@ class KeptChunk:
     """A decoded chunk that waits, under a name, for the table that all its rows are for.
 
     It stands for the offsets from `start` up to `until`; `records`, `size` (bytes of keys and
-    values) and `control` are what is to be counted of them. `table` is the target's identifier.
+    values) and `control` are what is to be counted of them, `last` the checksum of the last record.
+    `table` is the target's identifier.
     """
 
     name: str
@@ -82,6 +83,7 @@ class KeptChunk:
     records: int
     size: int
     control: int
+    last: int
     table: str
     source_table: SourceTable
     types: Mapping[str, DataType]

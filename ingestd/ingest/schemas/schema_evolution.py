@@ -7,9 +7,9 @@ its policy to say.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from ingestd.errors import SchemaConflictError
+from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.schemas.column_ledger import (
     LEDGER_OPTION,
     ProvenChange,
@@ -23,6 +23,7 @@ from ingestd.ingest.schemas.found_types import together
 from ingestd.ingest.schemas.new_tables import first_schema
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, refusal
+from ingestd.ingest.settings.rejection import Refusal
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema
@@ -40,10 +41,14 @@ from ingestd.paimon.spec.type_casts import can_cast
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """What to do: first schemas of tables to create, and changes of tables that exist."""
+    """What to do: first schemas of tables to create, and changes of tables that exist.
+
+    `refused` are tables that are not created, and why.
+    """
 
     creates: Mapping[str, TableSchema]
     changes: Mapping[str, tuple[SchemaChange, ...]]
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
 
 
 def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -> Evolution:
@@ -51,25 +56,32 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
 
     Tables that exist are those of the context. Raises SchemaConflictError naming the column, what
     was found where, and the way out; ConfigError and UnsupportedError for table options that
-    cannot be.
+    cannot be, unless the policy of a table makes dead letters of what it cannot have: then it is
+    among the refused ones if it does not exist yet.
     """
     by_table: dict[str, list[Discovery]] = {}
     for found in in_order(discoveries):
         by_table.setdefault(found.table, []).append(found)
     creates: dict[str, TableSchema] = {}
     changes: dict[str, tuple[SchemaChange, ...]] = {}
+    refused: dict[str, Refusal] = {}
     for table, found_there in sorted(by_table.items()):
         known = context.tables.get(table)
         if all(one.is_idle for one in found_there):
             continue
         if known is None:
-            creates[table] = first_schema(context, table, found_there, now_ms)
+            try:
+                creates[table] = first_schema(context, table, found_there, now_ms)
+            except (SchemaConflictError, ConfigError, UnsupportedError) as error:
+                if context.settings_of(table).evolution.fails:
+                    raise
+                refused[table] = Refusal("schema", "impossible-table", error.message)
             continue
         settings = context.settings_of(table)
         changed = _changes(known.table.schema, table, found_there, settings)
         if changed:
             changes[table] = changed
-    return Evolution(creates, changes)
+    return Evolution(creates, changes, refused)
 
 
 def _changes(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ingestd.cdc.base import FormatSettings, SourceTable
-from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
-from ingestd.ingest.settings.routing_rules import RouteRule
+from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.kafka.properties import KafkaSource
@@ -61,7 +61,10 @@ class RoutingConfig:
     that are not excluded by name become dead letters.
     Databases have patterns of their own, and prefixes and suffixes by database that take the place
     of the general ones. The first of the `rules` that matches a table which is taken comes before
-    all naming.
+    all naming. `limits` bound the count of tables; names have no capitals unless the catalog is
+    `case_sensitive`. `only_target` leaves out all tables that go to another target, for who looks
+    at one table. Limits and `only_target` are no part of how rows are routed, so they are not in
+    the text of a routing.
     """
 
     table_prefix: str = ""
@@ -76,6 +79,9 @@ class RoutingConfig:
     merge_shards: bool = False
     unmatched: Literal["skip", "fail", "dead-letter"] = "skip"
     rules: tuple[RouteRule, ...] = ()
+    only_target: str | None = field(default=None, repr=False)
+    limits: TableLimits = field(default_factory=TableLimits, repr=False)
+    case_sensitive: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +208,8 @@ class BatchContext:
     `index_cache_bytes` the hash indexes that a worker keeps for later tasks. Rejected records go to
     `dead_letter_topic` instead of the table if there is one, or are treated otherwise by the
     `error_policy`. `refused_truncates` are records by (source, topic, partition, offset) that
-    empty no table, and why.
+    empty no table, and why; `refused_tables` those that are not created, and why; `owners` by
+    target are the source tables that may bring it rows, where several claimed it in this batch.
     """
 
     pipeline: str
@@ -223,19 +230,18 @@ class BatchContext:
     dead_letter_topic: str | None = None
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     refused_truncates: Mapping[tuple[str, str, int, int], str] = field(default_factory=dict)
+    refused_tables: Mapping[str, Refusal] = field(default_factory=dict)
+    owners: Mapping[str, frozenset[Feed]] = field(default_factory=dict)
 
     @property
     def commit_user(self) -> str:
         """The commit user of the pipeline, which is part of some file names."""
         return commit_user(self.pipeline)
 
-    def refuse_as_target(self, table: str, feed: Feed) -> None:
-        """Raise SchemaConflictError for a source table on its way to the dead letters."""
-        if table == self.dead_letters:
-            raise SchemaConflictError(
-                f"{feed} is routed to {table}, which keeps the dead letters; give it another "
-                "target in routing.table_mapping"
-            )
+    def owners_of(self, table: str) -> frozenset[Feed]:
+        """The source tables that a target has rows of, or is to have in this batch; maybe none."""
+        target = self.tables.get(table)
+        return self.owners.get(table, target.feeds if target else frozenset())
 
     def computes_keys(self) -> bool:
         """Whether the key of some table is computed from other columns."""

@@ -22,6 +22,8 @@ STAGES: Mapping[str, str] = {
     "merge": "a change that the merge engine of the table does not take",
 }
 """Stages at which records fail, and what is wrong with them there."""
+CLAIM_STAGES = frozenset({"route", "schema"})
+"""Stages at which a record fails that claims a table, a schema or a name that it cannot have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ MAX_COLUMNS = 2000
 class EvolutionPolicy:
     """What a table's schema does when messages bring something else; None: not said.
 
-    `mode` says which changes there may be, `on_refused` what happens to the others: the pipeline
-    stops (the default), or records whose values do not fit become dead letters. Beside that,
+    `mode` says which changes there may be, `on_refused` what happens to the others: records whose
+    values do not fit become dead letters (the default), or the pipeline stops. Beside that,
     "ignore" leaves out new columns, "string" makes text of a column of which no type holds old and
     new values, and "new-column" puts the new ones into a column of their own. `aliases` (new name
     to old name) are columns that were renamed, `drop` columns that are gone; both by declaration.
@@ -65,7 +65,7 @@ class EvolutionPolicy:
     @property
     def fails(self) -> bool:
         """Whether a change that may not be stops the pipeline."""
-        return self.on_refused in (None, "fail")
+        return self.on_refused == "fail"
 
     def renames(self, schema: TableSchema) -> Iterator[tuple[str, str]]:
         """Old and new names of columns that the table still has under their old ones."""

@@ -11,6 +11,7 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
+from ingestd.ingest.settings.topic_trial import TrialLimits
 
 DEAD_LETTER_TABLE = "ingestd_dead_letters"
 """The name that the table of dead letters has if the configuration gives it none."""
@@ -59,6 +60,8 @@ class PipelineSettings:
     dead_letter_topic: str | None = None
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     rejection_limits: RejectionLimits = field(default_factory=RejectionLimits)
+    trial_limits: TrialLimits = field(default_factory=TrialLimits)
+    max_unreadable_tries: int | None = None
     limits: BatchLimits = field(default_factory=BatchLimits)
     spark: Mapping[str, str] = field(default_factory=dict)
     commit_group_offsets: bool = True

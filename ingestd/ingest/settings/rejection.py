@@ -8,6 +8,7 @@ by the next run.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.values.counts import Counts, RejectedSample
@@ -15,6 +16,14 @@ from ingestd.ingest.values.counts import Counts, RejectedSample
 GAP_STAGE = "fetch"
 """Stage of letters about records that were lost before they could be read; they are not counted."""
 _NAMED = 3
+
+
+class Refusal(NamedTuple):
+    """Why all records of a source table are rejected; the fields are those of dead letters."""
+
+    stage: str
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

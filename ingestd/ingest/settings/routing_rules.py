@@ -18,6 +18,14 @@ PARTS = ("topic", "database", "schema", "table")
 """What a rule can have patterns for."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableLimits:
+    """Most tables that a pipeline has, and most that it creates within 24 hours."""
+
+    in_all: int = 10_000
+    per_day: int = 5_000
+
+
 def sanitize(name: str) -> str:
     """A name that may be the directory of a table: other than letters, digits, - and _ give _."""
     return _UNFIT.sub("_", name)
@@ -111,8 +119,6 @@ class CompiledRule:
         groups.update({str(number): text or "" for number, text in enumerate(numbered, 1)})
         rule = self._rule
         to = None if rule.to is None else self._rendered("to", rule.to, groups, sanitize)
-        if to == "":
-            raise ConfigError(f"{self._where}.to: '{rule.to}' gives no name for {source_table}")
         columns = {
             column: self._rendered(column, text, groups, str)
             for column, text in rule.add_columns.items()

@@ -12,8 +12,8 @@ class TruncatePolicy:
     """What becomes of truncates; None: not said.
 
     `mode` says whether the table is emptied (the default) or keeps its rows. `on_refused` is for
-    truncates of which nobody can tell which rows came before them: the pipeline stops (the
-    default), or the truncate becomes a dead letter, or is left out; either way no row goes.
+    truncates of which nobody can tell which rows came before them: the truncate becomes a dead
+    letter (the default), or is left out, and no row goes; or the pipeline stops.
     """
 
     mode: OnTruncate | None = None
@@ -35,4 +35,4 @@ class TruncatePolicy:
     @property
     def fails(self) -> bool:
         """Whether a truncate that cannot be put in order stops the pipeline."""
-        return self.on_refused in (None, "fail")
+        return self.on_refused == "fail"

@@ -12,35 +12,32 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.base import ChangeBatch, DataFormat, Decoded, RecordChunk, shared_data_format
+from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk, shared_data_format
+from ingestd.errors import IngestdError
 from ingestd.ingest.letters.dead_letter import DeadLetter, dead_letter_rows
-from ingestd.ingest.rows.append_changes import audited, is_audit, latest_only
+from ingestd.ingest.rows.admission import Admission
 from ingestd.ingest.rows.batch_rows import (
     drop_oversized,
-    effective_positions,
     judge_records,
-    rejected_unrouted,
-    rejected_whole,
-    select_rows,
+    rejected_record,
+    take_records,
 )
 from ingestd.ingest.rows.before_images import wants_images
 from ingestd.ingest.rows.blobs import Blob, encode_report, encode_void
-from ingestd.ingest.rows.conform import Failure, conform
 from ingestd.ingest.rows.kept_chunks import Shelf, keep, leading, place_of, take
 from ingestd.ingest.rows.known_columns import DeclaredColumns, TableColumns
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.rows.row_shape import Shapes
-from ingestd.ingest.rows.unfit_columns import without_unfit
-from ingestd.ingest.schemas.column_ledger import read_ledger
 from ingestd.ingest.schemas.discovery import Discovery, KeptChunk
-from ingestd.ingest.schemas.rows_of_today import as_of_today
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.stages.event_clock import EventClock
 from ingestd.ingest.stages.findings import Findings
 from ingestd.ingest.stages.held_rows import HeldRows
+from ingestd.ingest.stages.shaped_rows import IMPOSSIBLE, RowShaper, ShapedRows
 from ingestd.ingest.stages.table_events import TableEvents
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.fetch import fetch_all as fetch_records
+from ingestd.kafka.apart import fetch_readable
+from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.registry_tally import take_figures
@@ -89,7 +86,9 @@ class _DecodeTask:
         self._shelf = shelf
         self._index = task_index
         self._router = Router(context.routing, context.database)
+        self._admission = Admission(context, self._router)
         self._shapes = Shapes(context, self._router)
+        self._shaper = RowShaper(context, self._shapes)
         self._findings = Findings()
         self._clock = EventClock(context.sources, self._findings.times)
         self._held = HeldRows(context, task_index, self._findings.counts)
@@ -101,7 +100,8 @@ class _DecodeTask:
     ) -> Generator[tuple[int, Blob], None, OffsetRange]:
         """Blobs of the kept chunks that a range begins with; returns what is left of the range."""
         for one in leading(kept, wanted):
-            batch = take(self._shelf, one, self._context)
+            refused = self._admission.refusal(one.table, Feed(wanted.source, *one.source_table))
+            batch = None if refused else take(self._shelf, one, self._context)
             if batch is None:
                 break
             self._findings.note_kept(one)
@@ -116,45 +116,46 @@ class _DecodeTask:
         settings = context.sources[wanted[0].source]
         if fetch is not None:
             return (chunk for one in wanted for chunk in fetch(settings.kafka, one))
-        return fetch_records(
+        return fetch_readable(
             settings.kafka,
             wanted,
-            max_records=context.max_chunk_records,
-            max_bytes=context.max_chunk_bytes,
+            Bounds(context.max_chunk_records, context.max_chunk_bytes),
+            self._findings.unreadable.append,
             headers=settings.format_settings.framing.needs_headers,
         )
 
     def decode(self, wanted: Sequence[OffsetRange], fetch: Fetch | None) -> Pairs:
         """Blobs of the records of ranges of one source, each of another topic partition."""
         source = wanted[0].source
-        settings = self._context.sources[source]
-        asked = replace(settings.format_settings, images=self._images, renames=self._renames)
-        data_format = shared_data_format(settings.data_format, source, asked)
         starts = {(one.topic, one.partition): one.start for one in reversed(wanted)}
         for chunk in self._records(wanted, fetch):
             place = (chunk.topic, chunk.partition)
-            yield from self._decode_chunk(source, data_format, chunk, starts[place])
+            yield from self._decode_chunk(source, chunk, starts[place])
             starts[place] = int(chunk.offsets[-1]) + 1
             if self._held.is_full:
                 yield from self._release()
 
-    def _decode_chunk(
-        self, source: str, data_format: DataFormat, chunk: RecordChunk, start: int
-    ) -> Pairs:
+    def _decoded(self, source: str, chunk: RecordChunk) -> Decoded:
+        settings = self._context.sources[source]
+        asked = replace(settings.format_settings, images=self._images, renames=self._renames)
+        data_format = shared_data_format(settings.data_format, source, asked)
+        known = TableColumns(self._context, self._router, chunk.topic)
+        declared = DeclaredColumns(self._context, self._router, chunk.topic)
+        return data_format.decode(chunk, known, declared)
+
+    def _decode_chunk(self, source: str, chunk: RecordChunk, start: int) -> Pairs:
         self._findings.note_chunk(source, chunk)
         self._clock.note_chunk(source, chunk)
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
-        known = TableColumns(self._context, self._router, chunk.topic)
-        declared = DeclaredColumns(self._context, self._router, chunk.topic)
-        decoded = data_format.decode(usable, known, declared)
+        decoded = self._decoded(source, usable)
         self._findings.counts.control += decoded.control
         letters = [DeadLetter(one) for one in (*oversized, *decoded.rejected)]
-        events = TableEvents(self._context, self._router, self._findings, source)
+        events = TableEvents(self._context, self._admission, self._findings, source)
         letters += events.note(chunk, decoded)
         for batch in decoded.batches:
             yield from self._decode_batch(source, chunk, batch, letters)
         yield from self._bury(source, chunk, letters)
-        if len(decoded.batches) == 1 and not oversized:
+        if len(decoded.batches) == 1 and not letters:
             self._keep(source, chunk, decoded, start)
 
     def finish(self) -> Pairs:
@@ -168,40 +169,78 @@ class _DecodeTask:
     def _decode_batch(
         self, source: str, chunk: RecordChunk, batch: ChangeBatch, letters: list[DeadLetter]
     ) -> Pairs:
-        feed = Feed(source, *batch.source)
-        table = self._router.route(chunk.topic, batch.source)
-        if table is None:
-            unrouted = rejected_unrouted(self._router, chunk, batch)
-            letters += [DeadLetter(one) for one in unrouted]
-            self._findings.counts.skip("", "excluded", 0 if unrouted else len(batch.offset))
+        table, refused = self._admission.target(source, chunk, batch)
+        if table is None or refused:
+            letters += [DeadLetter(one, table) for one in refused]
+            self._findings.counts.skip("", "excluded", 0 if refused else len(batch.offset))
             return
-        target, settings = self._context.tables.get(table), self._context.settings_of(table)
-        if target is not None:
-            self._context.refuse_as_target(table, feed)
-            if not is_audit(settings, batch, target):
-                batch = self._shapes.as_wanted(chunk.topic, batch, target.table)
-            batch = self._only_new(source, chunk, target, batch)
-            ledger = read_ledger(target.table.schema.options, table)
-            batch = as_of_today(batch, ledger, chunk)
-        batch, left_out = latest_only(batch, settings, target)
-        self._findings.counts.skip(table, "ignored", left_out)
-        if not len(batch.offset):
+        self._shapes.check_key(chunk.topic, batch.source, self._context.tables.get(table))
+        try:
+            made = self._shaper.shape(source, chunk, batch, table)
+        except IMPOSSIBLE as error:
+            if self._context.settings_of(table).evolution.fails:
+                raise
+            yield from self._decode_apart(source, chunk, batch, letters, error)
             return
-        shaped, unmade = self._shapes.apply(source, chunk, batch, target)
-        shaped, unfit = without_unfit(shaped, settings, target)
-        if unfit and (lost := rejected_whole(chunk, shaped.offset, unfit)):
-            letters += [DeadLetter(one, table) for one in lost]
+        for reason, rows in made.skipped.items():
+            self._findings.counts.skip(table, reason, rows)
+        letters += [DeadLetter(one, table) for one in made.lost]
+        if made.lost or not len(made.batch.offset):
             return
-        shaped = audited(shaped, settings, target)
-        self._findings.note_source(table, feed, chunk.topic)
-        self._findings.note_positions(table, batch)
-        self._clock.note_rows(table, source, chunk, batch.offset)
-        if target is None:
-            self._discover(table, feed, chunk, shaped, shaped.types)
+        self._findings.note_rows(table, Feed(source, *batch.source), chunk.topic, made.batch)
+        self._clock.note_rows(table, source, chunk, made.batch.offset)
+        yield from self._accept(source, chunk, table, made, letters)
+
+    def _accept(
+        self,
+        source: str,
+        chunk: RecordChunk,
+        table: str,
+        made: ShapedRows,
+        letters: list[DeadLetter],
+    ) -> Pairs:
+        """Hand on rows that are shaped, or ask for what their table lacks."""
+        target = self._context.tables.get(table)
+        if target is None or made.rows is None:
+            self._discover(source, chunk, table, made)
             return
-        rows = self._rows(target, feed, chunk, (shaped, (*unfit, *unmade)), letters)
-        if rows is not None and rows.num_rows:
+        rows = made.rows
+        if made.failures:
+            good, rejected = judge_records(chunk, made.shaped.offset, made.failures)
+            letters += [DeadLetter(one, table) for one in rejected]
+            rows = rows.filter(good)
+        if rows.num_rows:
             yield from self._hand_on(source, chunk, target, rows)
+
+    def _decode_apart(
+        self,
+        source: str,
+        chunk: RecordChunk,
+        batch: ChangeBatch,
+        letters: list[DeadLetter],
+        error: IngestdError,
+    ) -> Pairs:
+        """A batch that its table cannot have, in halves that are decoded again, down to a record.
+
+        So the columns and types that one record brings are not those of its neighbours. A record
+        that fails by itself is rejected.
+        """
+        if not len(chunk.offsets):
+            raise error  # a kept chunk, of which every record was found good
+        offsets = np.unique(batch.offset)
+        if len(offsets) == 1:
+            table = self._router.route(chunk.topic, batch.source)
+            cause = ("schema", "impossible-columns")
+            one = rejected_record(chunk, int(offsets[0]), cause, error.message)
+            letters.append(DeadLetter(one, table))
+            return
+        for half in np.array_split(offsets, 2):
+            part = take_records(chunk, np.searchsorted(chunk.offsets, half))
+            decoded = self._decoded(source, part)
+            letters += [DeadLetter(one) for one in decoded.rejected]
+            for again in decoded.batches:
+                if again.source == batch.source:
+                    yield from self._decode_batch(source, part, again, letters)
 
     def _keep(self, source: str, chunk: RecordChunk, decoded: Decoded, start: int) -> None:
         """Put a chunk on the shelf whose rows all wait for one table."""
@@ -212,44 +251,6 @@ class _DecodeTask:
             return  # what a shape adds needs the records themselves
         if (kept := keep(self._shelf, source, table, start, chunk, decoded)) is not None:
             self._findings.keep(kept)
-
-    def _only_new(
-        self, source: str, chunk: RecordChunk, target: TableContext, batch: ChangeBatch
-    ) -> ChangeBatch:
-        """Without rows that the table holds already, or that it was truncated after."""
-        counts = self._findings.counts
-        covered = target.covered_until(source, chunk.topic, chunk.partition)
-        new = batch.offset >= covered
-        counts.skip(target.identifier, "covered", int(np.count_nonzero(~new)))
-        batch = select_rows(batch, new)
-        if target.truncate_before is not None:
-            positions = effective_positions(batch)
-            newer = (positions > target.truncate_before) | (positions < 0)
-            counts.skip(target.identifier, "truncated", int(np.count_nonzero(~newer)))
-            batch = select_rows(batch, newer)
-        return batch
-
-    def _rows(
-        self,
-        target: TableContext,
-        feed: Feed,
-        chunk: RecordChunk,
-        shaped: tuple[ChangeBatch, tuple[Failure, ...]],
-        letters: list[DeadLetter],
-    ) -> pa.Table | None:
-        """The batch in the table's columns; None if the table must grow first."""
-        batch, unmade = shaped
-        settings = self._context.settings_of(target.identifier)
-        conformed = conform(batch, target.table.schema, settings.column_types, settings.evolution)
-        if conformed.rows is None:
-            self._discover(target.identifier, feed, chunk, batch, conformed.beyond)
-            return None
-        failures = (*unmade, *conformed.failures)
-        if not failures:
-            return conformed.rows
-        good, rejected = judge_records(chunk, batch.offset, failures)
-        letters += [DeadLetter(one, target.identifier) for one in rejected]
-        return conformed.rows.filter(good)
 
     def _hand_on(
         self, source: str, chunk: RecordChunk, target: TableContext, rows: pa.Table
@@ -263,12 +264,11 @@ class _DecodeTask:
         if not self._findings.runs_again:
             yield from self._held.release()
 
-    def _discover(
-        self, table: str, feed: Feed, chunk: RecordChunk, batch: ChangeBatch, columns: _Types
-    ) -> None:
-        place = (chunk.topic, chunk.partition, int(batch.offset[0]))
-        fresh = table not in self._context.tables
-        found = Discovery(table, feed, dict(columns), batch.primary_keys, *place, fresh=fresh)
+    def _discover(self, source: str, chunk: RecordChunk, table: str, made: ShapedRows) -> None:
+        feed = Feed(source, *made.batch.source)
+        place = (chunk.topic, chunk.partition, int(made.batch.offset[0]))
+        fresh, keys = table not in self._context.tables, made.shaped.primary_keys
+        found = Discovery(table, feed, dict(made.beyond), keys, *place, fresh=fresh)
         self._findings.discoveries.add(found)
 
     def _bury(self, source: str, chunk: RecordChunk, letters: list[DeadLetter]) -> Pairs:

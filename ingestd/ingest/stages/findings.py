@@ -1,29 +1,28 @@
 """What a decode task gathers beside rows, until it becomes the task's report."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk
+from ingestd.cdc.format_guess import look_of
 from ingestd.ingest.letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.batch_rows import record_sizes
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.schemas.discovery import DiscoveryLog, KeptChunk, TableTruncate
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.settings.error_policy import ErrorPolicy
+from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.log_checks import fingerprint
-
-
-def fingerprint_of_last(chunk: RecordChunk) -> int:
-    """Return the checksum of the last record of a chunk."""
-    last = chunk.take(np.array([len(chunk.offsets) - 1]))
-    return fingerprint(int(last.timestamps[0]), last.keys[0], last.values[0])
-
+from ingestd.kafka.apart import Unreadable
+from ingestd.kafka.log_checks import fingerprint_of_last
 
 MAX_SAMPLES = 20
 """Rejected records whose coordinates a task reports; all of them are counted."""
+ASKED_FOR = "no-route"
+"""Reason of letters that the configuration asks for, by `routing.unmatched`."""
 
 
 @dataclass(slots=True)
@@ -33,8 +32,9 @@ class Findings:
     counts: Counts = field(default_factory=Counts)
     times: BatchTimes = field(default_factory=BatchTimes)
     discoveries: DiscoveryLog = field(default_factory=DiscoveryLog)
+    unreadable: list[Unreadable] = field(default_factory=list)
     _truncates: list[TableTruncate] = field(default_factory=list)
-    _feeds: dict[str, set[Feed]] = field(default_factory=dict)
+    _feeds: dict[str, Counter[Feed]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     _positions: dict[str, int] = field(default_factory=dict)
     _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Findings:
     @property
     def runs_again(self) -> bool:
         """Whether something was found that the batch must run again for."""
-        return bool(self._truncates) or not self.discoveries.is_empty
+        return bool(self._truncates or self.unreadable) or not self.discoveries.is_empty
 
     def note_chunk(self, source: str, chunk: RecordChunk) -> None:
         """Count the records and bytes of a chunk."""
@@ -59,22 +59,24 @@ class Findings:
         self.counts.records[kept.where] += kept.records
         self.counts.bytes[kept.where] += kept.size
         self.counts.control += kept.control
+        self._last_records[kept.where] = (kept.until - 1, kept.last)
 
     def keep(self, kept: KeptChunk) -> None:
         """Report a chunk for the next run of the batch."""
         self._kept.append(kept)
 
-    def note_source(self, table: str, feed: Feed, topic: str) -> None:
-        """Note where rows of a table come from."""
-        self._feeds.setdefault(table, set()).add(feed)
+    def note_source(self, table: str, feed: Feed, topic: str, rows: int) -> None:
+        """Note where rows of a table come from, and how many."""
+        self._feeds.setdefault(table, Counter())[feed] += rows
         self.note_topic(table, feed.source, topic)
 
     def note_topic(self, table: str, source: str, topic: str) -> None:
         """Note that a topic brings rows to a table."""
         self._topics.setdefault(table, set()).add((source, topic))
 
-    def note_positions(self, table: str, batch: ChangeBatch) -> None:
-        """Note how far the source's log got, by streamed rows."""
+    def note_rows(self, table: str, feed: Feed, topic: str, batch: ChangeBatch) -> None:
+        """Note where rows of a table come from, and how far the log of their source got."""
+        self.note_source(table, feed, topic, len(batch.offset))
         streamed = batch.position[~batch.snapshot_row]
         reached = int(np.max(streamed, initial=-1))
         if reached > self._positions.get(table, -1):
@@ -95,19 +97,33 @@ class Findings:
             self.counts.rejected[letter.rejected.stage, letter.rejected.reason] += 1
         room = MAX_SAMPLES - len(self._samples)
         self._samples += [RejectedSample.of(source, one.rejected) for one in letters[:room]]
-        return [one for one in letters if policy.keeps(one.rejected, self.counts)]
+        kept = [one for one in letters if policy.keeps(one.rejected, self.counts)]
+        self._note_unusable(source, kept)
+        return kept
+
+    def _note_unusable(self, source: str, letters: list[DeadLetter]) -> None:
+        """Count records that may be of another data format, and look at some of them."""
+        for one in (letter.rejected for letter in letters):
+            if one.stage == GAP_STAGE or one.reason == ASKED_FOR:
+                continue
+            topic = (source, one.topic)
+            self.counts.unusable[topic] += 1
+            if one.value and self.counts.unusable[topic] <= MAX_SAMPLES:
+                look = look_of(one.value)
+                self.counts.looks.update([(*topic, look)] if look else [])
 
     def report(self) -> Report:
         """All of it, as it travels."""
         return Report(
             discoveries=self.discoveries.findings(),
             truncates=tuple(self._truncates),
-            feeds={table: frozenset(feeds) for table, feeds in self._feeds.items()},
+            feeds={table: dict(feeds) for table, feeds in self._feeds.items()},
             topics={table: frozenset(topics) for table, topics in self._topics.items()},
             positions=dict(self._positions),
             counts=self.counts,
             rejected=tuple(self._samples),
             kept=tuple(self._kept),
             times=self.times,
+            unreadable=tuple(self.unreadable),
             last_records=dict(self._last_records),
         )

@@ -1,16 +1,19 @@
 """What write tasks hand back to the driver, and how the outcomes of all tasks become one result."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
 
 from ingestd.ingest.rows.blobs import Report
-from ingestd.ingest.rows.router import check_sharing
+from ingestd.ingest.rows.router import admitted_feeds
 from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate, in_order
 from ingestd.ingest.settings.context import BatchContext, Feed
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.kafka.apart import Unreadable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _T = TypeVar("_T")
@@ -29,13 +32,15 @@ class WriteOutcome:
 class RoundResult:
     """What all tasks of one run of a batch did.
 
-    If `runs_again`, nothing was written: the driver evolves schemas, settles the `truncates`, turns
-    the contexts of tables that are emptied by `TableContext.truncated`, and runs the batch again
-    with the chunks in `kept`; tables emptied so are committed with `overwrite`.
+    If `runs_again`, nothing is committed: the driver evolves schemas, settles the `truncates`,
+    turns the contexts of tables that are emptied by `TableContext.truncated`, tells the tasks in
+    `BatchContext.owners` who has the `contested` tables, and runs the batch again with the
+    chunks in `kept`; tables emptied so are committed with `overwrite`.
     Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
     by table are for the progress record; `rejected` samples are for the log; `times` tell when the
     changes of this run were made, but for those in kept chunks. `last_records` has the offset and
-    the checksum of the last record that was read of each topic partition.
+    the checksum of the last record that was read of each topic partition. Where ranges are
+    `unreadable`, the batch must run again without them.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -49,59 +54,98 @@ class RoundResult:
     kept: tuple[KeptChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
     last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    contested: Mapping[str, frozenset[Feed]] = field(default_factory=dict)
+    unreadable: tuple[Unreadable, ...] = ()
 
     @property
     def runs_again(self) -> bool:
         """Whether the batch must run again after the driver has acted on the findings."""
-        return bool(self.truncates) or not all(one.is_idle for one in self.discoveries)
+        found = self.truncates or self.contested or self.unreadable
+        return bool(found) or not all(one.is_idle for one in self.discoveries)
 
 
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> RoundResult:
     """Combine what the tasks of one run did.
 
-    Raises SchemaConflictError when source tables meet in one target without being allowed to.
+    Where source tables meet in one target without being allowed to, only what was found of its
+    owners counts.
     """
-    messages: dict[str, list[CommitMessage]] = {}
-    counts = Counts()
+    messages: dict[str, tuple[CommitMessage, ...]] = {}
+    counts, times = Counts(), BatchTimes()
     reports: list[Report] = []
     for outcome in outcomes:
         counts.add(outcome.counts)
         reports.extend(outcome.reports)
         for table, written in outcome.messages.items():
-            messages.setdefault(table, []).extend(written)
-    feeds: dict[str, frozenset[Feed]] = {}
+            messages[table] = messages.get(table, ()) + written
     topics: dict[str, frozenset[tuple[str, str]]] = {}
-    times = BatchTimes()
-    for report in reports:
-        counts.add(report.counts)
-        times.add(report.times)
-        _unite(feeds, report.feeds)
-        _unite(topics, report.topics)
-    for table, known in feeds.items():
-        check_sharing(context.routing, table, known | _known_feeds(context, table))
+    for one in reports:
+        counts.add(one.counts)
+        times.add(one.times)
+        _unite(topics, one.topics)
+    claims = _claims(reports)
+    owners = _owners(context, claims)
     return RoundResult(
-        messages={table: tuple(written) for table, written in messages.items()},
-        discoveries=in_order(one for report in reports for one in report.discoveries),
-        truncates=tuple(one for report in reports for one in report.truncates),
-        feeds=feeds,
+        messages=messages,
+        discoveries=in_order(
+            one for report in reports for one in report.discoveries if one.feed in owners[one.table]
+        ),
+        truncates=tuple(
+            one for report in reports for one in report.truncates if one.feed in owners[one.table]
+        ),
+        feeds=_feeds(reports, owners),
         topics=topics,
         positions=_positions(reports),
         counts=counts,
-        rejected=tuple(one for report in reports for one in report.rejected)[:MAX_SAMPLES],
-        kept=tuple(one for report in reports for one in report.kept),
+        rejected=_all(report.rejected for report in reports)[:MAX_SAMPLES],
+        kept=_all(report.kept for report in reports),
         times=times,
         last_records=_last_records(reports),
+        unreadable=_all(report.unreadable for report in reports),
+        contested={table: own for table, own in owners.items() if own < claims[table].keys()},
     )
+
+
+def _all(parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
+    return tuple(chain.from_iterable(parts))
+
+
+def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:
+    """The source tables that bring something to each target, with the count of their rows."""
+    claims: dict[str, Counter[Feed]] = {}
+    for report in reports:
+        for table, found in report.feeds.items():
+            claims.setdefault(table, Counter()).update(found)
+        others = [(one.table, one.feed) for one in report.discoveries]
+        others += [(one.table, one.feed) for one in report.truncates]
+        for table, feed in others:
+            claims.setdefault(table, Counter())[feed] += 0
+    return claims
+
+
+def _owners(
+    context: BatchContext, claims: Mapping[str, Mapping[Feed, int]]
+) -> dict[str, frozenset[Feed]]:
+    """Those that each target takes rows of."""
+    return {
+        table: admitted_feeds(context.routing, table, context.owners_of(table), found)
+        for table, found in claims.items()
+    }
+
+
+def _feeds(
+    reports: Iterable[Report], owners: Mapping[str, frozenset[Feed]]
+) -> dict[str, frozenset[Feed]]:
+    """The owners that brought rows to each target."""
+    feeds: dict[str, frozenset[Feed]] = {}
+    for report in reports:
+        _unite(feeds, {name: owners[name].intersection(one) for name, one in report.feeds.items()})
+    return feeds
 
 
 def _unite(into: dict[str, frozenset[_T]], more: Mapping[str, frozenset[_T]]) -> None:
     for table, items in more.items():
         into[table] = into.get(table, frozenset()) | items
-
-
-def _known_feeds(context: BatchContext, table: str) -> frozenset[Feed]:
-    known = context.tables.get(table)
-    return known.feeds if known else frozenset()
 
 
 def _last_records(reports: Iterable[Report]) -> dict[TopicPartition, tuple[int, int]]:

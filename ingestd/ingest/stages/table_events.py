@@ -12,8 +12,8 @@ import numpy as np
 from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.rows.admission import Admission
 from ingestd.ingest.rows.batch_rows import rejected_record
-from ingestd.ingest.rows.router import Router
 from ingestd.ingest.schemas.column_ledger import (
     ProvenChange,
     Stated,
@@ -24,6 +24,7 @@ from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.schemas.schema_evolution import column_changes
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.settings.rejection import Refusal
 from ingestd.ingest.stages.findings import Findings
 from ingestd.paimon.spec.column_names import column_name_problems
 from ingestd.paimon.spec.schema import TableSchema
@@ -34,10 +35,14 @@ class TableEvents:
     """Notes the events of one chunk in the findings of its task; letters for what is rejected."""
 
     def __init__(
-        self, context: BatchContext, router: Router, findings: Findings, source: str
+        self,
+        context: BatchContext,
+        admission: Admission,
+        findings: Findings,
+        source: str,
     ) -> None:
         self._context = context
-        self._router = router
+        self._admission, self._router = admission, admission.router
         self._findings = findings
         self._source = source
 
@@ -56,6 +61,9 @@ class TableEvents:
         table = self._router.route(chunk.topic, truncate.source)
         target = self._context.tables.get(table) if table else None
         feed = Feed(self._source, *truncate.source)
+        refusal = self._admission.refusal(table, feed) if table else None
+        if refusal is not None:
+            return _refused_letter(chunk, truncate.offset, refusal, table)
         if table in self._context.others:
             self._ask_for(table, feed, chunk, truncate.offset)
         if target is None:
@@ -71,7 +79,7 @@ class TableEvents:
         if why is not None:
             letter = rejected_record(chunk, truncate.offset, ("decode", "refused-truncate"), why)
             return DeadLetter(letter, target.identifier) if policy.on_refused != "ignore" else None
-        self._findings.note_source(target.identifier, feed, chunk.topic)
+        self._findings.note_source(target.identifier, feed, chunk.topic, 0)
         if found.position is None or found.position > _before(target):
             self._findings.note_truncate(found)
         return None
@@ -86,6 +94,9 @@ class TableEvents:
         if not wanted:
             return None
         feed = Feed(self._source, *event.source)
+        refusal = self._admission.refusal(table, feed)
+        if refusal is not None:
+            return _refused_letter(chunk, event.offset, refusal, table)
         if table in self._context.others:
             self._ask_for(table, feed, chunk, event.offset)
             return None
@@ -138,6 +149,14 @@ class TableEvents:
             )
         letter = rejected_record(chunk, event.offset, ("schema", "refused-change"), message)
         return DeadLetter(letter, table)
+
+
+def _refused_letter(
+    chunk: RecordChunk, offset: int, refusal: Refusal, table: str | None
+) -> DeadLetter:
+    """The letter about an event of a table that its source table has no claim to."""
+    cause = (refusal.stage, refusal.reason)
+    return DeadLetter(rejected_record(chunk, offset, cause, refusal.message), table)
 
 
 def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> Stated | None:

@@ -127,7 +127,8 @@ class _TableWriter:
                 rows = rows.filter(~repeated)
         across = self._mode is BucketMode.KEY_DYNAMIC
         whereabouts = self._partitions_of if across else None
-        rows = fill_unavailable(self._target, self._without_ignored(rows), whereabouts)
+        rows, unknown = fill_unavailable(self._target, self._without_ignored(rows), whereabouts)
+        self._counts.unknown[identifier] += unknown
         kinds = np.bincount(rows.column(KIND).to_numpy())
         for kind in np.flatnonzero(kinds).tolist():
             self._counts.rows[identifier, kind] += int(kinds[kind])

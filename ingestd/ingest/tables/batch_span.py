@@ -12,6 +12,7 @@ from ingestd.ingest.tables.positions import (
     TopicKeys,
     TopicName,
     Vector,
+    fingerprint_at,
     offset_in,
 )
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
@@ -80,17 +81,14 @@ def span_of(
 def with_fingerprints(
     span: BatchSpan, records: Mapping[TopicPartition, tuple[int, int]], keys: TopicKeys
 ) -> BatchSpan:
-    """Return a span with the checksums of the last records of logs, as (offset, checksum).
-
-    One that is not just before the end of its range is left out: the log went on with something
-    that is no record.
-    """
+    """Return a span with the fingerprints of the last records of logs, as (offset, checksum)."""
     until = {key: dict(ones) for key, ones in span.until.items()}
     for where, (offset, checksum) in records.items():
         ones = until.get(keys[where.source, where.topic], {})
         position = ones.get(where.partition)
-        if position is not None and position.offset == offset + 1:
-            ones[where.partition] = position._replace(fingerprint=checksum)
+        if position is not None:
+            fingerprint = fingerprint_at(position.offset, offset, checksum)
+            ones[where.partition] = position._replace(fingerprint=fingerprint)
     return replace(span, until=until)
 
 

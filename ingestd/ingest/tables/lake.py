@@ -215,7 +215,15 @@ class Lake:
         before = self.tables[name].covered
         refuse_gap(name, before, span, self.progress)
         covered = self._advanced(before, span)
-        return self._land(name, messages, covered, span.start, step, overwrite=overwrite)
+        end = self.progress.end
+        finished = {
+            key: {
+                partition: offset_in(end, key, partition, start)
+                for partition, start in ones.items()
+            }
+            for key, ones in span.start.items()
+        }
+        return self._land(name, messages, covered, finished, step, overwrite=overwrite)
 
     def record(
         self,

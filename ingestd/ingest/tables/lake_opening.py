@@ -1,7 +1,7 @@
 """How the tables of a pipeline are opened, and how far the pipeline got by all their records."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from ingestd.errors import ProgressLostError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims, read_claims
 from ingestd.ingest.tables.lake_table import LakeTable, marked_pipelines, open_table
-from ingestd.ingest.tables.positions import LogOffsets, Vector, furthest, shared_if_equal
+from ingestd.ingest.tables.positions import LogOffsets, furthest, shared_if_equal
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
@@ -57,7 +57,7 @@ class LakeOpening:
         missing = [
             name
             for name, number in progress.tables.items()
-            if (name not in found or found[name].is_empty)
+            if (name not in found or self._was_replaced(found[name]))
             and number > progress.dropped.get(name, 0)
             and name != self._settings.dead_letters
         ]
@@ -67,6 +67,13 @@ class LakeOpening:
             if name not in undecided
         }
         return OpenedTables(tables, progress, tuple(missing), others)
+
+    def _is_marked(self, one: LakeTable) -> bool:
+        return not marked_pipelines(one.table).isdisjoint(self._pipelines)
+
+    def _was_replaced(self, one: LakeTable) -> bool:
+        """Whether a table that had a record is another one now: empty, or made by others."""
+        return one.is_empty or (one.progress is None and not self._is_marked(one))
 
     def load(self, name: str) -> LakeTable:
         """Return a table of the catalog with its newest record; raises as `open_table`."""
@@ -106,18 +113,17 @@ class LakeOpening:
             if self._claims and self._claims.complete.get(name) == one.progress.record_id:
                 covered = furthest(covered, self._claims.progress.end)
             return replace(one, covered=shared_if_equal(covered, progress.end))
-        marked = not marked_pipelines(one.table).isdisjoint(self._pipelines)
-        ours = (marked or name in progress.tables) and name != self._settings.dead_letters
+        ours = self._is_marked(one) and name != self._settings.dead_letters
         if ours and not one.is_empty and name not in self._undecided:
             raise _progress_lost(name, self._settings)
         return replace(one, covered=progress.end)
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
         """What all records and the claims say together of the pipeline."""
-        known = [one.pipeline for one in records]
+        known = list({id(one.pipeline): one.pipeline for one in records}.values())
         end = self._claims.progress.end if self._claims else {}
-        for finished in _distinct_finished(known):
-            end = furthest(end, finished)
+        for one in known:
+            end = furthest(end, one.finished)
         if self._claims:
             known.append(self._claims.progress)
         return PipelineProgress(
@@ -141,16 +147,6 @@ class LakeOpening:
                 _LOG.warning("target_changed", extra={"ctx": {"from": before, "to": now}})
             return claims if claims.database == now["database"] else None
         return None
-
-
-def _distinct_finished(records: Iterable[PipelineProgress]) -> Iterator[Vector]:
-    """The finished positions of records, without those that are the same as the last."""
-    last: Vector | None = None
-    for one in records:
-        finished = one.finished
-        if finished != last:
-            yield finished
-        last = finished
 
 
 def _least(offsets: Iterable[LogOffsets]) -> dict[str, dict[int, int]]:

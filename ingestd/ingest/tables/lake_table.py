@@ -55,10 +55,11 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
     back at the same moment.
     """
     state = load_state(table)
-    for pipeline in pipelines:
+    # The newest snapshot with any record has all that count: each commit of ours repeats them.
+    snapshot = newest_record(table, state.snapshot, "")
+    for pipeline in pipelines if snapshot is not None else ():
         shared, own = property_names(pipeline)
-        snapshot = newest_record(table, state.snapshot, shared)
-        if snapshot is None:
+        if snapshot is None or shared not in snapshot.properties:
             continue
         where = table.paths.snapshot(snapshot.id)
         progress = decode_properties(pipeline, snapshot.properties, where)

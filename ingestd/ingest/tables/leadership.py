@@ -36,13 +36,24 @@ def _process_name(pid: int) -> str:
     return f"{platform.node()}:{pid}:{uuid.uuid4().hex[:12]}"
 
 
+def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
+    """Names of the pipelines that have ever been led in a warehouse, with the folder of each."""
+    root = f"{warehouse}/.ingestd"
+    folders = {name: f"{root}/{name}" for name in io.list_names(root)}
+    return {
+        name: folder
+        for name, folder in folders.items()
+        if any(one.startswith(_PREFIX) for one in io.list_names(folder))
+    }
+
+
 class Leadership:
     """The terms of one pipeline, files in `folder`; `holder` names the process that claims."""
 
     def __init__(self, io: FileIO, folder: str, pipeline: str, holder: str) -> None:
         self._io = io
         self._folder = folder
-        self._pipeline = pipeline
+        self.pipeline = pipeline
         self._holder = holder
         self.term = 0
 
@@ -68,7 +79,7 @@ class Leadership:
             if self._take(newest + 1, holders):
                 return
         raise StorageError(
-            f"{self._folder}: others claimed pipeline {self._pipeline} {_TRIES} times meanwhile; "
+            f"{self._folder}: others claimed pipeline {self.pipeline} {_TRIES} times meanwhile; "
             "stop all daemons of this pipeline but one"
         )
 
@@ -97,7 +108,7 @@ class Leadership:
         except IngestdError as answer:
             return answer
         return CommitConflictError(
-            f"{error.message} (this process leads pipeline {self._pipeline}, term {self.term}, so "
+            f"{error.message} (this process leads pipeline {self.pipeline}, term {self.term}, so "
             "the other one ends; the tables are opened again)"
         )
 
@@ -148,7 +159,7 @@ class Leadership:
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"
         return FencedError(
-            f"pipeline {self._pipeline}: {what}; this one ({self._holder}) ends, and its batch is "
+            f"pipeline {self.pipeline}: {what}; this one ({self._holder}) ends, and its batch is "
             f"not committed; {'run only one of the two' if leader else 'start it again'}"
         )
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 UNKNOWN = -1
+_MAX_DISTANCE = 255
+_CHECKSUM_BITS = 24
+_CHECKSUM_MASK = (1 << _CHECKSUM_BITS) - 1
 
 _T = TypeVar("_T")
 
@@ -17,8 +20,8 @@ _T = TypeVar("_T")
 class Position(NamedTuple):
     """The first offset of a log that is not covered.
 
-    `epoch` is the leader epoch under which the log reached that offset; `fingerprint` a checksum of
-    the last record before it, from 1 to 2^32 - 1. -1 where either is unknown.
+    `epoch` is the leader epoch under which the log reached that offset; `fingerprint` identifies
+    the last record before it, as `fingerprint_at` makes it. -1 where either is unknown.
     """
 
     offset: int
@@ -63,6 +66,24 @@ class Memo:
     def clear(self) -> None:
         """Forget everything: the batch is over."""
         self._known.clear()
+
+
+def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
+    """Return the fingerprint of a position: how far before it its last record is, and a checksum.
+
+    Transaction markers and compaction leave offsets without a record. The distance (from 1 to 255)
+    is in bits 24 to 31, the lower bits of the record's checksum are below. UNKNOWN where a record
+    is further away: what may be the last one before a position by now says nothing.
+    """
+    distance = offset - record_offset
+    if not 1 <= distance <= _MAX_DISTANCE:
+        return UNKNOWN
+    return distance << _CHECKSUM_BITS | checksum & _CHECKSUM_MASK
+
+
+def record_offset_of(position: Position) -> int:
+    """Return the offset of the record that a position's fingerprint, which is known, is of."""
+    return position.offset - (position.fingerprint >> _CHECKSUM_BITS)
 
 
 def offset_in(vector: Vector, key: str, partition: int, default: int = 0) -> int:

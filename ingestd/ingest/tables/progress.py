@@ -12,6 +12,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby, repeat
 from typing import Any, TypeVar
 
@@ -48,14 +49,14 @@ _T = TypeVar("_T")
 class PipelineProgress:
     """How far a pipeline got, as of one snapshot or of the claims file.
 
-    `end` has the first offset of each log that is not covered. `start` has where the batch that
-    made the snapshot began, for the logs in which that differs from `end`: below it every batch is
-    finished in every table. `origin` has the first offset of a log that the pipeline was to read,
-    where that is not 0. `topics` names the topic keys. `tables` numbers the tables that have had a
-    record: one that is dropped and created again gets the next number; `dropped` has the number of
-    a table whose absence was reported. `sources` were given their start positions; `accepted` are
-    topic keys whose end was accepted: deleted or created again. `routing` is a checksum of the
-    rules by which rows were routed.
+    `end` has the first offset of each log that is not covered. `start` has the offset below which
+    every batch is finished in every table, as of the batch that made the snapshot, for the logs in
+    which that differs from `end`. `origin` has the first offset of a log that the pipeline was to
+    read, where that is not 0. `topics` names the topic keys. `tables` numbers the tables that have
+    had a record: one that is dropped and created again gets the next number; `dropped` has the
+    number of a table whose absence was reported. `sources` were given their start positions;
+    `accepted` are topic keys whose end was accepted: deleted or created again. `routing` is a
+    checksum of the rules by which rows were routed.
     """
 
     end: Vector = field(default_factory=dict)
@@ -201,8 +202,12 @@ def encode_pipeline(progress: PipelineProgress) -> str:
     return f"{_FINGERPRINTS}{packed}:{text}"
 
 
+@lru_cache(maxsize=64)
 def decode_pipeline(text: str) -> PipelineProgress:
-    """Parse what `encode_pipeline` made. Raises one of DAMAGED for anything else."""
+    """Parse what `encode_pipeline` made. Raises one of DAMAGED for anything else.
+
+    All tables that committed in one batch have the same text, and get the same object.
+    """
     prints: Iterator[int] = repeat(0)
     if text.startswith(_FINGERPRINTS):
         packed, _, text = text.removeprefix(_FINGERPRINTS).partition(":")

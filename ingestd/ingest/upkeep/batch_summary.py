@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ingestd.ingest.settings.topic_trial import SetAside
 from ingestd.ingest.upkeep.table_work import TableGrowth
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample
@@ -62,6 +63,14 @@ class BatchListener(Protocol):
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """At most so many records of a topic are lost, which was accepted at the start."""
+        ...
+
+    def topic_set_aside(self, topic: SetAside, message: str) -> None:
+        """A topic is read no more in this run, and why."""
+        ...
+
+    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
+        """A topic partition is read no more in this run, from the start of `left` on, and why."""
         ...
 
     def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:

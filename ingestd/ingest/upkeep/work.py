@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ingestd.errors import IngestdError
 from ingestd.ingest.upkeep.choice import Job
 from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.io.store_clock import store_now_ms
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.compact.standing import TableStanding
 from ingestd.paimon.table.compact.table_compact import CompactResult, CompactStatus, compact_table
@@ -69,16 +70,19 @@ Done = Compacted | Expired | NotDone
 
 
 def do_job(
-    catalog: Catalog, job: Job, commit_user: str, clock: Callable[[], float] = time.time
+    catalog: Catalog, job: Job, commit_user: str, clock: Callable[[], float] | None = None
 ) -> Done:
     """Do a job on the table as it is now; `clock` gives seconds since 1970.
 
-    Rows that wait for their bucket get one before a compaction.
+    Without it the store's clock says what is old enough to expire, as that of this machine may
+    jump. Rows that wait for their bucket get one before a compaction.
     """
-    now_ms = int(clock() * 1000)
+    now_ms = int((clock or time.time)() * 1000)
     try:
         table = catalog.get_table(Identifier.parse(job.table))
         if job.kind == "expire":
+            if clock is None:
+                now_ms = store_now_ms(table.io, table.paths.snapshot_dir)
             return _expire(job, table, now_ms)
         full = job.kind == "full"
         if bucket_mode(table.schema) is BucketMode.POSTPONE:

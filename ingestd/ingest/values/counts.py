@@ -50,8 +50,11 @@ class Counts:
     `rows` counts rows written by (table, row kind) before rows of one key are merged; `skipped`
     rows left out by (table, reason): "covered" (the table has them), "truncated" (older than a
     truncate), "repeated" (sent twice by the source), "ignored" (by the table's options), "excluded"
-    (by routing; the table is ""). `files` and `file_bytes` count data files by table; `registry`
-    what was asked of schema registries, by the names of `ingestd.kafka.registry_tally`.
+    (by routing; the table is ""). `unusable` are those of the rejected records that may mean a
+    wrong data format, by (source, topic), and `looks` counts what some of them look like, by
+    (source, topic, look). `files` and `file_bytes` count data files by table; `unknown` cells by
+    table that are null because the source left out a value which no older row has; `registry` what
+    was asked of schema registries, by the names of `ingestd.kafka.registry_tally`.
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)
@@ -61,8 +64,11 @@ class Counts:
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     rows: Counter[tuple[str, int]] = field(default_factory=Counter)
     skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unusable: Counter[tuple[str, str]] = field(default_factory=Counter)
+    looks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     file_bytes: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
     registry: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Counts") -> None:

@@ -18,6 +18,7 @@ from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.hdfs_calls import FAILURES, Hdfs, said, told
 from ingestd.paimon.io.hdfs_publishing import publish
 from ingestd.paimon.io.hdfs_reader import HdfsReader
+from ingestd.paimon.io.local import room_for
 
 _LOG = logging.getLogger(__name__)
 _CHUNK_BYTES = 8 << 20
@@ -145,7 +146,7 @@ class HdfsFileIO:
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A stream to a local temporary file, written at its end; nothing if the body raises."""
         hdfs, place = self._place(path)
-        with tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
+        with room_for(path), tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
             with pa.OSFile(local.name, "wb") as stream:
                 yield stream
             with _storage_errors("write", path):

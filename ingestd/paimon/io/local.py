@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import StorageError
+from ingestd.errors import has_full_disk, storage_error
 from ingestd.paimon.io.entries import DirectoryEntry
 
 _LOG = logging.getLogger(__name__)
@@ -206,8 +207,21 @@ class LocalFileIO:
             os.close(descriptor)
 
 
+@contextlib.contextmanager
+def room_for(path: str) -> Iterator[None]:
+    """Have a full disk of this machine say which upload it was needed for: a DiskFullError."""
+    try:
+        yield
+    except OSError as error:
+        place = f"the local disk at {tempfile.gettempdir()}"
+        found = storage_error(f"cannot write {path}: {place} has no room for it: {error}", error)
+        if has_full_disk(found):
+            raise found from error
+        raise
+
+
 def _entry(path: Path) -> DirectoryEntry:
-    found = path.stat()
+    found = path.lstat()  # a link is no directory of ours, wherever it leads
     is_directory = stat.S_ISDIR(found.st_mode)
     return DirectoryEntry(path.name, is_directory, found.st_size, found.st_mtime_ns // 1_000_000)
 
@@ -220,4 +234,4 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
         if missing_passes and isinstance(error, FileNotFoundError):
             raise
         message = f"cannot {what} {path}: {error.strerror or error}"
-        raise StorageError(message) from error
+        raise storage_error(message, error) from error

@@ -19,6 +19,7 @@ from obstore.store import ObjectStore
 
 from ingestd.errors import StorageError
 from ingestd.paimon.io.entries import DirectoryEntry
+from ingestd.paimon.io.local import room_for
 from ingestd.paimon.io.object_reader import ObjectReader
 from ingestd.paimon.io.object_upload import upload_new
 from ingestd.paimon.io.stores import open_store, said
@@ -148,7 +149,7 @@ class ObjectFileIO:
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A stream to a local temporary file, uploaded at its end; nothing if the body raises."""
         store, key = self._place(path)
-        with tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
+        with room_for(path), tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
             with pa.OSFile(local.name, "wb") as stream:
                 yield stream
             with _storage_errors("write", path):

@@ -6,6 +6,7 @@ Specification: Read path; Tag; Changelog.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypedDict
 
 import pyarrow as pa
@@ -19,10 +20,15 @@ from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
-from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.changelog_read import (
+    change_fields,
+    iter_added_rows,
+    iter_changelog,
+)
 from ingestd.paimon.table.read.incremental_read import iter_changed
+from ingestd.paimon.table.read.scan_options import ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader, selected_fields
 
 _MILLIS = 1000
@@ -101,7 +107,7 @@ class Scan:
 
 
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
-    """The rows of a selection.
+    """The rows of a selection; without a point in time those that the table's options name.
 
     ConfigError for a column, tag or moment that there is not, a condition that cannot be read, or
     several points in time; FormatError for a snapshot that is not there.
@@ -113,8 +119,13 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
         after, last = _range(how["between"])
         reader = _reader(table, how)
         return _scan(reader.row_fields(), lambda: iter_changed(reader, after + 1, last))
-    snapshot = _snapshot(table, how)
-    if given and snapshot is not None:
+    target = _target(table, how)
+    if target.between is not None:
+        after, last = target.between
+        added = partial(iter_added_rows, table, after + 1, last)
+        return _matching_scan(table, table.schema.fields, how, added)
+    snapshot = target.snapshot
+    if target.travels and snapshot is not None:
         table = table.with_schema(table.schemas(snapshot.schema_id))
     reader = _reader(table, how)
     none: Iterable[pa.Table] = ()
@@ -126,16 +137,26 @@ def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
 
     ConfigError for a column that there is not or a condition that cannot be read.
     """
-    fields = change_fields(table)
+    after, last = _range(how["between"]) if "between" in how else (None, None)
+    first = None if after is None else after + 1
+    changes = partial(iter_changelog, table, first, last)
+    return _matching_scan(table, change_fields(table), how, changes)
+
+
+def _matching_scan(
+    table: FileStoreTable,
+    fields: Sequence[DataField],
+    how: Selection | ChangeSelection,
+    found: Callable[[], Iterator[pa.Table]],
+) -> Scan:
+    """What of the rows found, in these fields, is asked for."""
     predicate = _predicate(how.get("where"), fields)
     shown = _shown(table, fields, how.get("columns"))
     types = {field.name: field.type for field in fields}
     names = [field.name for field in shown]
-    after, last = _range(how["between"]) if "between" in how else (None, None)
 
     def parts() -> Iterator[pa.Table]:
-        first = None if after is None else after + 1
-        for part in iter_changelog(table, first, last):
+        for part in found():
             yield matching(predicate, part, types).select(names)
 
     return _scan(shown, parts)
@@ -156,6 +177,11 @@ def _predicate(where: str | None, fields: Sequence[DataField]) -> Predicate | No
     return None if where is None else parse_predicate(where, fields)
 
 
+def _target(table: FileStoreTable, how: Selection) -> ScanTarget:
+    snapshot = _snapshot(table, how)
+    return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
+
+
 def _snapshot(table: FileStoreTable, how: Selection) -> Snapshot | None:
     if "snapshot" in how:
         return read_snapshot(table.io, table.paths, how["snapshot"])
@@ -163,7 +189,7 @@ def _snapshot(table: FileStoreTable, how: Selection) -> Snapshot | None:
         return tagged_snapshot(table, how["tag"])
     if "as_of" in how:
         return snapshot_as_of(table, _millis(how["as_of"]))
-    return latest_snapshot(table.io, table.paths)
+    return None
 
 
 def _millis(moment: str | datetime) -> int:

@@ -1,4 +1,4 @@
-"""Whether a JSON document still says what was written: a checksum behind its end, and its keys.
+"""Whether a document still says what was written: a checksum behind its end, its keys, its names.
 
 Snapshot and schema files have no checksum in the specification. Those written here end with one in
 blanks, which are no part of a JSON document: whoever reads it finds what Java would have written,
@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Collection, Iterable
 
+_NO_NAMES = frozenset({"", ".", ".."})
 _BITS = str.maketrans("01", " \t")
 _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
@@ -40,3 +41,13 @@ def refuse_misspelt(found: Iterable[str], known: Collection[str]) -> None:
         for name in set(known) - set(found):
             if len(key) == len(name) and sum(a != b for a, b in zip(key, name, strict=True)) == 1:
                 raise ValueError(f"it has a key {key!r} and none that is called '{name}'")
+
+
+def file_name(name: str) -> str:
+    """The name of a file that a document refers to; ValueError if it may lead out of its folder.
+
+    Readers open what they are referred to, and expiry deletes it.
+    """
+    if name in _NO_NAMES or "/" in name or "\0" in name:
+        raise ValueError(f"{name!r} is not the name of a file in the folder of the table")
+    return name

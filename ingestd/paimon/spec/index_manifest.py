@@ -18,6 +18,7 @@ from ingestd.paimon.spec.avro_container import (
     pack_encoded,
 )
 from ingestd.paimon.spec.avro_schemas import INDEX_MANIFEST_SCHEMA
+from ingestd.paimon.spec.document_checks import file_name
 from ingestd.paimon.spec.manifest import FileKind
 
 INDEX_MANIFEST_VERSION = 1
@@ -132,7 +133,7 @@ def _entry(record: Mapping[str, Any]) -> IndexManifestEntry:
         partition=record["_PARTITION"],
         bucket=record["_BUCKET"],
         index_type=record["_INDEX_TYPE"],
-        file_name=record["_FILE_NAME"],
+        file_name=file_name(record["_FILE_NAME"]),
         file_size=record["_FILE_SIZE"],
         row_count=record["_ROW_COUNT"],
         dv_ranges=None if ranges is None else tuple(map(_range, ranges)),

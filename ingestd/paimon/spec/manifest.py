@@ -13,6 +13,7 @@ from ingestd.errors import FormatError
 from ingestd.paimon.spec.avro_container import decode_records, encode_records, join_files
 from ingestd.paimon.spec.avro_schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
+from ingestd.paimon.spec.document_checks import file_name
 
 MANIFEST_VERSION = 2
 
@@ -183,7 +184,7 @@ def _file_record(file: DataFileMeta) -> dict[str, Any]:
 
 def _file(record: Mapping[str, Any]) -> DataFileMeta:
     return DataFileMeta(
-        file_name=record["_FILE_NAME"],
+        file_name=file_name(record["_FILE_NAME"]),
         file_size=record["_FILE_SIZE"],
         row_count=record["_ROW_COUNT"],
         min_key=record["_MIN_KEY"],
@@ -194,7 +195,7 @@ def _file(record: Mapping[str, Any]) -> DataFileMeta:
         max_sequence_number=record["_MAX_SEQUENCE_NUMBER"],
         schema_id=record["_SCHEMA_ID"],
         level=record["_LEVEL"],
-        extra_files=tuple(record["_EXTRA_FILES"]),
+        extra_files=tuple(map(file_name, record["_EXTRA_FILES"])),
         creation_time_ms=record["_CREATION_TIME"],
         delete_row_count=record["_DELETE_ROW_COUNT"],
         embedded_index=record["_EMBEDDED_FILE_INDEX"],
@@ -247,7 +248,7 @@ def _meta_record(meta: ManifestFileMeta) -> dict[str, Any]:
 
 def _meta(record: Mapping[str, Any]) -> ManifestFileMeta:
     return ManifestFileMeta(
-        file_name=record["_FILE_NAME"],
+        file_name=file_name(record["_FILE_NAME"]),
         file_size=record["_FILE_SIZE"],
         num_added_files=record["_NUM_ADDED_FILES"],
         num_deleted_files=record["_NUM_DELETED_FILES"],

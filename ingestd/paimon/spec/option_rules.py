@@ -68,6 +68,7 @@ HONOURED_OPTIONS = frozenset(
      "full-compaction.delta-commits",
      "num-levels", "lookup-compact", "lookup-compact.max-interval", "source.split.open-file-cost",
      "commit.max-retries", "commit.min-retry-wait", "commit.max-retry-wait",
+     "commit.timeout",
      "add-column-before-partition", "alter-column-null-to-not-null.disabled",
      "disable-explicit-type-casting",
      "sequence.field", "sequence.field.sort-order", "rowkind.field",

@@ -42,6 +42,7 @@ from ingestd.paimon.spec.schema_rules import bucket_key_names, bucket_number
 from ingestd.paimon.spec.table_schema import TableSchema
 
 _MB = 1024 * 1024
+_REWRITE_SIZE = "manifest.full-compaction-threshold-size"
 _SYSTEM_STATS_MODE = "truncate(128)"
 _UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
 
@@ -90,6 +91,7 @@ class CoreOptions:
     commit_max_retries: int
     commit_min_retry_wait_ms: int
     commit_max_retry_wait_ms: int
+    commit_timeout_ms: int
     data_file_prefix: str
     write_only: bool
 
@@ -167,12 +169,11 @@ def core_options(schema: TableSchema) -> CoreOptions:
         partition_legacy_name=flag("partition.legacy-name", True),
         manifest_target_file_size=size("manifest.target-file-size", 8 * _MB),
         manifest_merge_min_count=number("manifest.merge-min-count", 30),
-        manifest_full_compaction_threshold=size(
-            "manifest.full-compaction-threshold-size", 16 * _MB
-        ),
+        manifest_full_compaction_threshold=size(_REWRITE_SIZE, 16 * _MB),
         commit_max_retries=number("commit.max-retries", 10),
         commit_min_retry_wait_ms=millis_option(options, "commit.min-retry-wait", 10),
         commit_max_retry_wait_ms=millis_option(options, "commit.max-retry-wait", 10_000),
+        commit_timeout_ms=millis_option(options, "commit.timeout", 600_000),
         data_file_prefix=options.get("data-file.prefix", "data-"),
         write_only=flag("write-only", False),
     )

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.document_checks import check_seal, refuse_misspelt
+from ingestd.paimon.spec.document_checks import check_seal, file_name, refuse_misspelt
 
 SNAPSHOT_VERSION = 3
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
@@ -81,6 +81,7 @@ _TEXTS = frozenset(
     {"base_manifest_list", "delta_manifest_list", "changelog_manifest_list", "index_manifest",
      "commit_user", "statistics"}
 )  # fmt: skip
+_FILES = _TEXTS - {"commit_user"}
 _REQUIRED = frozenset(
     {"id", "schema_id", "base_manifest_list", "delta_manifest_list", "commit_user",
      "commit_identifier", "commit_kind", "time_millis"}
@@ -129,7 +130,7 @@ def _value(name: str, value: _Json) -> _Json:
     expected = str if name in _TEXTS else int
     if not isinstance(value, expected) or isinstance(value, bool):
         raise ValueError(f"{_JSON_NAMES[name]} is not of type {expected.__name__}: {value!r}")
-    return value
+    return file_name(str(value)) if name in _FILES else value
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from ingestd.cdc.format_guess import Guess
 from ingestd.cli.broker_look import Seen, proposed_sources, resolved_properties
-from ingestd.cli.format_guess import Guess
 from ingestd.cli.plan_report import TopicLogs
 from ingestd.errors import ConfigError
 from ingestd.log import redact

@@ -130,7 +130,7 @@ WORKS = {
     ),
     "expire partitions": Work(parted, ["expire", "partitions"], ["--expiration-time", "9000 d"]),
     "expire tags": Work(tagged, ["expire", "tags"]),
-    "orphans": Work(littered, ["orphans"], ["--older-than", "0 ms"]),
+    "orphans": Work(littered, ["orphans"], ["--older-than", "0 ms", "--yes"]),
     "rollback": Work(keyed, ["rollback"], ["--snapshot", "2"]),
     "truncate": Work(keyed, ["truncate"]),
     "dlq replay": Work(lettered, ["dlq", "replay"], ["--bootstrap", "broker-0:9092"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ingestd.cli.format_guess import Guess
+from ingestd.cdc.format_guess import Guess
 from ingestd.cli.proposal import (
     Proposal,
     SourceProposal,

@@ -45,3 +45,23 @@ def test_without_a_terminal_the_default_counts_if_it_will_do(capsys: Capture) ->
         questions.ask("How many", None, "--many", even)
     questions.tell_on_terminal("nobody hears")
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("somebody")
+@pytest.mark.parametrize("answer", ["y\n", "YES\n"])
+def test_a_yes_lets_it_go_on(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    questions.confirm("Go on?", "--yes", given=False)
+
+
+@pytest.mark.usefixtures("somebody")
+def test_anything_else_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    with pytest.raises(ConfigError, match="nothing is done"):
+        questions.confirm("Go on?", "--yes", given=False)
+
+
+def test_without_a_terminal_the_option_has_to_say_yes() -> None:
+    questions.confirm("Go on?", "--yes", given=True)
+    with pytest.raises(ConfigError, match="say --yes"):
+        questions.confirm("Go on?", "--yes", given=False)

@@ -8,11 +8,11 @@ from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 
 def test_nothing_said_is_the_careful_way_and_a_table_may_say_otherwise() -> None:
     defaults = settings_of(DefaultsSection())
-    assert defaults.truncates == TruncatePolicy("apply", "fail")
+    assert defaults.truncates == TruncatePolicy("apply", "dead-letter")
     assert defaults.append_changes == "reject"
-    said = {"on-refused-truncate": "dead-letter", "append-changes": "audit"}
+    said = {"on-refused-truncate": "fail", "append-changes": "audit"}
     own = settings_of(TableSection.model_validate(said)).over(defaults)
-    assert own.truncates == TruncatePolicy("apply", "dead-letter")
+    assert own.truncates == TruncatePolicy("apply", "fail")
     assert own.append_changes == "audit"
     assert settings_of(TableSection()).over(own) == own
 

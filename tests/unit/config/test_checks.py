@@ -87,11 +87,36 @@ def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str)
     assert message in fault(tmp_path, BASE.replace(old, new))
 
 
+@pytest.mark.parametrize("master", ["spark://h:7077", "k8s://https://h", "yarn"])
+def test_a_disk_is_no_warehouse_of_a_cluster_unless_it_is_shared(
+    tmp_path: Path, master: str
+) -> None:
+    spark = f"spark: {{spark.master: '{master}'}}\n"
+    found = fault(tmp_path, BASE + spark)
+    assert f": warehouse.path: is on a disk, and spark.master '{master}' runs tasks on" in found
+    for place in ("{path: /lake, shared: true}", "{path: 's3://lake/x'}"):
+        path = tmp_path / "f.yaml"
+        path.write_text(BASE.replace("{path: /lake}", place) + spark, encoding="utf-8")
+        load_config(path, {})
+
+
+@pytest.mark.parametrize("master", ["local[2]", "local", "local-cluster[2,1,1024]"])
+def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(f"{BASE}spark: {{spark.master: '{master}'}}\n", encoding="utf-8")
+    load_config(path, {})
+
+
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
         ("routing: {excluding_tables: '('}", "routing", "no regular expression"),
         ("routing: {table_mapping: {a: 'x/y'}}", "routing.table_mapping.a", "slash"),
+        (
+            "routing: {table_mapping: {a: ingestd_dead_letters}}",
+            "routing.table_mapping.a",
+            "takes no rows",
+        ),
         (
             "defaults: {options: {merge-engine: newest-wins}}",
             "defaults.options",

@@ -82,7 +82,7 @@ def test_values_that_are_not_marked_as_examples_are_the_defaults(tmp_path: Path)
     }
     marked = ("pipeline.name", "pipeline.formerly", "warehouse.database", "topic-pattern",
               "topic-exclude", "write-tasks", "routing.rules", "max-rejected-records",
-                  "max-rejected-ratio", "telemetry.endpoint")  # fmt: skip
+                  "max-rejected-ratio", "max-unreadable-tries", "telemetry.endpoint")  # fmt: skip
     different = [
         one.key
         for one in effective_settings(load_config(COMPLETE, {}))

@@ -4,8 +4,10 @@ from collections import Counter
 import pytest
 from prometheus_client import REGISTRY
 
+from ingestd.cdc.format_guess import Guess
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.status import Status
+from ingestd.ingest.settings.topic_trial import SetAside
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.log import event_fields
@@ -110,3 +112,21 @@ def test_an_empty_batch_is_no_news(listener: BatchLog, caplog: pytest.LogCapture
         listener.batch_started(12, ())
         listener.batch_finished(BatchSummary(12, {}, (), Counts()))
     assert caplog.records == []
+
+
+def test_a_topic_that_is_set_aside_is_shown_until_the_next_run() -> None:
+    status = Status("bl", "1.0", ["s"])
+    listener = BatchLog(status, lambda: None)
+    one = SetAside("s", "bl", 100, 99, Guess("maxwell-json", 20, 20), {1: 7})
+    listener.topic_set_aside(one, "it is of another format")
+    assert value("ingestd_topic_set_aside", source="s", topic="bl") == 1
+    assert status.document()["sources"]["s"]["set_aside"] == {
+        "bl": {
+            "looks_like": "maxwell-json",
+            "offsets": {"1": 7},
+            "message": "it is of another format",
+        }
+    }
+    listener.tables_opened({})
+    assert value("ingestd_topic_set_aside", source="s", topic="bl") == 0
+    assert status.document()["sources"]["s"]["set_aside"] == {}

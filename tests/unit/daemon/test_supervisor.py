@@ -15,7 +15,9 @@ from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.status import Status
 from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
 from ingestd.errors import (
+    CommitUnknownError,
     ConfigError,
+    DiskFullError,
     FencedError,
     IngestdError,
     SourceError,
@@ -85,6 +87,13 @@ def test_silence_of_the_brokers_is_waited_out_beyond_the_budget() -> None:
     assert one.run() == 0
     assert status.document()["restarts"] == len(silence)
     assert status.document()["last_error"]["type"] == "SourceSilentError"
+
+
+def test_a_full_disk_is_waited_out_wherever_it_is() -> None:
+    (unknown := CommitUnknownError("?")).__cause__ = DiskFullError("no room in the warehouse")
+    full = [DiskFullError("no room for scratch"), unknown] * (QUICK.max_attempts + 3)
+    one, status = supervisor(Runs([*full, None]), until_latest=True)
+    assert (one.run(), status.document()["restarts"]) == (0, len(full))
 
 
 def test_silence_counts_as_long_as_a_source_has_never_answered() -> None:

@@ -1,6 +1,8 @@
 """Errors that come back from other processes as text."""
 
-from ingestd.errors import OffsetLostError
+import pytest
+
+from ingestd.errors import DiskFullError, OffsetLostError
 from ingestd.spark.failure import last_cause, raised_error
 
 
@@ -15,6 +17,18 @@ def test_the_error_behind_a_traceback_is_found() -> None:
     assert found.message == "source s: t/0 is gone; take it out"
     assert raised_error("java.lang.NullPointerException") is None
     assert raised_error("ingestd.errors.NoSuchError: x") is None
+
+
+def test_a_full_disk_is_told_whoever_met_it() -> None:
+    """In the words of this system, which Java and Arrow repeat."""
+    with pytest.raises(OSError, match="No space left") as met, open("/dev/full", "wb", 0) as full:
+        full.write(b"x")
+    assert str(met.value.strerror) in f"java.io.IOException: {met.value.strerror}"
+    found = raised_error(f"Job aborted\njava.io.IOException: {met.value.strerror}\n\tat x.Y")
+    assert isinstance(found, DiskFullError)
+    assert found.message == "java.io.IOException: No space left on device"
+    told = raised_error("ingestd.errors.DiskFullError: /w: No space left on device")
+    assert isinstance(told, DiskFullError)
 
 
 def test_the_cause_is_the_last_error_a_traceback_names() -> None:

@@ -60,7 +60,7 @@ def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) ->
 
 
 POLICIES = {
-    "fail": TableSettings(),
+    "fail": TableSettings(truncates=TruncatePolicy(on_refused="fail")),
     "ignore": TableSettings(truncates=TruncatePolicy(on_refused="ignore")),
 }
 

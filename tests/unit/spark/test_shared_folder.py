@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import RetryableError
+from ingestd.errors import StorageError
 from ingestd.spark import shared_folder as module
 from ingestd.spark.shared_folder import give_up_spare, shared_folder
 from ingestd.spark.slot_files import SPARE, SUFFIX
@@ -106,5 +106,5 @@ def test_what_is_kept_is_in_use(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     gone = str(tmp_path / "gone")
-    with pytest.raises(RetryableError, match=r"gone.*spark\.local\.dir"), shared_folder(gone):
+    with pytest.raises(StorageError, match=r"gone.*spark\.local\.dir"), shared_folder(gone):
         pass

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import RetryableError
+from ingestd.errors import StorageError
 from ingestd.spark.spool import Spool
 
 ROWS = b"\xff\xff\xff\xff"
@@ -51,5 +51,5 @@ def test_a_folder_that_cannot_be_written_is_worth_another_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
-    with pytest.raises(RetryableError, match=r"spark\.local\.dir"):
+    with pytest.raises(StorageError, match=r"spark\.local\.dir"):
         Spool(1).add(ROWS)

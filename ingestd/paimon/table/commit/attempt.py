@@ -39,11 +39,15 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who commits, what and when: the same for every try."""
+    """Who commits, what and when: the same for every try.
+
+    `planned_at` is a time of `steady_seconds` before which no file of it was written.
+    """
 
     user: str
     committable: ManifestCommittable
     now_ms: int
+    planned_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +259,8 @@ def _snapshot(
         commit_user=origin.user,
         commit_identifier=committable.identifier,
         commit_kind=change.kind,
-        time_millis=origin.now_ms,
+        # Readers look for a time by halving, so it never goes back, whatever clocks do.
+        time_millis=max(origin.now_ms, previous.time_millis if previous else 0),
         total_record_count=total + delta.record_count,
         delta_record_count=delta.record_count,
         changelog_record_count=delta.changelog_record_count,

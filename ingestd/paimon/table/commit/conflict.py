@@ -1,6 +1,6 @@
 """Whether a change may land on what others have committed meanwhile.
 
-Specification: Snapshot (conflicts). Pure: entries in, CommitConflictError or nothing out.
+Specification: Snapshot (conflicts). Pure: entries in, an error or nothing out.
 A plain append of new files needs none of the file checks; it can only meet a foreign change of
 the hash index or of the bucket count.
 """
@@ -9,7 +9,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ingestd.errors import CommitConflictError
+from ingestd.errors import CommitConflictError, SchemaConflictError
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.index_manifest import HASH_INDEX
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
@@ -32,7 +32,9 @@ def check_files(
     """Check the entries of a change against the live files of the partitions that it touches.
 
     A file may not be added twice, nor deleted when it is gone already, buckets of a partition
-    must agree on their number, and files of a level above 0 must not overlap in key.
+    must agree on their number, and files of a level above 0 must not overlap in key. Raises
+    CommitConflictError, which a new plan may mend, and SchemaConflictError if the option `bucket`
+    was altered and the rows were not rescaled.
     """
     _check_delta(table, delta)
     merged = {entry.identifier: entry for entry in live}
@@ -116,8 +118,19 @@ def _check_bucket_counts(table: FileStoreTable, entries: Iterable[ManifestEntry]
             continue
         known = counts.setdefault(entry.partition, entry.total_buckets)
         if known != entry.total_buckets:
+            if entry.total_buckets == table.options.bucket:
+                raise _not_rescaled(table, known)
             problem = f"has {entry.total_buckets} buckets where its partition has {known}"
             raise _conflict(table, entry, problem)
+
+
+def _not_rescaled(table: FileStoreTable, buckets: int) -> SchemaConflictError:
+    number, warehouse = table.options.bucket, table.path.rsplit("/", 2)[0]
+    return SchemaConflictError(
+        f"table {table.name}: option 'bucket' was altered to {number}, and rows still are in "
+        f"{buckets} buckets, so nothing can be written there; rewrite them with `ingestd rescale "
+        f"{warehouse} {table.name} --buckets {number}`, or set the option back to {buckets}"
+    )
 
 
 def _check_key_ranges(

@@ -5,25 +5,26 @@ the file of the next id first has committed; everybody else starts again on top 
 """
 
 import logging
-import random
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ingestd.errors import CommitUnknownError, StorageError
 from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
+from ingestd.paimon.table.commit.retries import Retries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_commit import partition_changes
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import is_same_snapshot
 
 _LOG = logging.getLogger(__name__)
-_JITTER = 0.2
 
 
 def publish(
-    table: FileStoreTable, snapshot: Snapshot, entries: Sequence[ManifestEntry] = ()
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    retries: Retries,
+    entries: Sequence[ManifestEntry] = (),
 ) -> bool:
     """Create the snapshot file, or have it created; False if its id is another commit's.
 
@@ -35,8 +36,7 @@ def publish(
     """
     path = table.paths.snapshot(snapshot.id)
     problem: StorageError | None = None
-    for wait in (0.0, *retry_waits(table)):
-        time.sleep(wait)
+    while True:
         try:
             if _create(table, snapshot, entries):
                 return True
@@ -47,6 +47,8 @@ def publish(
             found = _read_back(table, snapshot.id)
         if found is not None:
             return is_same_snapshot(found, snapshot)
+        if not retries.wait():
+            break
     raise CommitUnknownError(
         f"table {table.name}: whether snapshot {snapshot.id} was published is not known, the "
         f"storage does not tell ({problem}); its files stay, try again when the storage answers"
@@ -59,14 +61,6 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
         return server.commit(table.branch, snapshot, partition_changes(table, entries))
     path = table.paths.snapshot(snapshot.id)
     return table.io.try_write_atomic(path, sealed(encode_snapshot(snapshot)))
-
-
-def retry_waits(table: FileStoreTable) -> Iterator[float]:
-    """Seconds to wait before each retry: doubling, with jitter, `commit.max-retries` of them."""
-    options = table.options
-    for retry in range(options.commit_max_retries):
-        wait = min(options.commit_min_retry_wait_ms * 2**retry, options.commit_max_retry_wait_ms)
-        yield wait * (1 + random.uniform(0, _JITTER)) / 1000  # noqa: S311  # no secret
 
 
 def discard(table: FileStoreTable, names: Sequence[str]) -> None:

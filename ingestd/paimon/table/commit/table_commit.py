@@ -5,7 +5,6 @@ snapshot: look what others did, check for conflicts, write manifests, publish; h
 Whatever the outcome, data files stay: the caller knows whether it will try again with them.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,7 +26,9 @@ from ingestd.paimon.table.commit.conflict import (
     check_key_places,
 )
 from ingestd.paimon.table.commit.conflict_compact import check_deletion_vectors
-from ingestd.paimon.table.commit.publish import discard, publish, retry_waits
+from ingestd.paimon.table.commit.own_files import check_own_files
+from ingestd.paimon.table.commit.publish import discard, publish
+from ingestd.paimon.table.commit.retries import Retries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
 from ingestd.paimon.table.metadata.snapshot_manager import write_hints
@@ -82,14 +83,15 @@ def commit(
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
         return CommitResult("empty", state.snapshot, state, 0)
-    origin = Origin(commit_user, committable, now_ms)
+    origin = Origin(commit_user, committable, now_ms, state.loaded_at)
     # What is no part of a stream is never done again, so nobody has to look for it.
     current = state if _is_batch(origin) else with_user(table, state, commit_user)
     attempts = 0
     if _is_replay(current, origin):
         return _replayed(table, refresh_state(table, current), origin, attempts)
+    retries = Retries(table.options)
     for change in changes:
-        landing = _Landing(table, origin, change, current)
+        landing = _Landing(table, origin, change, current, retries)
         if not landing.run():
             return _replayed(table, landing.current, origin, landing.attempts)
         current = landing.current
@@ -117,7 +119,12 @@ class _Landing:
     """The tries to land one snapshot; `current` is the newest state they have seen."""
 
     def __init__(
-        self, table: FileStoreTable, origin: Origin, change: SnapshotChange, planned: TableState
+        self,
+        table: FileStoreTable,
+        origin: Origin,
+        change: SnapshotChange,
+        planned: TableState,
+        retries: Retries,
     ) -> None:
         self.current = planned
         self.attempts = 0
@@ -125,6 +132,7 @@ class _Landing:
         self._origin = origin
         self._change = change
         self._planned = planned
+        self._retries = retries
         self._delta: Delta | None = None
 
     def run(self) -> bool:
@@ -141,25 +149,28 @@ class _Landing:
         return landed
 
     def _try_until_landed(self) -> bool:
-        for wait in (0.0, *retry_waits(self._table)):
-            time.sleep(wait)
+        while True:
             self.current = refresh_state(self._table, self.current)
             if self._is_committed_already():
                 return False
+            check_own_files(self._table, self._change, self._origin.planned_at)
             attempt = self._prepare()
             self.attempts += 1
             reach(Point.SNAPSHOT_READY)
             entries = self._delta.entries if self._delta else ()
-            if publish(self._table, attempt.snapshot, entries):
+            if publish(self._table, attempt.snapshot, self._retries, entries):
                 reach(Point.SNAPSHOT_PUBLISHED)
                 if self._table.snapshot_commit is None:
                     write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
                 self.current = attempt.state
                 return True
             discard(self._table, attempt.written)
+            if not self._retries.wait():
+                break
         raise CommitConflictError(
             f"table {self._table.name}: other writers were first in all {self.attempts} tries; "
-            "nothing of this commit is visible; raise 'commit.max-retries' if that is normal here"
+            "nothing of this commit is visible; raise 'commit.max-retries' and 'commit.timeout' if "
+            "that is normal here"
         )
 
     def _prepare(self) -> Attempt:

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ingestd.crash_points import Point, reach
@@ -218,7 +218,7 @@ def _commit(
         except CommitUnknownError:
             raise
         except CommitConflictError as error:
-            state = load_state(table)
+            state = replace(load_state(table), loaded_at=state.loaded_at)
             gone = [one for one in left if not _still_fits(table, state, one)]
             # When all of them fit after all, the other writers were merely faster.
             given_up = gone or left

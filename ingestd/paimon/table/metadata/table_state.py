@@ -4,6 +4,7 @@ A state belongs to one snapshot. `refresh_state` carries it to the newest one by
 what other writers have added.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +30,11 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 
 
+def steady_seconds() -> float:
+    """Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A table as of `snapshot` (None: no snapshot yet).
@@ -39,6 +45,8 @@ class TableState:
     of every live file, -1 for none. `committed` has the newest streaming commit identifier of
     the commit users that were looked for or seen (-1: none found). `carried` are the properties
     that a commit repeats: those of the newest snapshot, at or below this one, that has any.
+    `loaded_at` is the time of `steady_seconds` when this was known: files of a commit that is
+    planned on it are younger.
     """
 
     snapshot: Snapshot | None
@@ -48,6 +56,7 @@ class TableState:
     repeated_index_entries: tuple[IndexManifestEntry, ...] = ()
     committed: Mapping[str, int] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
+    loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
         """The table index files of a partition, those whose key repeats, too."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.spec.binary_row import deserialize_row
@@ -66,6 +67,17 @@ def iter_changelog(
         entries.sort(key=lambda entry: (texts[entry.partition], entry.bucket))
         for entry in entries:
             yield _changes(table, snapshot_id, entry)
+
+
+def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator[pa.Table]:
+    """The rows that the changes of some snapshots added (+I, +U), in the columns of the table.
+
+    Each as it was written: nothing is merged. Raises as `iter_changelog`.
+    """
+    added = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
+    for part in iter_changelog(table, from_id, to_id):
+        kept = part.filter(pc.is_in(part.column(CHANGE_FIELDS[1].name), value_set=added))
+        yield kept.drop_columns([field.name for field in CHANGE_FIELDS])
 
 
 def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:

@@ -36,6 +36,7 @@ from ingestd.paimon.table.retention.expired_files import (
     manifests_of,
     metadata_names,
 )
+from ingestd.paimon.table.retention.kept_files import own_files
 
 
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
@@ -85,7 +86,8 @@ def _files(table: FileStoreTable, going: list[Snapshot], last: Snapshot) -> list
             manifests += manifests_of(table, lists)
     kept = _kept_metadata(table, tags.within(going[0].id, last.id), last)
     paths += [table.paths.manifest(name) for name in manifests if name not in kept]
-    return [path for path in dict.fromkeys(paths) if path.rpartition("/")[2] not in elsewhere]
+    found = (path for path in dict.fromkeys(paths) if path.rpartition("/")[2] not in elsewhere)
+    return own_files(table, found)
 
 
 def _kept_by(tagged: frozenset[tuple[bytes, int, str]]) -> Keep:

@@ -37,7 +37,7 @@ from ingestd.paimon.table.retention.expired_files import (
     manifests_of,
     metadata_names,
 )
-from ingestd.paimon.table.retention.kept_files import files_of
+from ingestd.paimon.table.retention.kept_files import files_of, own_files
 from ingestd.paimon.table.retention.used_files import UsedFiles
 
 
@@ -154,7 +154,9 @@ class _Files:
         data = self._data(tags)
         metadata = self._metadata(tags)
         found = dict.fromkeys([*data, *metadata])
-        return [path for path in found if path.rpartition("/")[2] not in elsewhere]
+        return own_files(
+            self.table, (path for path in found if path.rpartition("/")[2] not in elsewhere)
+        )
 
     def _data(self, tags: TagNeeds) -> list[str]:
         table, paths = self.table, []

@@ -4,9 +4,10 @@ Specification: Snapshot, Tag, Branch. A file may be deleted only when no snapsho
 refers to it; here all of them are asked, so that what is left is garbage and never a hole.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 
-from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.local import local_path
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -24,6 +25,9 @@ from ingestd.paimon.table.metadata.time_travel import (
     tag_names,
     tagged_snapshot,
 )
+
+_LOG = logging.getLogger(__name__)
+EXTERNAL_PATHS = "data-file.external-paths"
 
 Reference = tuple[FileStoreTable, Snapshot]
 """A snapshot, and the table on the branch that it is of."""
@@ -71,12 +75,40 @@ def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
     return [live_path(*place), *extra]
 
 
-def delete_unless_kept(io: FileIO, paths: Iterable[str], others: Sequence[Reference]) -> list[str]:
-    """Delete the files that none of some snapshots needs; their paths, sorted."""
+def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
+    """Those of some paths that are below the table, or below its `data-file.external-paths`.
+
+    Nothing else is deleted, whatever manifests say: what is left out is logged.
+    """
+    external = table.schema.options.get(EXTERNAL_PATHS, "").split(",")
+    roots = [_plain(root) for root in (table.path, *external) if root.strip()]
+    found: list[str] = []
+    for path in paths:
+        if any(_is_below(_plain(path), root) for root in roots):
+            found.append(path)
+        else:
+            _LOG.warning(
+                "file_outside_of_table_kept", extra={"ctx": {"table": table.name, "path": path}}
+            )
+    return found
+
+
+def delete_unless_kept(
+    table: FileStoreTable, paths: Iterable[str], others: Sequence[Reference]
+) -> list[str]:
+    """Delete the files of a table that none of some snapshots needs; their paths, sorted."""
     kept: set[str] = set()
-    for table, snapshot in others:
-        kept |= files_of(table, snapshot)
-    gone = sorted(set(paths) - kept)
+    for line, snapshot in others:
+        kept |= files_of(line, snapshot)
+    gone = sorted(own_files(table, set(paths) - kept))
     for path in gone:
-        io.delete_quietly(path)
+        table.io.delete_quietly(path)
     return gone
+
+
+def _plain(path: str) -> str:
+    return local_path(path.strip()).rstrip("/")
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path.startswith(f"{root}/") and ".." not in path.split("/")

@@ -1,8 +1,9 @@
 """Files of a table that nothing refers to, and their removal. Specification: Snapshot (orphans).
 
 Writers and readers may be at work: only what is older than some age is looked at, a day unless
-told otherwise, and no commit may take that long from its first file to its snapshot. Candidates
-are gathered before the names that are in use, so that what is committed meanwhile counts.
+told otherwise, and a commit that takes long from its first file to its snapshot looks whether its
+files are still there. Ages are by the store's clock. Candidates are gathered before the names that
+are in use, so that what is committed meanwhile counts. Links are not followed.
 """
 
 import re
@@ -10,11 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
+from ingestd.paimon.table.commit.own_files import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
 from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
 
 DAY_MS = 86_400_000
+ORPHAN_AGE_FLOOR_MS = 2 * LONG_COMMIT_SECONDS * 1000
+"""Files that are younger may be those of a commit that is under way and does not look for them."""
 
 _BUCKET = "bucket-"
 _SNAPSHOT = re.compile(r"snapshot-\d+|LATEST|EARLIEST")
@@ -39,8 +43,9 @@ class Orphans:
 
 
 def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
-    """What was last changed before a time (milliseconds of the epoch) and is of no use.
+    """What was last changed before a time and is of no use.
 
+    The time is in milliseconds of the epoch by the store's clock (`store_now_ms`).
     FormatError or ConfigError if a snapshot, tag or branch is damaged: what it needs is not known
     then.
     """
@@ -79,6 +84,8 @@ def _strangers(
     line: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
 ) -> list[Orphan]:
     """Temporary files and the like where only snapshots, or only changelogs, should be."""
+    if not _is_inside(line, directory):
+        return []
     entries = [e for e in line.io.list_entries(directory) if not known.fullmatch(e.name)]
     return _old_files(directory, entries, older_than_ms)
 
@@ -94,7 +101,8 @@ def _old_files(directory: str, entries: list[DirectoryEntry], older_than_ms: int
 def _file_directories(table: FileStoreTable) -> Iterator[str]:
     """Directories that hold files which snapshots name: metadata, and every bucket."""
     paths = table.paths
-    yield from (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
+    metadata = (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
+    yield from (directory for directory in metadata if _is_inside(table, directory))
     yield from _buckets(table, paths.root, len(table.schema.partition_keys))
 
 
@@ -107,6 +115,16 @@ def _buckets(table: FileStoreTable, directory: str, depth: int) -> Iterator[str]
             yield from _buckets(table, path, depth - 1)
         elif not depth and entry.name.startswith(_BUCKET):
             yield path
+
+
+def _is_inside(table: FileStoreTable, directory: str) -> bool:
+    """Whether a directory of the table is there, and no link on the way to it leads elsewhere."""
+    parent = table.path
+    for name in directory.removeprefix(f"{parent}/").split("/"):
+        if not any(e.is_directory for e in table.io.list_entries(parent) if e.name == name):
+            return False
+        parent = f"{parent}/{name}"
+    return True
 
 
 def _is_bucket(directory: str) -> bool:

@@ -67,7 +67,7 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
         in_changelogs.add_changelogs(line)
     files = files_of(table, snapshot)
     going = [path for path in files if path.rpartition("/")[2] not in in_changelogs.names]
-    return delete_unless_kept(table.io, going, others)
+    return delete_unless_kept(table, going, others)
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:

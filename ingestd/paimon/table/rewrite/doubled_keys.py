@@ -76,6 +76,7 @@ def drop_older(
     CommitConflictError if others have replaced one of them meanwhile, FormatError for a damaged
     file; nothing is left behind then.
     """
+    state = load_state(table)
     doomed = _doomed(table, shared)
     made: list[CommitMessage] = []
     dropped = 0
@@ -93,7 +94,7 @@ def drop_older(
         return Dropped()
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
     take_back = partial(delete_made, table, made)
-    landed = land(table, committable, take_back, state=load_state(table), now_ms=now_ms)
+    landed = land(table, committable, take_back, state=state, now_ms=now_ms)
     return Dropped(dropped, len(made), landed.snapshot)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.errors import StorageError
+from ingestd.errors import storage_error
 from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
 from ingestd.paimon.merge.stable_order import places_by_number
 from ingestd.paimon.merge.value_order import sequence_codes, sequence_ranks
@@ -195,7 +195,8 @@ def _on_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(
+        raise storage_error(
             f"rows cannot be sorted on the local disk at {tempfile.gettempdir()}: {error}; "
-            "make room, or set TMPDIR"
+            "make room, or set TMPDIR",
+            error,
         ) from error

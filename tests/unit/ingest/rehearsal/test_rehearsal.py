@@ -107,6 +107,14 @@ def test_a_table_that_exists_is_widened_in_thought_only(run: Run, catalog: Catal
     assert catalog.get_table(Identifier("ods", "orders")).schema.id == 0
 
 
+def test_a_topic_of_another_format_would_be_set_aside(run: Run) -> None:
+    other = b'{"database": "d", "table": "orders", "type": "insert", "data": {"id": 1}}'
+    found = run(chunk([(key(id=1), other)] * 100), chunk([(key(id=1), other)] * 99, topic="few"))
+    assert not found.passed
+    assert set(found.set_aside) == {("s", "orders")}
+    assert "which look like maxwell-json" in found.set_aside["s", "orders"]
+
+
 def test_records_that_cannot_be_used_are_told_with_their_place(run: Run) -> None:
     good = (key(id=1), event("c", {"id": 1}))
     found = run(chunk([good, (key(id=2), b"{bad")], partition=3))

@@ -8,6 +8,7 @@ import pyarrow as pa
 from ingestd.cdc.base import ChangeBatch, SourceTable
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.conform import Conformed, conform
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.paimon.spec.arrow import arrow_schema, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from ingestd.paimon.spec.schema import TableSchema, new_schema
@@ -81,7 +82,8 @@ def test_text_needs_no_wider_column_while_its_values_fit() -> None:
 def test_key_keeps_its_type_while_its_values_fit() -> None:
     target = schema(id="INT")
     assert rows(conform(batch({"id": ("BIGINT", [5])}), target, {})).column("id").type == pa.int32()
-    assert conform(batch({"id": ("BIGINT", [1 << 40])}), target, {}).beyond == {
+    fail = EvolutionPolicy(on_refused="fail")
+    assert conform(batch({"id": ("BIGINT", [1 << 40])}), target, {}, fail).beyond == {
         "id": DataType("BIGINT")
     }
 

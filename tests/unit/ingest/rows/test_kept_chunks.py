@@ -50,6 +50,7 @@ def told(result: RoundResult) -> tuple[object, ...]:
     return (
         *(counts.records, counts.bytes, counts.control, counts.rejected, counts.rows),
         *(counts.skipped, result.feeds, result.topics, result.positions, result.rejected),
+        result.last_records,
     )
 
 

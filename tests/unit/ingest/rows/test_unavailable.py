@@ -2,7 +2,6 @@
 
 import pytest
 
-from ingestd.cdc.columns.unavailable import TEXT
 from tests.support.ingest_rig import (
     DELETE,
     UNAVAILABLE,
@@ -66,7 +65,7 @@ def test_value_never_comes_from_another_key() -> None:
     rig.run()
     rig.produce(row(1, 1, "new 1"), row(2, 1, UNAVAILABLE), row(3, 1, UNAVAILABLE))
     rig.run()
-    assert docs(rig) == {1: "new 1", 2: "old 2", 3: TEXT}
+    assert docs(rig) == {1: "new 1", 2: "old 2", 3: None}
 
 
 def test_deleted_row_gives_no_value() -> None:
@@ -76,7 +75,7 @@ def test_deleted_row_gives_no_value() -> None:
     gone = record(Change({"id": 1, "n": 0, "doc": "old"}, DELETE))
     rig.produce(gone, row(1, 1, UNAVAILABLE), row(2, 1, "y"))
     rig.run()
-    assert docs(rig) == {1: TEXT, 2: "y"}
+    assert docs(rig) == {1: None, 2: "y"}
 
 
 def test_row_before_an_update_does_not_hide_the_older_value() -> None:
@@ -90,13 +89,14 @@ def test_row_before_an_update_does_not_hide_the_older_value() -> None:
     assert docs(rig) == {1: "old", 2: "y"}
 
 
-def test_key_without_older_value_gets_the_placeholder() -> None:
+def test_key_without_older_value_gets_null_which_is_counted() -> None:
     rig = Rig()
     rig.produce(row(1, 0, "a"))
     rig.run()
-    rig.produce(row(7, 0, UNAVAILABLE), row(8, 0, "b"))
-    rig.run()
-    assert docs(rig) == {1: "a", 7: TEXT, 8: "b"}
+    rig.produce(row(7, 0, UNAVAILABLE), row(8, 0, "b"), row(1, 2, UNAVAILABLE))
+    result = rig.run()
+    assert result.counts.unknown == {"lake.orders": 1}
+    assert docs(rig) == {1: "a", 7: None, 8: "b"}
 
 
 def test_column_added_since_was_null() -> None:

@@ -1,6 +1,7 @@
 """Findings become first schemas and schema changes, or a refusal that says what to do."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.schemas.discovery import Discovery, DiscoveryLog
 from ingestd.ingest.schemas.schema_evolution import Evolution, columns_beyond, plan
 from ingestd.ingest.settings.context import Feed, TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import AddColumn, UpdateColumnType
@@ -31,7 +33,9 @@ def found(
 
 
 def planned(*discoveries: Discovery, rig: Rig | None = None, **settings: Any) -> Evolution:
+    """What is planned where all that may not be stops the pipeline."""
     rig = rig or Rig(slots=4)
+    settings.setdefault("evolution", EvolutionPolicy(on_refused="fail"))
     rig.settings = {"orders": TableSettings(**settings)}
     return plan(rig.context(), discoveries, now_ms=9)
 
@@ -101,6 +105,16 @@ def test_key_comes_from_the_first_message_that_has_one() -> None:
         found({"id": "INT"}, keys=(), offset=1), found({"id": "INT"}, keys=("id",), offset=2)
     )
     assert evolution.creates[ORDERS].primary_keys == ("id",)
+
+
+def test_a_table_that_cannot_be_is_refused_and_others_are_created() -> None:
+    other = replace(found({"id": "INT"}), table="lake.items")
+    rig = Rig()
+    rig.settings = {"orders": TableSettings(primary_keys=("id", "day"))}
+    evolution = plan(rig.context(), [found({"id": "INT"}), other], now_ms=9)
+    assert set(evolution.creates) == {"lake.items"}
+    assert evolution.refused[ORDERS][:2] == ("schema", "impossible-table")
+    assert "'day' is not among" in evolution.refused[ORDERS].message
 
 
 def test_key_column_that_does_not_occur_is_named() -> None:

@@ -91,12 +91,16 @@ def test_deletes_are_not_judged_by_columns_that_nobody_reads(json_changes: JsonC
 @pytest.mark.parametrize(
     ("policy", "change", "message"),
     [
-        (EvolutionPolicy("none"), {"x": 1}, r"'x' as BIGINT, but it is new.*evolution is none"),
-        (EvolutionPolicy("add-columns"), {"n": 1 << 40}, r"'n' as BIGINT.*is add-columns"),
-        (EvolutionPolicy(), {"at": "soon"}, "no type holds both"),
+        (
+            EvolutionPolicy("none", "fail"),
+            {"x": 1},
+            r"'x' as BIGINT, but it is new.*is none",
+        ),
+        (EvolutionPolicy("add-columns", "fail"), {"n": 1 << 40}, r"'n' as BIGINT.*is add-columns"),
+        (EvolutionPolicy(on_refused="fail"), {"at": "soon"}, "no type holds both"),
     ],
 )
-def test_pipeline_stops_where_nothing_else_is_said(
+def test_pipeline_stops_where_that_is_asked_for(
     json_changes: JsonChanges, policy: EvolutionPolicy, change: dict[str, Any], message: str
 ) -> None:
     rig = grown(json_changes, policy, n="BIGINT", at="STRING")

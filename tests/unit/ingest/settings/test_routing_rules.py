@@ -95,9 +95,13 @@ def test_groups_that_took_no_part_are_empty() -> None:
     assert routed(rule) == Route("lake.t_orders", {"c": ""})
 
 
-def test_name_that_comes_out_empty_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"routing\.rules\[0\]\.to: .*gives no name for"):
-        routed(RouteRule({"table": "orders(.*)"}, "$1"))
+def test_a_name_that_comes_out_empty_is_one_for_the_dead_letters() -> None:
+    rules = (RouteRule({"table": "orders(.*)"}, "$1"),)
+    router = Router(RoutingConfig(rules=rules), "lake")
+    assert router.route("t", ORDERS) is None
+    complaint = router.complaint("t", ORDERS)
+    assert complaint is not None
+    assert complaint.reason == "unfit-table-name"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ def test_a_policy_is_silent_where_it_says_nothing() -> None:
     assert not defaults.fails
 
 
-def test_a_table_is_emptied_and_a_doubt_stops_unless_something_else_is_said() -> None:
+def test_a_table_is_emptied_and_a_doubt_stops_only_if_that_is_asked_for() -> None:
     assert TruncatePolicy().applies
-    assert TruncatePolicy().fails
-    assert not TruncatePolicy(on_refused="ignore").fails
+    assert not TruncatePolicy().fails
+    assert TruncatePolicy(on_refused="fail").fails

@@ -25,7 +25,7 @@ def test_headers_are_fetched_when_the_schemas_are_named_there(
         asked.append(headers)
         return iter(())
 
-    monkeypatch.setattr(decode_stage, "fetch_records", fetch)
+    monkeypatch.setattr(decode_stage, "fetch_readable", fetch)
     context = Rig().context()
     source = replace(
         context.sources["src"],

@@ -1,6 +1,7 @@
 """Statements of the source that rename and drop columns, followed once and in order with rows."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -163,7 +164,7 @@ def test_without_being_asked_a_table_keeps_both_columns() -> None:
     [(30, "'m': that exists already"), (None, "'m': that exists already")],
 )
 def test_what_cannot_be_followed_stops_the_pipeline(at: int | None, reason: str) -> None:
-    rig = rig_with()
+    rig = rig_with(replace(FOLLOW, on_refused="fail"))
     rig.produce(row(1, 10, n="a"), row(2, 40, m="b"))
     rig.run()
     rig.produce(statement(at, n="m"), topic="ddl")
@@ -222,7 +223,7 @@ def test_a_statement_without_a_position_that_is_read_again_does_nothing() -> Non
 
 
 def test_key_can_be_renamed_but_not_dropped() -> None:
-    rig = rig_with()
+    rig = rig_with(replace(FOLLOW, on_refused="fail"))
     rig.produce(row(1, 10, n="a"))
     rig.run()
     rig.produce(statement(30, id="nr"), topic="ddl")

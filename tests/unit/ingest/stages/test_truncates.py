@@ -9,6 +9,7 @@ from ingestd.ingest.stages import truncates
 from tests.support.ingest_rig import UNAVAILABLE, UPDATE_AFTER, Change, Rig, record
 
 ORDERS = "lake.orders"
+FAIL = TableSettings(truncates=TruncatePolicy(on_refused="fail"))
 DEAD_LETTER = TableSettings(truncates=TruncatePolicy(on_refused="dead-letter"))
 IGNORE = TableSettings(truncates=TruncatePolicy(on_refused="ignore"))
 
@@ -74,7 +75,7 @@ def test_a_value_that_was_left_out_is_found_among_the_rows_that_are_read_again()
 
 
 def test_without_an_older_snapshot_a_late_truncate_stops() -> None:
-    rig = Rig()
+    rig = Rig(defaults=FAIL)
     held = late(rig)
     rig.before = None
     with pytest.raises(PolicyStopError, match=r"position 40.*on-refused-truncate"):
@@ -82,7 +83,7 @@ def test_without_an_older_snapshot_a_late_truncate_stops() -> None:
 
 
 def test_a_late_truncate_does_not_read_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig()
+    rig = Rig(defaults=FAIL)
     held = late(rig)
     monkeypatch.setattr(truncates, "MAX_READ_AGAIN", 2)
     with pytest.raises(PolicyStopError, match="3 records would be read again"):
@@ -145,7 +146,7 @@ def test_in_the_only_partition_the_offset_puts_a_truncate_in_order() -> None:
 
 
 def test_without_position_a_truncate_in_one_of_several_partitions_is_refused() -> None:
-    rig = Rig()
+    rig = Rig(defaults=FAIL)
     rig.produce(insert(1, -1))
     rig.produce(insert(2, -1), partition=1)
     rig.run()
@@ -155,7 +156,7 @@ def test_without_position_a_truncate_in_one_of_several_partitions_is_refused() -
 
 
 def test_a_truncate_of_one_of_several_shards_is_refused() -> None:
-    rig = Rig(routing=RoutingConfig(merge_shards=True))
+    rig = Rig(routing=RoutingConfig(merge_shards=True), defaults=FAIL)
     rig.produce(insert(1, 10), insert(2, 20, "crm"))
     rig.run()
     rig.produce(insert(3, 30), truncate(40, "crm"))

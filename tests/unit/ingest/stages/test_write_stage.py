@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.errors import PolicyStopError, SchemaConflictError
+from ingestd.errors import PolicyStopError
 from ingestd.ingest.rows.blobs import receive
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.stages.decode_stage import decode_ranges
@@ -213,23 +213,6 @@ def test_counts_close_the_books() -> None:
     assert counts.file_bytes["lake.orders"] > 0
 
 
-def test_two_source_tables_of_one_name_are_refused() -> None:
-    rig = Rig()
-    rig.produce(record(Change({"id": 1}), Change({"id": 1}, schema="crm")))
-    with pytest.raises(SchemaConflictError, match=r"src:db\.crm\.orders, src:db\.shop\.orders"):
-        rig.run()
-
-
-def test_second_source_table_is_refused_in_a_later_batch_too() -> None:
-    rig = Rig()
-    rig.produce(record(Change({"id": 1})))
-    first = rig.run()
-    rig.produce(record(Change({"id": 1}, schema="crm")))
-    feeds = {"lake.orders": {"feeds": first.feeds["lake.orders"]}}
-    with pytest.raises(SchemaConflictError, match="table_mapping"):
-        rig.run(table_changes=feeds)
-
-
 def test_shards_are_merged_when_told_so() -> None:
     rig = Rig(routing=RoutingConfig(merge_shards=True))
     rig.produce(record(Change({"id": 1}), Change({"id": 2}, schema="crm")))
@@ -241,13 +224,6 @@ def test_excluded_table_stops_the_pipeline_when_told_so() -> None:
     rig = Rig(routing=RoutingConfig(excluding_tables="orders", unmatched="fail"))
     rig.produce(record(Change({"id": 1})))
     with pytest.raises(PolicyStopError, match=r"db\.shop\.orders"):
-        rig.run()
-
-
-def test_source_table_named_like_the_dead_letter_table_is_refused() -> None:
-    rig = Rig()
-    rig.produce(record(Change({"id": 1}, table="ingestd_dead_letters")))
-    with pytest.raises(SchemaConflictError, match="dead letters"):
         rig.run()
 
 

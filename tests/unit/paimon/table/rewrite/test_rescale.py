@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.errors import CommitConflictError, ConfigError, UnsupportedError
+from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.schema import SetOption
 from ingestd.paimon.spec.snapshot import CommitKind
@@ -111,7 +111,7 @@ def test_one_partition_is_rewritten_and_the_other_goes_on_where_it_was() -> None
     assert rows(table) == wanted
     assert verify(table) == []
     put(table, [{"p": 1, "id": 1, "v": "new"}])
-    with pytest.raises(CommitConflictError, match="buckets where its partition has"):
+    with pytest.raises(SchemaConflictError, match="`ingestd rescale "):
         put(table, [{"p": 0, "id": 1, "v": "new"}])
     (rest,) = to(table, 4)
     assert len(rest.partitions) == 1

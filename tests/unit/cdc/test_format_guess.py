@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from ingestd.cdc.format_guess import Guess, guess_format
 from ingestd.cdc.schema_lookup import RegisteredSchema
-from ingestd.cli.format_guess import Guess, guess_format
 from tests.support.cdc_samples import samples
 
 ALSO_FLAT = {"dbz flattened row"}

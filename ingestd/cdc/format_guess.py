@@ -33,19 +33,25 @@ def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = 
 
     Raises SourceError if the registry does not answer.
     """
-    looks = [look for value in values if value and (look := _look(value, schemas))]
-    if not looks:
+    looks = (look_of(value, schemas) for value in values if value)
+    return best_guess(Counter(look for look in looks if look))
+
+
+def best_guess(counts: Mapping[str, int]) -> Guess:
+    """The format for what messages look like, by `look_of`, and how many of them."""
+    total = sum(counts.values())
+    if not total:
         return Guess(None, 0, 0)
-    counts = Counter(looks)
     # Rows of some tables look plain where those of others tell their format.
     telling = [one for one in counts if one not in ("json", "raw")] or list(counts)
     best = max(telling, key=lambda one: counts[one])
     if best == _REGISTERED:
-        return Guess("debezium-avro", counts[best], len(looks), needs_registry=True)
-    return Guess(best, counts[best], len(looks))
+        return Guess("debezium-avro", counts[best], total, needs_registry=True)
+    return Guess(best, counts[best], total)
 
 
-def _look(value: bytes, schemas: SchemaLookup | None) -> str | None:
+def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
+    """What one message looks like; None if that tells nothing. SourceError as `guess_format`."""
     if value[0] == _MAGIC and len(value) > _FRAME_BYTES:
         text = value[_FRAME_BYTES:]
         if text[:1] != b"{":

@@ -1,0 +1,158 @@
+"""`ingestd verify --against-kafka`: what tables cover, against what their logs have."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
+
+from ingestd.cli.output import Row, print_json, print_table
+from ingestd.cli.progress import waiting
+from ingestd.config.load import load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError
+from ingestd.ingest.recovery.audit import (
+    log_rows,
+    loss_findings,
+    recount_findings,
+    table_findings,
+)
+from ingestd.ingest.recovery.comparison import compare_logs, find_losses
+from ingestd.ingest.recovery.logs import Logs, ask_logs
+from ingestd.ingest.recovery.recount import (
+    Recount,
+    Replay,
+    check_countable,
+    covered_span,
+    recount,
+    scratch_settings,
+)
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake_opening import LakeOpening, OpenedTables
+from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
+from ingestd.paimon.table.verify.findings import Finding
+from ingestd.spark.read_again import stream_of
+
+_LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})
+"""With one of these, what a log has is not what was read of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was found, the logs that were looked at, and the tables that were counted."""
+
+    findings: Sequence[Finding]
+    logs: Sequence[Row]
+    recounts: Sequence[Recount]
+
+    def print(self, *, as_json: bool) -> None:
+        """Print it as tables, or as one document."""
+        findings = [asdict(one) for one in self.findings]
+        recounts = [_recount_row(one) for one in self.recounts]
+        if as_json:
+            print_json({"findings": findings, "logs": self.logs, "recounts": recounts})
+            return
+        columns = ("topic", "partition", "origin_offset", "covered_offset", "log_begin_offset",
+                   "log_end_offset", "compared_by")  # fmt: skip
+        print_table(self.logs, columns, none="no topic has been read yet")
+        if recounts:
+            typer.echo("")
+            print_table(recounts, tuple(recounts[0]), none="")
+        typer.echo("")
+        none = "nothing found: the logs have what the tables cover."
+        print_table(findings, ("severity", "code", "where", "message"), none=none)
+
+
+def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows: bool) -> Compared:
+    """Compare what the tables of a pipeline cover with what the brokers have, and write nothing.
+
+    With `rows` the logs are read again, decoded, and compared with the rows of the tables.
+
+    Raises ConfigError for a table that the pipeline does not write, ProgressLostError for one
+    without a record, SourceError when brokers do not answer, and what reading tables raises.
+    """
+    settings = pipeline_settings(load_config(config))
+    filesystem = settings.metastore == "filesystem"
+    settings = replace(settings, warehouse=absolute_path(warehouse) if filesystem else warehouse)
+    with ExitStack() as stack:
+        stack.enter_context(waiting("comparing tables with their logs"))
+        stack.callback(close_consumers)
+        opened = _open(settings, table)
+        clusters = {
+            name: stack.enter_context(closing(OffsetClient(one.kafka)))
+            for name, one in settings.sources.items()
+        }
+        logs = ask_logs(clusters)
+        compared = compare_logs(opened, clusters, logs)
+        losses = find_losses(opened, settings, logs, compared)
+        findings = loss_findings(losses, settings.dead_letters, table)
+        findings += table_findings(opened, opened.missing, table)
+        recounts = _recounts(settings, opened, logs, table, findings) if rows else []
+    for one in recounts:
+        findings += recount_findings(one)
+    covered = opened.progress.end if table is None else opened.tables[table].covered
+    return Compared(findings, log_rows(opened, logs, compared, covered), recounts)
+
+
+def _open(settings: PipelineSettings, table: str | None) -> OpenedTables:
+    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    opened = LakeOpening(settings, catalog, io).open()
+    wanted = list(opened.tables) if table is None else [table]
+    if not wanted or not opened.tables.keys() >= set(wanted):
+        known = ", ".join(sorted(opened.tables)) or "none"
+        raise ConfigError(
+            f"{settings.warehouse}: no record of pipeline {settings.name} in "
+            f"{table or 'any table of database ' + settings.database}; it has written: {known}"
+        )
+    return opened
+
+
+def _recounts(
+    settings: PipelineSettings,
+    opened: OpenedTables,
+    logs: Logs,
+    table: str | None,
+    findings: Sequence[Finding],
+) -> list[Recount]:
+    """Recounts of one table or all, unless the logs are not those that were read."""
+    lost = next((one for one in findings if one.code in _LOST), None)
+    if lost is not None:
+        raise ConfigError(
+            f"cannot recount: {lost.message}; so the logs are not those that were read: leave out "
+            "--recount"
+        )
+    names = sorted(opened.tables.keys() - {settings.dead_letters}) if table is None else [table]
+    if settings.dead_letters in names:
+        raise ConfigError(f"cannot recount {table}: dead letters are not rows of a log")
+    for name in names:
+        check_countable(opened.tables[name].table)
+    return [_recount(settings, opened, logs, name) for name in names]
+
+
+def _recount(settings: PipelineSettings, opened: OpenedTables, logs: Logs, name: str) -> Recount:
+    one = opened.tables[name]
+    span = covered_span(name, opened.tables, opened.progress.origin, logs)
+    with TemporaryDirectory(prefix="ingestd-recount-") as folder:
+        scratch = scratch_settings(settings, name, folder)
+        replay = Replay(scratch, name, one.table.schema, stream_of)
+        return recount(replay, name, one, span, logs.keys)
+
+
+def _recount_row(one: Recount) -> Row:
+    return {
+        "table": one.table,
+        "records_read": one.records,
+        "rejected": one.rejected,
+        "rows_by_log": one.rows.expected,
+        "rows_found": one.rows.found,
+        "missing": one.rows.missing,
+        "extra": one.rows.extra,
+        "different": one.rows.different,
+        "log_complete": one.complete,
+    }

@@ -1,0 +1,165 @@
+"""What the logs have of what the tables cover: brokers are asked, and nothing is changed."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal, Protocol
+
+from ingestd.ingest.recovery.logs import LogCluster, Logs, Place
+from ingestd.ingest.recovery.losses import (
+    TO_BE,
+    Coverage,
+    Loss,
+    furthest_positions,
+    lost_ranges,
+    lost_topics,
+    rerouted_ranges,
+)
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake_table import LakeTable
+from ingestd.ingest.tables.positions import (
+    UNKNOWN,
+    Position,
+    fingerprint_at,
+    record_offset_of,
+)
+from ingestd.ingest.tables.progress import PipelineProgress
+from ingestd.kafka.properties import OutOfRangePolicy
+
+_ByTopic = Mapping[tuple[str, int], tuple[str, Position]]
+
+
+class OpenTables(Protocol):
+    """The tables of a pipeline, and how far it got; a `Lake` is one."""
+
+    @property
+    def tables(self) -> Mapping[str, LakeTable]:
+        """The tables by identifier."""
+
+    @property
+    def progress(self) -> PipelineProgress:
+        """What all records together say of the pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogComparison:
+    """What the brokers say of positions that were reached in their logs.
+
+    `divergences` are offsets from which on a log is another one; `replaced` those whose last
+    covered record is another one, or whose epochs are older than the one that was reached.
+    `confirmed` says by what a log was found to be the one that was read: by its last covered
+    record, or by leader epochs only. Of a log that is nowhere, only the offsets were compared.
+    """
+
+    divergences: Mapping[Place, int] = field(default_factory=dict)
+    replaced: frozenset[Place] = frozenset()
+    confirmed: Mapping[Place, Literal["record", "epoch"]] = field(default_factory=dict)
+
+
+def routing_hash(settings: PipelineSettings) -> str:
+    """Return a checksum of what decides which table a row goes to."""
+    return sha256(repr(settings.routing).encode()).hexdigest()[:16]
+
+
+def policies_of(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
+    """Return what is done about offsets that logs no longer have, by source."""
+    return {name: one.kafka.on_offset_out_of_range for name, one in settings.sources.items()}
+
+
+def coverage_of(opened: OpenTables) -> Coverage:
+    """Return what is covered: by each table with a record, and by tables to be."""
+    tables = {name: one.covered for name, one in opened.tables.items() if one.progress is not None}
+    return Coverage(tables, opened.progress.end, opened.progress.origin)
+
+
+def find_losses(
+    opened: OpenTables, settings: PipelineSettings, logs: Logs, compared: LogComparison
+) -> list[Loss]:
+    """Return what tables lack and logs no longer have."""
+    covered, policies = coverage_of(opened), policies_of(settings)
+    ranges = lost_ranges(covered, logs, compared.divergences, compared.replaced, policies)
+    known = opened.progress
+    selected = {
+        name.topic: source
+        for name in known.topics.values()
+        for source, one in settings.sources.items()
+        if one.kafka.selects(name.topic)
+    }
+    records = {
+        name: one.progress for name, one in opened.tables.items() if one.progress is not None
+    }
+    fed = {name: one.fed for name, one in records.items()}
+    accepted = {name: one.pipeline.accepted for name, one in records.items()}
+    accepted[TO_BE] = known.accepted
+    routing = routing_hash(settings)
+    rerouted = [name for name, one in records.items() if one.pipeline.routing != routing]
+    return [
+        *ranges,
+        *lost_topics(covered, fed, known.topics, logs, selected, accepted),
+        *rerouted_ranges(covered, logs, rerouted),
+    ]
+
+
+def compare_logs(
+    opened: OpenTables,
+    clusters: Mapping[str, LogCluster],
+    logs: Logs,
+    founded: Collection[str] = (),
+) -> LogComparison:
+    """Ask where logs diverge from what was read of them, and whose last record is another one.
+
+    Logs of the sources in `founded` are left out. Raises SourceError when brokers do not answer.
+    """
+    reached = furthest_positions(coverage_of(opened), logs)
+    divergences: dict[Place, int] = {}
+    replaced: set[Place] = set()
+    confirmed: dict[Place, Literal["record", "epoch"]] = {}
+    for source in clusters.keys() - set(founded):
+        cluster = clusters[source]
+        mine = {
+            (logs.names[key].topic, partition): (key, position)
+            for (key, partition), position in reached.items()
+            if logs.names[key].source == source
+        }
+        diverged = _divergences(cluster, mine, logs)
+        rest = {at: one for at, one in mine.items() if at not in diverged}
+        prints = _fingerprints(cluster, rest, logs)
+        for at, (key, position) in mine.items():
+            place = (key, at[1])
+            if at in diverged and diverged[at] >= 0:
+                divergences[place] = diverged[at]
+            elif at in diverged or prints.get(at, position.fingerprint) != position.fingerprint:
+                replaced.add(place)
+            elif at in prints:
+                confirmed[place] = "record"
+            elif position.epoch != UNKNOWN and position.offset <= logs.states[place].end:
+                confirmed[place] = "epoch"
+    return LogComparison(divergences, frozenset(replaced), confirmed)
+
+
+def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
+    moved = {
+        at: (position.offset, position.epoch)
+        for at, (key, position) in mine.items()
+        if position.epoch not in (UNKNOWN, logs.states[key, at[1]].epoch)
+    }
+    return cluster.divergences(moved) if moved else {}
+
+
+def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
+    """Fingerprints as positions would have them now, where the logs still have the records."""
+    states = logs.states
+    wanted = {
+        at: record_offset_of(position)
+        for at, (key, position) in mine.items()
+        if position.fingerprint != UNKNOWN
+        and states[key, at[1]].begin <= record_offset_of(position)
+        and position.offset <= states[key, at[1]].end
+    }
+    if not wanted:
+        return {}
+    checksums = cluster.fingerprints({at: offset + 1 for at, offset in wanted.items()})
+    return {
+        at: fingerprint_at(mine[at][1].offset, wanted[at], checksum)
+        for at, checksum in checksums.items()
+    }

@@ -1,0 +1,238 @@
+"""A full recount of one table: what the logs have of it, against the rows that it has.
+
+The records up to the table's positions are read, decoded, routed, written and merged once more, by
+the daemon's own code, into an empty table of the same schema in a scratch warehouse.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ingestd.errors import SchemaConflictError, UnsupportedError
+from ingestd.ingest.recovery.logs import Logs
+from ingestd.ingest.recovery.row_difference import RowDifference, compare_rows
+from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.settings.error_policy import ErrorPolicy
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.rejection import RejectionLimits
+from ingestd.ingest.stages.decode_stage import Fetch, decode_ranges
+from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.stages.truncates import Stream, Truncates, outlives_batch
+from ingestd.ingest.stages.write_stage import write_slot
+from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.lake_table import LakeTable
+from ingestd.ingest.tables.positions import LogOffsets, TopicKeys, by_name
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, cut
+from ingestd.paimon.catalog.filesystem import FilesystemCatalog
+from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.snapshot import CARRIED_OPTION
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_MAX_ROUNDS = 8
+_POSTPONED = "-2"
+_DROPPED_OPTIONS = frozenset({CARRIED_OPTION, "changelog-producer", "deletion-vectors.enabled"})
+"""Of no account for the rows that a table has once they are merged."""
+
+StreamOf = Callable[[Lake, PipelineSettings, Offsets], Stream]
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """What the logs have of a table, and how its rows differ from that.
+
+    `records` were read; `rejected` of those that are for the table cannot be used. If not
+    `complete`, the logs no longer have all records that the table covers: then rows that they do
+    not have say nothing, and the contents of a row may come from records that expired.
+    """
+
+    table: str
+    records: int
+    rejected: int
+    complete: bool
+    rows: RowDifference
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets of the logs that a table covers, from `start` to `end`, and whether that is all."""
+
+    start: Offsets
+    end: Offsets
+    complete: bool
+
+
+def covered_span(
+    name: str, tables: Mapping[str, LakeTable], origin: LogOffsets, logs: Logs
+) -> Span:
+    """Return what a table covers of the logs that exist, of which some of it may have expired.
+
+    Logs that only ever brought rows to other tables are left out; those that brought none to any
+    table are not.
+    """
+    one = tables[name]
+    others = (other.progress for table, other in tables.items() if table != name)
+    fed = {key for progress in others if progress for key in progress.fed}
+    own = one.progress.fed if one.progress else frozenset()
+    keys = {place: key for place, key in logs.keys.items() if key in own or key not in fed}
+    end = by_name(one.covered, keys)
+    start: dict[str, dict[str, dict[int, int]]] = {}
+    complete = own <= set(logs.names)
+    for (source, topic), key in keys.items():
+        for partition, until in end.get(source, {}).get(topic, {}).items():
+            state = logs.states.get((key, partition))
+            first = origin.get(key, {}).get(partition, 0)
+            begin = until if state is None else min(max(first, state.begin), until)
+            complete = complete and (begin == first or until <= first)
+            start.setdefault(source, {}).setdefault(topic, {})[partition] = begin
+    return Span(start, end, complete)
+
+
+class Replay:
+    """Writes what logs have of one table into an empty one of the same schema.
+
+    `settings` are those of `scratch_settings`. `fetch` reads a range of offsets, None for the
+    daemon's own way; `stream_of` gives what is known of the stream beside a batch, for truncates.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        name: str,
+        schema: TableSchema,
+        stream_of: StreamOf,
+        fetch: Fetch | None = None,
+    ) -> None:
+        self._name = name
+        self._fetch = fetch
+        self._stream_of = stream_of
+        self._settings = settings
+        io = LocalFileIO(sync=False)
+        catalog = FilesystemCatalog(settings.warehouse, io)
+        self._lake = Lake(settings, catalog, io, _now_ms)
+        self._lake.open()
+        self._lake.ensure(name, _plain(schema))
+        self.records = 0
+        self.rejected = 0
+
+    @property
+    def table(self) -> FileStoreTable:
+        """The table as it is by now."""
+        return self._lake.tables[self._name].table
+
+    def run(self, span: Span, keys: TopicKeys) -> None:
+        """Read a span in batches; `keys` are those of its topics.
+
+        Raises LogChangedError for offsets that expire meanwhile, SourceError when brokers do not
+        answer, SchemaConflictError for records that fit into no schema.
+        """
+        self._lake.keys = keys
+        reached = span.start
+        while reached != span.end:
+            until = cut(reached, span.end, self._settings.limits.small_batch_records)
+            self._batch(BatchOffsets(reached, until))
+            reached = until
+
+    def _batch(self, offsets: BatchOffsets) -> None:
+        span, truncates = self._lake.begin(offsets), Truncates()
+        stream = self._stream_of(self._lake, self._settings, offsets.until)
+        result = self._rounds(offsets.ranges(), truncates, stream)
+        self.records += sum(result.counts.records.values())
+        self.rejected += sum(result.counts.rejected.values())
+        self._commit(result, span, truncates, stream)
+        self._lake.finish(span)
+
+    def _rounds(
+        self, ranges: Sequence[OffsetRange], truncates: Truncates, stream: Stream
+    ) -> RoundResult:
+        for _ in range(_MAX_ROUNDS):
+            context = self._lake.context(1, truncates.emptied)
+            context = replace(context, refused_truncates=truncates.refused)
+            result = self._round(context, truncates.reading(ranges, stream))
+            if not result.runs_again:
+                return result
+            truncates.settle(context, result, stream)
+            evolution = plan(context, result.discoveries, _now_ms())
+            for name, changes in evolution.changes.items():
+                self._lake.alter(name, changes)
+        raise SchemaConflictError(
+            f"table {self._name} still changes its schema after {_MAX_ROUNDS} rounds: "
+            f"{'; '.join(map(str, result.discoveries[:3]))}"
+        )
+
+    def _round(self, context: BatchContext, ranges: Iterable[OffsetRange]) -> RoundResult:
+        pairs = decode_ranges(context, ranges, fetch=self._fetch)
+        return merge_outcomes(context, [write_slot(context, (blob for _, blob in pairs))])
+
+    def _commit(
+        self, result: RoundResult, span: BatchSpan, truncates: Truncates, stream: Stream
+    ) -> None:
+        names = sorted({*result.messages, *truncates.emptied})
+        self._lake.mark(names)
+        for name in names:
+            emptied = truncates.emptied.get(name)
+            lasting = emptied if outlives_batch(name, result, stream) else None
+            topics = result.topics.get(name, frozenset())
+            step = TableStep(
+                fed=frozenset(self._lake.keys[topic] for topic in topics),
+                feeds=result.feeds.get(name, frozenset()),
+                truncated=lasting.position if lasting else None,
+                position=result.positions.get(name, -1),
+            )
+            messages = result.messages.get(name, ())
+            self._lake.commit(name, messages, span, step, overwrite=emptied is not None)
+
+
+def recount(replay: Replay, name: str, one: LakeTable, span: Span, keys: TopicKeys) -> Recount:
+    """Replay the span of a table and compare the rows.
+
+    Raises what `Replay.run` and reading the table raise.
+    """
+    replay.run(span, keys)
+    snapshot = one.state.snapshot
+    rows = compare_rows(replay.table, one.table, snapshot.id if snapshot else None)
+    return Recount(name, replay.records, replay.rejected, span.complete, rows)
+
+
+def check_countable(table: FileStoreTable) -> None:
+    """Raise UnsupportedError for a table that shows some of its rows only once compacted."""
+    options = table.schema.options
+    if options.get("bucket") == _POSTPONED:
+        what = "postponed buckets (bucket -2)"
+    elif options.get("merge-engine", "").strip().lower() == "first-row":
+        what = "merge engine first-row"
+    elif options.get("deletion-vectors.enabled", "").strip().lower() == "true":
+        what = "deletion vectors"
+    else:
+        return
+    raise UnsupportedError(
+        f"table {table.name} has {what}: rows that are not compacted yet are not read, so they "
+        "cannot be compared with the log; leave out --recount"
+    )
+
+
+def scratch_settings(settings: PipelineSettings, table: str, folder: str) -> PipelineSettings:
+    """Return the pipeline as it feeds only one table, in a warehouse at `folder`."""
+    routing = replace(settings.routing, only_target=table, unmatched="skip")
+    return replace(
+        settings,
+        warehouse=folder,
+        metastore="filesystem",
+        catalog_options={},
+        routing=routing,
+        dead_letter_topic=None,
+        error_policy=ErrorPolicy(),
+        rejection_limits=RejectionLimits(),
+        formerly=(),
+    )
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def _plain(schema: TableSchema) -> TableSchema:
+    options = {name: one for name, one in schema.options.items() if name not in _DROPPED_OPTIONS}
+    return replace(schema, id=0, options=options)

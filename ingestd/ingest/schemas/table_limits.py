@@ -1,0 +1,58 @@
+"""How many tables a pipeline creates: what is beyond a limit is refused, as a claim of messages."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ingestd.ingest.schemas.schema_evolution import Evolution
+from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.routing_rules import TableLimits
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import read_schema
+
+_DAY_MS = 86_400_000
+
+
+def within_limits(
+    evolution: Evolution, existing: Collection[FileStoreTable], limits: TableLimits, now_ms: int
+) -> Evolution:
+    """The plan with tables refused that are more than the limits allow, the last by name first.
+
+    `existing` are the pipeline's tables of rows. Reads the first schemas of those that were
+    created or changed within a day.
+    """
+    if not evolution.creates:
+        return evolution
+    room = {
+        "routing.max-tables": limits.in_all - len(existing),
+        "routing.max-new-tables-per-day": limits.per_day
+        - _created_since(existing, now_ms - _DAY_MS),
+    }
+    key = min(room, key=lambda name: room[name])
+    taken = sorted(evolution.creates)[: max(0, room[key])]
+    if len(taken) == len(evolution.creates):
+        return evolution
+    limit = limits.in_all if key == "routing.max-tables" else limits.per_day
+    refused = {
+        name: Refusal("route", "too-many-tables", _message(name, key, limit))
+        for name in evolution.creates.keys() - set(taken)
+    }
+    creates = {name: evolution.creates[name] for name in taken}
+    return replace(evolution, creates=creates, refused={**evolution.refused, **refused})
+
+
+def _message(table: str, key: str, limit: int) -> str:
+    return (
+        f"table {table} is not created: the pipeline has as many as it may ({key}, {limit}); raise "
+        "it if they are wanted, or leave source tables out by routing.excluding_tables"
+    )
+
+
+def _created_since(tables: Collection[FileStoreTable], since_ms: int) -> int:
+    return sum(_created(one) >= since_ms for one in tables if one.schema.time_millis >= since_ms)
+
+
+def _created(table: FileStoreTable) -> int:
+    """When a table was created, in milliseconds since 1970."""
+    if table.schema.id == 0:
+        return table.schema.time_millis
+    return read_schema(table.io, table.paths, 0).time_millis

@@ -1,0 +1,61 @@
+"""Whether the configuration still sends source tables to the tables that have their rows.
+
+Another routing, `merge_shards` taken away: that is no claim of a message, so it is judged before
+anything is read.
+"""
+
+from collections.abc import Iterator
+
+from ingestd.errors import ConfigError, PolicyStopError
+from ingestd.ingest.rows.router import Router, check_sharing
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.lake import Lake
+
+
+def check_routing(settings: PipelineSettings, lake: Lake) -> None:
+    """Judge the routing by what the tables of a pipeline record of their rows.
+
+    The lake is open, and knows the keys of topics. Raises SchemaConflictError if source tables
+    would meet in one target now that may not, and ConfigError if one would meet the dead letters.
+    """
+    router = Router(settings.routing, settings.database)
+    claims: dict[str, set[Feed]] = {}
+    for name, table in lake.tables.items():
+        feeds = table.progress.feeds if table.progress else frozenset()
+        claims.setdefault(name, set()).update(feeds)
+        for topic, feed in _read_today(settings, lake, name, feeds):
+            target = _target(router, topic, feed)
+            if target is not None:
+                claims.setdefault(target, set()).add(feed)
+    for name, found in sorted(claims.items()):
+        if name == lake.dead_letters and found:
+            raise ConfigError(
+                f"errors.dead-letter-table: {name} has rows of {min(map(str, found))}, or is to "
+                "get them; name another table"
+            )
+        check_sharing(settings.routing, name, frozenset(found))
+
+
+def _read_today(
+    settings: PipelineSettings, lake: Lake, name: str, feeds: frozenset[Feed]
+) -> Iterator[tuple[str, Feed]]:
+    """Topics that fed a table and are still read, with the source tables in them.
+
+    Which source table is in which topic is known if either is the only one.
+    """
+    read = lake.fed_topics(name)
+    for source in {source for source, _ in read} & settings.sources.keys():
+        topics = [topic for one, topic in read if one == source]
+        own = [one for one in feeds if one.source == source]
+        if len(own) > 1 and len(topics) > 1:
+            continue
+        selected = filter(settings.sources[source].kafka.selects, topics)
+        yield from ((topic, one) for topic in selected for one in own)
+
+
+def _target(router: Router, topic: str, feed: Feed) -> str | None:
+    try:
+        return router.route(topic, feed.source_table)
+    except PolicyStopError:
+        return None  # `unmatched: fail` is about records, of which there may be none

@@ -1,0 +1,97 @@
+"""Reading ranges of which some cannot be read, although their brokers answer.
+
+A record that the client does not take, or that it takes without end to unpack, holds up all that is
+fetched with it. So where nothing comes any more, the ranges that are left are read in halves, each
+by a client of its own, until those are known that hold up the others.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.errors import SourceError, SourceSilentError
+from ingestd.kafka.fetch import Bounds, StalledError, bundles, fetch_all
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+
+_LOG = logging.getLogger(__name__)
+_ASK_SECONDS = 10.0
+APART_SECONDS = 10.0
+"""How long ranges may give nothing once all that were read with them stood still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What is left of a range from its first offset that gave nothing, and what the client said."""
+
+    range: OffsetRange
+    reason: str
+
+
+def fetch_readable(
+    source: KafkaSource,
+    ranges: Sequence[OffsetRange],
+    bounds: Bounds,
+    on_unreadable: Callable[[Unreadable], None],
+    *,
+    headers: bool = False,
+) -> Iterator[RecordChunk]:
+    """As `fetch_all`, but `on_unreadable` hears of ranges that cannot be read, and others go on.
+
+    Raises SourceSilentError only where a broker does not answer, or does not let the client in.
+    """
+    for bundle in bundles(ranges, bounds.max_records):
+        yield from _fetch_apart(source, bundle, bounds, on_unreadable, headers=headers)
+
+
+def _fetch_apart(
+    source: KafkaSource,
+    ranges: Sequence[OffsetRange],
+    bounds: Bounds,
+    on_unreadable: Callable[[Unreadable], None],
+    *,
+    headers: bool,
+    stall_seconds: float | None = None,
+) -> Iterator[RecordChunk]:
+    try:
+        yield from fetch_all(
+            source,
+            ranges,
+            max_records=bounds.max_records,
+            max_bytes=bounds.max_bytes,
+            headers=headers,
+            stall_seconds=stall_seconds,
+        )
+        return
+    except StalledError as error:
+        stalled = error
+    left = stalled.left
+    if not _answers(source, left):
+        raise SourceSilentError(stalled.message) from stalled
+    if len(left) == 1:
+        on_unreadable(Unreadable(left[0], stalled.message))
+        return
+    _LOG.warning("fetch_stalled", extra={"ctx": {"source": source.name, "ranges": len(left)}})
+    middle = len(left) // 2
+    for half in (left[:middle], left[middle:]):
+        yield from _fetch_apart(
+            source, half, bounds, on_unreadable, headers=headers, stall_seconds=APART_SECONDS
+        )
+
+
+def _answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
+    """Whether the brokers that lead the topic partitions answer other questions."""
+    wanted: dict[str, list[int]] = {}
+    for one in ranges:
+        wanted.setdefault(one.topic, []).append(one.partition)
+    places = {topic: tuple(partitions) for topic, partitions in wanted.items()}
+    cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
+    try:
+        cluster.end_offsets(places)
+    except SourceError:
+        return False
+    finally:
+        cluster.close()
+    return True

@@ -1,0 +1,162 @@
+"""Which rows of a table its own options have a reader read, if the reader does not ask for others.
+
+Writers and maintenance look at the newest snapshot whatever these options say. Specification:
+Schema (options); Read path.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec.option_values import int_option
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    earliest_snapshot_id,
+    latest_snapshot,
+    read_snapshot,
+    snapshots_from_latest,
+)
+from ingestd.paimon.table.metadata.time_travel import (
+    snapshot_as_of,
+    tag_names,
+    tagged_snapshot,
+)
+
+MODE = "scan.mode"
+SNAPSHOT_ID = "scan.snapshot-id"
+TAG_NAME = "scan.tag-name"
+TIMESTAMP = "scan.timestamp-millis"
+BETWEEN = "incremental-between"
+_BETWEEN_MODE = "incremental-between-scan-mode"
+_DELTA_COMMITS = "full-compaction.delta-commits"
+
+_MODES: Mapping[str, frozenset[str]] = {
+    "latest-full": frozenset(),
+    "full": frozenset(),
+    "latest": frozenset(),
+    "compacted-full": frozenset(),
+    "from-timestamp": frozenset({TIMESTAMP}),
+    "from-snapshot": frozenset({SNAPSHOT_ID, TAG_NAME}),
+    "from-snapshot-full": frozenset({SNAPSHOT_ID}),
+    "incremental": frozenset({BETWEEN}),
+}
+"""Modes of a batch read, with the options of which each needs one; none: none may be there."""
+_BY_OPTION = {
+    SNAPSHOT_ID: "from-snapshot",
+    TAG_NAME: "from-snapshot",
+    TIMESTAMP: "from-timestamp",
+    BETWEEN: "incremental",
+}
+_NOT_IMPLEMENTED = (
+    "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
+    "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTarget:
+    """Which rows are read: those of `snapshot` (None: none at all), or what came `between` two.
+
+    `between` are the ids of the snapshot before the first and of the last; the rows are those of
+    `iter_added_rows`. With `travels` the columns are those of the snapshot's time.
+    """
+
+    snapshot: Snapshot | None = None
+    between: tuple[int, int] | None = None
+    travels: bool = False
+
+
+def scan_target(table: FileStoreTable) -> ScanTarget:
+    """What the options of a table have a batch reader read.
+
+    ConfigError for options that contradict each other, or name what does not exist; FormatError
+    for a snapshot that does not exist; UnsupportedError names an option that is not implemented.
+    """
+    options = table.schema.options
+    mode = _mode(table)
+    if mode in ("from-snapshot", "from-snapshot-full", "from-timestamp"):
+        return ScanTarget(_point(table), travels=True)
+    if mode == "incremental":
+        return ScanTarget(latest_snapshot(table.io, table.paths), _between(table))
+    if mode == "compacted-full":
+        return ScanTarget(_newest_compacted(table, _picks(options)))
+    return ScanTarget(latest_snapshot(table.io, table.paths))
+
+
+def _mode(table: FileStoreTable) -> str:
+    options = table.schema.options
+    for name in _NOT_IMPLEMENTED:
+        if name in options:
+            raise _unsupported(table, name)
+    given = [name for name in _BY_OPTION if name in options]
+    mode = options.get(MODE, "default").strip().lower()
+    if mode == "default":
+        mode = _BY_OPTION[given[0]] if given else "latest-full"
+    if mode not in _MODES:
+        raise _unsupported(table, MODE)
+    needed = _MODES[mode]
+    if len(given) != bool(needed) or not needed.issuperset(given):
+        wanted = f"one of {', '.join(sorted(needed))}" if needed else "none of those"
+        raise ConfigError(
+            f"table {table.name}: it has the options {', '.join(given) or 'none'}, and {wanted} "
+            f"goes with '{MODE}' = '{mode}'; remove the others, or say what to read"
+        )
+    return mode
+
+
+def _unsupported(table: FileStoreTable, name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"table {table.name}: option '{name}' = '{table.schema.options[name]}' is not supported "
+        "for reading; remove it, or say what to read (a snapshot, a tag, a time)"
+    )
+
+
+def _point(table: FileStoreTable) -> Snapshot:
+    options = table.schema.options
+    if SNAPSHOT_ID in options:
+        return read_snapshot(table.io, table.paths, int_option(options, SNAPSHOT_ID, 0))
+    if TAG_NAME in options:
+        return tagged_snapshot(table, options[TAG_NAME])
+    return snapshot_as_of(table, int_option(options, TIMESTAMP, 0))
+
+
+def _between(table: FileStoreTable) -> tuple[int, int]:
+    options = table.schema.options
+    parts = options[BETWEEN].split(",")
+    producer = table.options.changelog_producer
+    files = "delta" if producer == "none" else "changelog"
+    if options.get(_BETWEEN_MODE, "auto").strip().lower() not in ("auto", files):
+        raise _unsupported(table, _BETWEEN_MODE)
+    if set(parts) <= set(tag_names(table.io, table.paths)):
+        raise _unsupported(table, BETWEEN)
+    earliest = earliest_snapshot_id(table.io, table.paths) or 1
+    newest = latest_snapshot(table.io, table.paths)
+    last = newest.id if newest else 0
+    numbers = [int(part) for part in parts if part.isascii() and part.isdigit()]
+    if len(numbers) != 2 or not earliest - 1 <= numbers[0] <= numbers[1] <= last:
+        raise ConfigError(
+            f"table {table.name}: option '{BETWEEN}' = '{options[BETWEEN]}' must be two snapshot "
+            f"ids in order, from {earliest - 1} to {last}"
+        )
+    return numbers[0], numbers[1]
+
+
+def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
+    """Whether a COMPACT snapshot counts: any, or that of a full compaction where these are told."""
+    scheduled = options.get("changelog-producer", "none").strip().lower() == "full-compaction"
+    if not scheduled and _DELTA_COMMITS not in options:
+        return lambda snapshot: True
+    commits = int_option(options, _DELTA_COMMITS, 1)
+    return lambda snapshot: (
+        snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+        or snapshot.commit_identifier % commits == 0
+    )
+
+
+def _newest_compacted(table: FileStoreTable, picks: Callable[[Snapshot], bool]) -> Snapshot | None:
+    """The newest snapshot that a compaction made; without one the newest of all."""
+    for snapshot in snapshots_from_latest(table.io, table.paths):
+        if snapshot.commit_kind == CommitKind.COMPACT and picks(snapshot):
+            return snapshot
+    return latest_snapshot(table.io, table.paths)

@@ -1,0 +1,107 @@
+"""What a run reads no more: topics of unusable records, partitions that cannot be read."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ingestd.errors import PolicyStopError
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.topic_trial import SetAside, Topic, TopicTrial, batch_without
+from ingestd.ingest.stages.outcome import RoundResult
+from ingestd.ingest.upkeep.batch_summary import BatchListener
+from ingestd.kafka.apart import Unreadable
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Place, starts_of
+from ingestd.kafka.try_range import start_try
+from ingestd.spark.retries import Retries, Tried, Try
+
+_LOG = logging.getLogger(__name__)
+_TRIED: dict[Place, Tried] = {}
+
+
+class SetAsideTopics:
+    """The topics and the topic partitions that one run has set aside."""
+
+    def __init__(self, settings: PipelineSettings, listener: BatchListener) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._trial = TopicTrial(settings.trial_limits)
+        self._found: dict[Topic, SetAside] = {}
+        self._unreadable: dict[Place, Unreadable] = {}
+        self._retries = Retries(self._start_try, _TRIED, settings.max_unreadable_tries)
+
+    def without(self, batch: BatchOffsets) -> BatchOffsets:
+        """Return a batch without what is set aside."""
+        ends = {place: one.range.start for place, one in self._unreadable.items()}
+        return batch_without(batch, self.topics, ends)
+
+    @property
+    def topics(self) -> frozenset[Topic]:
+        """The topics, by source and name."""
+        return frozenset(self._found)
+
+    def judge(self, result: RoundResult, ranges: Iterable[OffsetRange]) -> bool:
+        """Judge what a batch read, before anything of it is committed.
+
+        Whether something is set aside now: then the batch has to run again without it.
+        """
+        for unreadable in result.unreadable:
+            self._add_unreadable(unreadable)
+        found = [] if result.unreadable else self._trial.judge(result.counts)
+        starts = starts_of(ranges)
+        for one in found:
+            offsets = {
+                partition: offset
+                for (source, topic, partition), offset in starts.items()
+                if (source, topic) == (one.source, one.topic)
+            }
+            self._add(replace(one, offsets=offsets))
+        return bool(found or result.unreadable)
+
+    def poll(self) -> None:
+        """Try again what could not be read, from time to time; raises as `Retries.poll`."""
+        self._retries.poll()
+
+    def close(self) -> None:
+        """End a try that runs."""
+        self._retries.close()
+
+    def _start_try(self, left: OffsetRange) -> Try:
+        _LOG.info("partition_tried", extra={"ctx": {"topic": left.topic, "offset": left.start}})
+        return start_try(self._settings.sources[left.source].kafka, left)
+
+    def refuse_end(self) -> None:
+        """PolicyStopError if there is anything: a run that ends by itself has not read all."""
+        unreadable = map(_unreadable_message, self._unreadable.values())
+        problems = [*map(self._message, self._found.values()), *unreadable]
+        if problems:
+            raise PolicyStopError("; ".join(problems))
+
+    def _add(self, one: SetAside) -> None:
+        self._found[one.source, one.topic] = one
+        place = {"source": one.source, "topic": one.topic, "offsets": dict(one.offsets)}
+        seen = {"records": one.records, "rejected": one.rejected}
+        like = {"looks_like": one.guess.data_format, "message": self._message(one)}
+        _LOG.error("topic_set_aside", extra={"ctx": {**place, **seen, **like}})
+        self._listener.topic_set_aside(one, self._message(one))
+
+    def _add_unreadable(self, one: Unreadable) -> None:
+        left, message = one.range, _unreadable_message(one)
+        self._unreadable[left.source, left.topic, left.partition] = one
+        at = {"source": left.source, "topic": left.topic, "partition": left.partition}
+        _LOG.error(
+            "partition_set_aside", extra={"ctx": {**at, "offset": left.start, "message": message}}
+        )
+        self._retries.add(left)
+        self._listener.partition_set_aside(left, message)
+
+    def _message(self, one: SetAside) -> str:
+        return one.message(self._settings.sources[one.source].data_format)
+
+
+def _unreadable_message(one: Unreadable) -> str:
+    left = one.range
+    return (
+        f"{left.topic}/{left.partition} of source {left.source} is set aside at offset "
+        f"{left.start}: {one.reason}. The broker answers, so the record is one that the client "
+        "does not take or cannot unpack; it is tried again from time to time"
+    )

@@ -1,0 +1,73 @@
+"""A topic in another data format than the configuration says waits, and all others go on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ingestd.dev.broker import DevBroker
+from tests.support.daemon import catch_up, ingestd, run_daemon
+from tests.support.kafka_broker import fresh_topic, produce
+from tests.support.oracle import Oracle
+from tests.support.pipelines import DATABASE, pipeline
+
+pytestmark = pytest.mark.integration
+
+
+def event(table: str, number: int) -> tuple[bytes, bytes]:
+    source = {"connector": "postgresql", "db": "d", "schema": "s", "table": table, "lsn": number}
+    row = {"id": number}
+    value = {"before": None, "after": row, "source": source, "op": "c"}
+    return json.dumps({"id": number}).encode(), json.dumps(value).encode()
+
+
+def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    good, bad = fresh_topic(broker), fresh_topic(broker, 2)
+    produce(broker, good, [event("good", number) for number in range(50)])
+    for partition in range(2):
+        numbers = range(partition * 100, partition * 100 + 100)
+        produce(broker, bad, [event("bad", number) for number in numbers], partition)
+    config: dict[str, Any] = pipeline(tmp_path, broker.bootstrap, good)
+    other = {**config["sources"]["shop"], "topic-pattern": bad, "format": "canal-json"}
+    config["sources"]["other"] = other
+
+    def letters() -> list[dict[str, Any]]:
+        return oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
+
+    with run_daemon(config, tmp_path, until_latest=True) as daemon:
+        assert daemon.wait() == 5
+        line = daemon.logged("topic_set_aside")
+    assert (line["topic"], line["looks_like"]) == (bad, "debezium-json")
+    assert line["offsets"] == {"0": 0, "1": 0}
+    assert "sources.other.format" in daemon.logged("pipeline_failed")["message"]
+    assert len(oracle.read(tmp_path / "warehouse", DATABASE, "good")) == 50
+    assert letters() == []
+
+    with run_daemon(config, tmp_path) as daemon:
+        daemon.wait_until(lambda: f'topic="{bad}"}} 1.0' in daemon.get("/metrics")[1])
+        produce(broker, good, [event("good", number) for number in range(50, 60)])
+        produce(broker, bad, [event("bad", number) for number in range(200, 210)])
+        reached = f'ingestd_source_position_offset{{source="shop",topic="{good}",partition="0"}} 60'
+        daemon.wait_until(lambda: reached in daemon.get("/metrics")[1])
+        shown = json.loads(daemon.get("/status")[1])["sources"]["other"]["set_aside"][bad]
+        assert shown["looks_like"] == "debezium-json"
+        daemon.terminate()
+        assert daemon.wait() == 0
+    assert len(oracle.read(tmp_path / "warehouse", DATABASE, "good")) == 60
+    assert letters() == []
+
+    file = tmp_path / "planned.yaml"
+    file.write_text(yaml.safe_dump(config))
+    planned = ingestd("plan", "-c", file)
+    assert planned.returncode == 5, planned.stdout
+    assert f"topic {bad} of source other would be set aside" in planned.stdout
+
+    other["format"] = "debezium-json"
+    catch_up(config, tmp_path)
+    rows = oracle.read(tmp_path / "warehouse", DATABASE, "bad")
+    assert sorted(row["id"] for row in rows) == list(range(210))
+    assert letters() == []

@@ -1,0 +1,35 @@
+"""Fingerprints of the positions that a batch reaches."""
+
+from ingestd.ingest.tables.batch_span import BatchSpan, with_fingerprints
+from ingestd.ingest.tables.positions import UNKNOWN, Position, fingerprint_at, record_offset_of
+from ingestd.ingest.values.counts import TopicPartition
+
+CHECKSUM = 0xABCDEF12
+
+
+def test_a_position_knows_its_last_record_also_before_markers() -> None:
+    until = {"id": {0: Position(10, 2), 1: Position(10, 2), 2: Position(10, 2), 3: Position(0)}}
+    records = {
+        TopicPartition("s", "t", 0): (9, CHECKSUM),
+        TopicPartition("s", "t", 1): (6, CHECKSUM),
+        TopicPartition("s", "u", 0): (1, CHECKSUM),
+    }
+    keys = {("s", "t"): "id", ("s", "u"): "other id"}
+    span = with_fingerprints(BatchSpan({}, until), records, keys)
+    found = span.until["id"]
+    assert [record_offset_of(found[one]) for one in (0, 1)] == [9, 6]
+    assert found[0].fingerprint != found[1].fingerprint
+    assert found[0]._replace(fingerprint=UNKNOWN) == until["id"][0]
+    assert [found[2], found[3]] == [until["id"][2], until["id"][3]]
+
+
+def test_a_fingerprint_has_the_distance_and_fits_in_32_bits() -> None:
+    fingerprints = [fingerprint_at(1000, 1000 - distance, CHECKSUM) for distance in range(258)]
+    assert fingerprints[0] == UNKNOWN
+    assert fingerprints[256:] == [UNKNOWN, UNKNOWN]
+    known = fingerprints[1:256]
+    assert len(set(known)) == 255
+    assert all(0 < one < 1 << 32 for one in known)
+    records = [record_offset_of(Position(1000, 0, one)) for one in known]
+    assert records == [1000 - distance for distance in range(1, 256)]
+    assert fingerprint_at(10, 9, CHECKSUM) != fingerprint_at(10, 9, CHECKSUM + 1)

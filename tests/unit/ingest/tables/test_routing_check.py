@@ -1,0 +1,100 @@
+"""A configuration that would send source tables elsewhere is judged by what the tables hold."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ingestd.errors import ConfigError, SchemaConflictError
+from ingestd.ingest.settings.context import Feed, RoutingConfig, SourceSettings, TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.routing_rules import RouteRule
+from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.progress import TableProgress
+from ingestd.ingest.tables.routing_check import check_routing
+from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.io.local import LocalFileIO
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema import new_schema
+
+EU, US = Feed("shop", "eu", None, "item"), Feed("shop", "us", None, "item")
+OWN = Feed("shop", "us", None, "us_item")
+
+
+def sources(**topics: str) -> dict[str, SourceSettings]:
+    return {
+        name: SourceSettings(KafkaSource(name, (), topic_pattern=pattern), "debezium-json")
+        for name, pattern in topics.items()
+    }
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> PipelineSettings:
+    return PipelineSettings(
+        name="job",
+        warehouse=str(tmp_path),
+        metastore="filesystem",
+        database="db",
+        sources=sources(shop=".*"),
+        routing=RoutingConfig(),
+        defaults=TableSettings(),
+        tables={},
+        max_offsets_per_trigger={},
+    )
+
+
+def fed(settings: PipelineSettings, table: str, topics: Iterable[str], *feeds: Feed) -> Lake:
+    """The pipeline's tables, one of which has rows of source tables out of topics."""
+    lake = Lake(settings, load_catalog("filesystem", settings.warehouse), LocalFileIO(), lambda: 1)
+    lake.open()
+    name = f"db.{table}"
+    lake.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
+    add(lake, name, topics, *feeds)
+    return lake
+
+
+def add(lake: Lake, name: str, topics: Iterable[str], *feeds: Feed) -> None:
+    """Let a table have rows of source tables out of topics."""
+    keys = {("shop", topic): f"id-{topic}" for topic in topics}
+    lake.keys = {**lake.keys, **keys}
+    progress = TableProgress(lake.progress, frozenset(keys.values()), frozenset(feeds))
+    lake.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
+    lake.tables[name] = replace(lake.tables[name], progress=progress)
+
+
+def test_what_has_not_changed_is_fine(settings: PipelineSettings) -> None:
+    check_routing(settings, fed(settings, "item", ["eu.item"], EU))
+
+
+def test_shards_that_may_meet_no_more(settings: PipelineSettings) -> None:
+    lake = fed(settings, "item", ["eu.item", "us.item"], EU, US)
+    with pytest.raises(SchemaConflictError, match="merge_shards"):
+        check_routing(settings, lake)
+    check_routing(replace(settings, routing=RoutingConfig(merge_shards=True)), lake)
+
+
+def test_a_route_that_leads_into_another_table(settings: PipelineSettings) -> None:
+    lake = fed(settings, "item", ["eu.item"], EU)
+    add(lake, "db.us_item", ["us.item"], OWN)
+    check_routing(settings, lake)
+    mixing = RoutingConfig(table_mapping={"eu.item": "us_item"})
+    with pytest.raises(SchemaConflictError, match=r"db\.us_item.*shop:eu\.item"):
+        check_routing(replace(settings, routing=mixing), lake)
+    apart = RouteRule({"database": "eu"}, "eu_item")
+    check_routing(replace(settings, routing=RoutingConfig(rules=(apart,))), lake)
+
+
+def test_a_topic_that_is_read_no_more_claims_nothing(settings: PipelineSettings) -> None:
+    lake = fed(settings, "item", ["eu.item"], EU)
+    add(lake, "db.us_item", ["us.item"], OWN)
+    mixing = RoutingConfig(table_mapping={"eu.item": "us_item"})
+    check_routing(replace(settings, routing=mixing, sources=sources(shop="us.*")), lake)
+
+
+def test_the_dead_letters_get_no_table_that_has_rows(settings: PipelineSettings) -> None:
+    lake = fed(settings, "item", ["eu.item"], EU)
+    to_letters = RoutingConfig(table_mapping={"eu.item": settings.dead_letter_table})
+    with pytest.raises(ConfigError, match=r"errors\.dead-letter-table.*shop:eu\.item"):
+        check_routing(replace(settings, routing=to_letters), lake)
