@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from tests.support.driver_actions import ACTIONS, drawn, play
-from tests.support.driver_lives import BrokenError, World, born, serial_pools
+from tests.support.driver_lives import BrokenError, World, born, fast_driver
 
 pytestmark = pytest.mark.chaos
 LONG = "INGESTD_LONG" in os.environ
@@ -26,7 +26,7 @@ MOST = 400
 @pytest.fixture(scope="module")
 def births() -> Iterator[dict[tuple[str, str], World]]:
     """Pipelines that have read several batches, by start mode and policy."""
-    with serial_pools():
+    with fast_driver():
         kinds = (
             ("earliest-offset", "fail"),
             ("earliest-offset", "earliest"),

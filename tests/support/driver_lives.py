@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
+from pkgutil import resolve_name
 from random import Random
 from typing import Any, Self
 from unittest import mock
@@ -32,7 +34,9 @@ from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.io.memory import MemoryFileIO
+from ingestd.paimon.spec.manifest import DataFileMeta
 from ingestd.paimon.table.commit.overwrite import truncate_table
+from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
@@ -101,13 +105,50 @@ class Serial:
         return iter([work(*ones) for ones in zip(*given, strict=False)])
 
 
+def _memo(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decode the same bytes once; what is decoded is never changed."""
+    return lru_cache(_KEPT)(function)
+
+
+def _read_once(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Read a data file once: their names are random, and no life changes one."""
+    known: dict[Any, Any] = {}
+
+    def rows(
+        self: DataFileReader, partition: bytes, bucket: int, file: DataFileMeta, fields: Any
+    ) -> Any:
+        key = (file.file_name, tuple(fields), self.table.schema.id)
+        if len(known) > _KEPT:
+            known.clear()
+        if key not in known:
+            known[key] = read(self, partition, bucket, file, fields)
+        return known[key]
+
+    return rows
+
+
+_KEPT = 4000
+_DECODERS = (
+    "snapshot_manager.parse_snapshot",
+    "schema_manager.parse_schema",
+    "manifest_store.decode_manifest",
+    "manifest_store.decode_manifest_list",
+)
+
+
 @contextlib.contextmanager
-def serial_pools() -> Iterator[None]:
-    """Let the driver do in turn what it does at once."""
-    modules = ("ingest.tables.lake", "ingest.tables.lake_opening", "spark.micro_batch")
+def fast_driver() -> Iterator[None]:
+    """Let the driver do in turn what it does at once, and decode the same bytes once."""
+    pools = ("ingest.tables.lake", "ingest.tables.lake_opening", "spark.micro_batch")
     with contextlib.ExitStack() as stack:
-        for module in modules:
+        for module in pools:
             stack.enter_context(mock.patch(f"ingestd.{module}.ThreadPoolExecutor", Serial))
+        for name in _DECODERS:
+            path = f"ingestd.paimon.table.metadata.{name}"
+            stack.enter_context(mock.patch(path, _memo(resolve_name(path))))
+        read = _read_once(DataFileReader.read)
+        stack.enter_context(mock.patch.object(DataFileReader, "read", read))
+        stack.enter_context(mock.patch("ingestd.paimon.format.parquet.has_threads", bool))
         yield
 
 
@@ -344,6 +385,8 @@ def _read(table: FileStoreTable) -> list[Any]:
     if newest is None:
         return []
     key = (newest.base_manifest_list, newest.delta_manifest_list)
+    if len(_ROWS) > _KEPT:
+        _ROWS.clear()
     if key not in _ROWS:
         _ROWS[key] = read_table(table).to_pylist()
     return _ROWS[key]
