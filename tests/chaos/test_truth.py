@@ -403,9 +403,8 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     assert truth.letters() == letters
 
 
-def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
-    truth: Truth,
-) -> None:
+def _overwrite(truth: Truth) -> int:
+    """As another program does; the id of the snapshot."""
     table = truth.table("orders")
     newest = latest_snapshot(table.io, table.paths)
     assert newest is not None
@@ -419,12 +418,19 @@ def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
     )
     table.io.try_write_atomic(table.paths.snapshot(foreign.id), encode_snapshot(foreign))
     table.io.overwrite(table.paths.latest_hint, str(foreign.id).encode())
+    return foreign.id
+
+
+def test_overwrites_by_another_program_are_all_named_also_below_commits_of_ours(
+    truth: Truth,
+) -> None:
+    first, second = _overwrite(truth), _overwrite(truth)
     compact_table(truth.table("orders"), now_ms=1, full=True)
+    third = _overwrite(truth)
     truth.live()
     truth.live()
-    letters = [one for one in truth.letters() if "was an overwrite" in one]
-    assert len(letters) == 1
-    assert f"snapshot {foreign.id} " in letters[0]
+    (letter,) = [one for one in truth.letters() if "overwritten" in one]
+    assert f"in snapshot {first}, {second}, {third}: " in letter
 
 
 def test_a_pipeline_that_was_renamed_before_it_had_a_row_is_noticed(tmp_path: Path) -> None:

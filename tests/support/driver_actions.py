@@ -68,23 +68,23 @@ def die_at(point: Point | None, times: int) -> Action:
     return act
 
 
+UNREACHED = ("changelog.", "index", "vectors.", "moves.", "compaction.", "expiry.")
+"""What only other tables, or maintenance, pass; the rest stays a step of the driver or a task."""
+for _point in Point:
+    if not _point.value.startswith(UNREACHED):
+        named(f"die_{_point.value}_1", die_at(_point, 1))
 for _point, _times in (
     (Point.BATCH_PLANNED, 2),
-    (Point.SNAPSHOT_PUBLISHED, 1),
     (Point.SNAPSHOT_PUBLISHED, 2),
     (Point.SNAPSHOT_PUBLISHED, 3),
-    (Point.LETTERS_COMMITTED, 1),
-    (Point.TABLES_COMMITTED, 1),
-    (Point.CLAIMS_WRITTEN, 1),
     (Point.CLAIMS_WRITTEN, 2),
-    (Point.SCHEMA_PUBLISHED, 1),
 ):
     named(f"die_{_point.value}_{_times}", die_at(_point, _times))
 
 
 @action
 def die_anywhere(world: World) -> bool:
-    return die_at(None, world.rng.randrange(1, 60))(world)
+    return die_at(None, world.rng.randrange(1, 120))(world)
 
 
 def beside(name: str) -> Action:
@@ -180,6 +180,24 @@ def change_routing(world: World) -> bool:
 
 
 @action
+def change_table_mapping(world: World) -> bool:
+    """Users go to another table from now on, or back."""
+    mapping = dict(world.home.truth.mapping)
+    if mapping.pop("shop.users", None) is None:
+        mapping["shop.users"] = "people"
+    world.set(mapping=mapping)
+    return True
+
+
+@action
+def change_topic_pattern(world: World) -> bool:
+    """Users are left out, or are read again."""
+    all_topics = world.home.truth.pattern == ".*"
+    world.set(pattern=r".*\.(orders|items)" if all_topics else ".*")
+    return True
+
+
+@action
 def change_startup(world: World) -> bool:
     late = world.home.truth.startup == "latest-offset"
     world.set(startup="earliest-offset" if late else "latest-offset")
@@ -212,6 +230,8 @@ def copy_warehouse(world: World) -> bool:
         letters=list(home.letters),
         rows_of_letters=home.rows_of_letters.copy(),
         overwritten=list(home.overwritten),
+        emptied=set(home.emptied),
+        routed={topic: set(tables) for topic, tables in home.routed.items()},
         saved=None,
     )
     for path, data in list(world.io.files.items()):
@@ -229,6 +249,38 @@ def another_warehouse(world: World) -> bool:
     truth = replace(world.home.truth, root=world.home.truth.root / "empty")
     world.homes.append(Home(truth))
     return True
+
+
+@action
+def move_warehouse(world: World) -> bool:
+    home = world.home
+    old, root = home.warehouse, home.truth.root / "moved"
+    world.io.rename_directory(old, str(root / "warehouse"))
+    world.set(root=root)
+    if home.saved is not None:
+        new = home.warehouse
+        home.saved = {new + path.removeprefix(old): data for path, data in home.saved.items()}
+    return True
+
+
+@action
+def second_pipeline(world: World) -> bool:
+    """Another pipeline is to read the same topics into the same tables."""
+    before = world.home.truth
+    world.set(name="other", formerly=())
+    try:
+        live(world)
+    except IngestdError as error:
+        world.trace.append(type(error).__name__)
+    finally:
+        world.set(name=before.name, formerly=before.formerly)
+    return True
+
+
+@action
+def another_daemon(world: World) -> bool:
+    """The pipeline is started again, although a daemon of it may be at work."""
+    return _run(world)
 
 
 @action
@@ -259,7 +311,8 @@ def refresh_records(world: World) -> bool:
 
 def _is_thing_to_others(name: str) -> bool:
     """Whether brokers, operators or other programs do it, so that it can happen beside a daemon."""
-    return not name.startswith(("run", "die", "rename", "policy", "batches", "refresh", "another"))
+    own = ("run", "die", "rename", "policy", "batches", "refresh", "another_w", "change", "move")
+    return not name.startswith(own)
 
 
 BESIDE = sorted(filter(_is_thing_to_others, ACTIONS))

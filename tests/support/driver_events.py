@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ingestd.ingest.tables.claims import claims_path
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.spec.schema import SetOption
 from ingestd.paimon.spec.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     CommitKind,
@@ -20,12 +22,25 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     read_snapshot,
     snapshot_ids,
 )
+from ingestd.paimon.table.metadata.time_travel import (
+    branch_names,
+    on_branch,
+    tag_names,
+    tagged_snapshot,
+)
+from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
+from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
+from ingestd.paimon.table.retention.tags import create_tag
+from ingestd.paimon.table.rewrite.rescale import rescale as rescale_table
 from tests.support.driver_lives import LETTERS, Home, World, ids
-from tests.support.truth_rig import Log
+from tests.support.truth_rig import DATABASE, Log
 
 Action = Callable[[World], bool]
 ACTIONS: dict[str, Action] = {}
+_TAG = "kept"
+_BRANCH = "side"
 
 
 def action(function: Action) -> Action:
@@ -208,6 +223,122 @@ def roll_back_as_latest(world: World) -> bool:
 
 
 @action
+def truncate_orders(world: World) -> bool:
+    home = world.home
+    if _newest(home, "orders") is None:
+        return False
+    home.emptied |= {("orders", number) for number in ids(home, "orders")}
+    truncate_table(home.truth.table("orders"), now_ms=world.clock[0])
+    return True
+
+
+@action
+def tag_orders(world: World) -> bool:
+    newest = _newest(world.home, "orders")
+    if newest is None:
+        return False
+    table = world.home.truth.table("orders")
+    again = _TAG in tag_names(table.io, table.paths)
+    create_tag(table, _TAG, newest, now_ms=world.clock[0], must_exist=again)
+    return True
+
+
+@action
+def roll_back_to_tag(world: World) -> bool:
+    if not world.home.has("orders"):
+        return False
+    table = world.home.truth.table("orders")
+    if _TAG not in tag_names(table.io, table.paths):
+        return False
+    rollback(table, plan_rollback(table, tagged_snapshot(table, _TAG)))
+    return True
+
+
+@action
+def branch_orders(world: World) -> bool:
+    """A branch at a new tag of the newest snapshot, in place of the branch before."""
+    if not tag_orders(world):
+        return False
+    table = world.home.truth.table("orders")
+    if _BRANCH in branch_names(table.io, table.paths):
+        drop_branch(table, _BRANCH)
+    create_branch(table, _BRANCH, _TAG)
+    return True
+
+
+@action
+def write_branch(world: World) -> bool:
+    if not world.home.has("orders"):
+        return False
+    table = world.home.truth.table("orders")
+    if _BRANCH not in branch_names(table.io, table.paths):
+        return False
+    branch = on_branch(table, _BRANCH)
+    newest = latest_snapshot(branch.io, branch.paths)
+    assert newest is not None
+    foreign = replace(newest, id=newest.id + 1, commit_user="other", properties={})
+    branch.io.overwrite(branch.paths.snapshot(foreign.id), encode_snapshot(foreign))
+    branch.io.overwrite(branch.paths.latest_hint, str(foreign.id).encode())
+    return True
+
+
+@action
+def fast_forward_orders(world: World) -> bool:
+    if not world.home.has("orders"):
+        return False
+    table = world.home.truth.table("orders")
+    if _BRANCH not in branch_names(table.io, table.paths):
+        return False
+    fast_forward(table, _BRANCH)
+    return True
+
+
+@action
+def rescale_orders(world: World) -> bool:
+    home = world.home
+    if _newest(home, "orders") is None or home.truth.table("orders").options.bucket < 1:
+        return False
+    buckets = home.truth.table("orders").options.bucket + 1
+    changes = [SetOption("bucket", str(buckets))]
+    table = home.truth.catalog.alter_table(Identifier(DATABASE, "orders"), changes, world.clock[0])
+    for _ in rescale_table(table, buckets, clock_ms=lambda: world.clock[0]):
+        pass
+    return True
+
+
+@action
+def expire_orders(world: World) -> bool:
+    if _newest(world.home, "orders") is None:
+        return False
+    one = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
+    expire_snapshots(world.home.truth.table("orders"), expire_settings(one), world.clock[0])
+    return True
+
+
+@action
+def rename_table(world: World) -> bool:
+    """With the routing to it, if it goes to the new name or back."""
+    home = world.home
+    moved = home.truth.mapping.get("shop.orders") == "orders_moved"
+    old, new = ("orders_moved", "orders") if moved else ("orders", "orders_moved")
+    if not home.has(old) or world.io.exists(home.path(new)):
+        return False
+    catalog = home.truth.catalog
+    catalog.rename_table(Identifier(DATABASE, old), Identifier(DATABASE, new))
+    world.set(mapping={**home.truth.mapping, "shop.orders": new, "copy.orders": new})
+    return True
+
+
+@action
+def rename_table_only(world: World) -> bool:
+    home = world.home
+    if not home.has("users") or world.io.exists(home.path("people")):
+        return False
+    home.truth.catalog.rename_table(Identifier(DATABASE, "users"), Identifier(DATABASE, "people"))
+    return True
+
+
+@action
 def foreign_expiry(world: World) -> bool:
     newest = _newest(world.home, "orders")
     if newest is None:
@@ -251,6 +382,38 @@ def flip_claims(world: World) -> bool:
     damaged = bytearray(world.io.files[path])
     damaged[world.rng.randrange(len(damaged))] ^= 1 << world.rng.randrange(8)
     world.io.files[path] = bytes(damaged)
+    return True
+
+
+@action
+def lose_terms(world: World) -> bool:
+    folder = f"{world.home.warehouse}/.ingestd/{world.home.truth.name}"
+    terms = [name for name in world.io.list_names(folder) if name.startswith("term-")]
+    for name in terms:
+        world.io.delete_quietly(f"{folder}/{name}")
+    return bool(terms)
+
+
+@action
+def lose_hidden_folder(world: World) -> bool:
+    found = world.io.exists(f"{world.home.warehouse}/.ingestd")
+    world.io.delete_tree(f"{world.home.warehouse}/.ingestd")
+    return found
+
+
+@action
+def restore_hidden_folder(world: World) -> bool:
+    return _restore(world, f"{world.home.warehouse}/.ingestd")
+
+
+@action
+def swap_claims(world: World) -> bool:
+    """Of two warehouses each gets the file of the other."""
+    paths = [claims_path(home.warehouse, home.truth.name) for home in world.homes]
+    if len(paths) < 2 or not all(map(world.io.exists, paths)):
+        return False
+    first, second = (world.io.files[path] for path in paths)
+    world.io.files.update(zip(paths, (second, first), strict=True))
     return True
 
 

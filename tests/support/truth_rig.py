@@ -45,6 +45,7 @@ from tests.support.crash_scene import _Local, _Silent
 
 DATABASE = "lake"
 _IO = LocalFileIO(sync=False)
+_MAPPING = {"copy.orders": "orders", "shop.orders": "orders"}
 
 
 @dataclass
@@ -156,6 +157,9 @@ class Truth:
     second_source: str | None = None
     startup: StartupMode = "earliest-offset"
     merge_shards: bool = False
+    pattern: str = ".*"
+    mapping: Mapping[str, str] = field(default_factory=lambda: dict(_MAPPING))
+    options: Mapping[str, str] = field(default_factory=lambda: {"bucket": "-1"})
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     io: FileIO = _IO
     between: Callable[[], object] = lambda: None
@@ -204,13 +208,12 @@ class Truth:
             name: KafkaSource(
                 name,
                 (),
-                topic_pattern=".*",
+                topic_pattern=self.pattern,
                 on_offset_out_of_range=self.policy,
                 startup_mode=self.startup,
             )
             for name in names
         }
-        options = {"bucket": "-1"}
         return PipelineSettings(
             name=self.name,
             formerly=self.formerly,
@@ -220,9 +223,9 @@ class Truth:
             sources={name: SourceSettings(one, "json") for name, one in sources.items()},
             routing=RoutingConfig(
                 merge_shards=self.merge_shards,
-                table_mapping={"copy.orders": "orders", "shop.orders": "orders"},
+                table_mapping=dict(self.mapping),
             ),
-            defaults=TableSettings((), (), options, {}),
+            defaults=TableSettings((), (), dict(self.options), {}),
             tables={},
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(slots=1),

@@ -37,8 +37,8 @@ def table_dropped_letter(name: str, lake: Lake) -> DeadLetter:
 def overwritten_letter(name: str, table: LakeTable) -> DeadLetter:
     """Return the letter about a table whose rows another writer replaced."""
     text = (
-        f"snapshot {table.overwritten_by} was an overwrite by a program without a progress record: "
-        "what it left out is not read again, unless `ingestd begin` says so"
+        f"overwritten by a program without a progress record in snapshot {table.overwritten_by}: "
+        "what was left out then is not read again, unless `ingestd begin` says so"
     )
     return _without_record(name, "table-overwritten", text)
 
