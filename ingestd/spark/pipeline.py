@@ -214,7 +214,7 @@ class Pipeline:
         settings = self._settings
         kafka = {name: one.kafka for name, one in settings.sources.items()}
         limits = settings.max_offsets_per_trigger
-        options = source_options(kafka, limits, start.offsets, start.epochs)
+        options = source_options(kafka, limits, start)
         writer = stream.options(**options).load().writeStream
         writer = writer.option("checkpointLocation", checkpoint)
         writer = writer.queryName(settings.name)

@@ -24,8 +24,8 @@ class LakeTable:
 
     `progress` is the record of the newest snapshot that has one of the pipeline; `covered` may be
     further, because batches without rows for the table leave no record.
-    `properties` are the names and values that the record has in the snapshot. `overwritten_by` is
-    the id of a snapshot above the record in which another program replaced rows, if there is one.
+    `properties` are the names and values that the record has in the snapshot. `overwritten_by` are
+    the ids of snapshots above the record in which other programs replaced rows, if there are any.
     """
 
     table: FileStoreTable
