@@ -27,7 +27,8 @@ class AvroNode:
     other type, `union` for any other union. `properties` are all attributes of the declaration,
     `children` the types of fields, items, values or branches in their order, `names` the fields
     of a record or the symbols of an enum, `size` the bytes of a fixed, `null_at` the place of
-    null in a `nullable`.
+    null in a `nullable`. `cells` is how many cells a value makes, without those of the items in
+    it.
     """
 
     kind: str
@@ -36,6 +37,10 @@ class AvroNode:
     names: tuple[str, ...] = ()
     size: int = 0
     null_at: int = 0
+    cells: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", _cells(self.kind, self.children))
 
     def child(self, name: str) -> "AvroNode | None":
         """The type of a record's field, None if there is none of this name."""
@@ -52,6 +57,14 @@ class AvroNode:
     def present(self) -> "AvroNode":
         """The type of the values that are not null."""
         return self.children[1 - self.null_at] if self.kind == "nullable" else self
+
+
+def _cells(kind: str, children: tuple[AvroNode, ...]) -> int:
+    if kind == "record":
+        return 1 + sum(child.cells for child in children)
+    if kind in ("nullable", "union"):
+        return max((child.cells for child in children), default=1)
+    return 1
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
