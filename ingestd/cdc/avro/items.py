@@ -192,7 +192,7 @@ def cells_of(parts: tuple[AvroNode, ...]) -> int:
     return sum(part.cells for part in parts)
 
 
-_READ: Mapping[str, Callable[[memoryview, int, AvroNode], Found]] = {
+_READ: Mapping[str, Callable[[ItemBytes, int, AvroNode], Found]] = {
     "null": _null,
     "boolean": _boolean,
     "int": _int,
