@@ -1,22 +1,27 @@
 """Every file format, compression and type written here, judged and gone on with by others."""
 
 import json
+import tempfile
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import AddColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
-from tests.support.native_tables import alter, native_table, open_native, put
+from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
+from tests.support.nested_shapes import cells, nested_types
 from tests.support.oracle import Oracle
 from tests.support.pypaimon import Pypaimon
 
@@ -250,3 +255,24 @@ def test_old_files_of_every_format_read_in_new_columns(
     put(table, [{"id": 3, "w": "text", "r": (2**40, 0.5)}])
     lines = _agree(oracle, table)
     assert json.loads(lines[0]) == {"id": 1, "w": "5", "r": {"x": 7, "y": None}}
+
+
+@pytest.mark.parametrize("file_format", ["orc", "parquet", "avro"])
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), kinds=st.lists(nested_types(), min_size=8, max_size=8))
+def test_random_nested_columns_read_in_java(
+    file_format: str, oracle: Oracle, data: st.DataObject, kinds: list[Any]
+) -> None:
+    columns = [("id", "INT"), *((f"c{n}", kind) for n, kind in enumerate(kinds))]
+    found = [data.draw(cells(kind, 20)) for kind in kinds]
+    rows = [
+        {"id": number, **{f"c{n}": one[number] for n, one in enumerate(found) if number < len(one)}}
+        for number in range(max(map(len, found)))
+    ]
+    options = {"bucket": "1", "file.format": file_format, "file.format.per.level": "0:avro"}
+    with tempfile.TemporaryDirectory() as folder:
+        table = native_table(folder, columns, keys=["id"], options=options)
+        put(table, rows)
+        written = _agree(oracle, table)
+        assert compact_table(table, now_ms=NOW_MS, full=True).status == "compacted"
+        assert _agree(oracle, table) == written

@@ -16,6 +16,7 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
+from ingestd.paimon.format.orc_nulls import nulls_pushed_down
 from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.format.row_groups import RowSink
 from ingestd.paimon.io.file_io import FileIO
@@ -110,7 +111,12 @@ class _Sink:
         for name, column in zip(rows.column_names, rows.columns, strict=True):
             for chunk in column.chunks:
                 _refuse_unsafe(chunk, name)
-        self._writer.write(rows.cast(self._schema))
+        stored = rows.cast(self._schema)
+        columns = [
+            pa.chunked_array([nulls_pushed_down(chunk) for chunk in column.chunks], column.type)
+            for column in stored.columns
+        ]
+        self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
         self._pass_on()
 
     def close(self) -> None:
