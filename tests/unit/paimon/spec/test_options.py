@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
@@ -270,3 +272,19 @@ def test_no_option_is_in_two_tables() -> None:
         set(option_rules.HARMLESS_OPTIONS),
     ]
     assert sum(map(len, tables)) == len(set().union(*tables))
+
+
+def test_orc_does_not_depend_on_a_zone_in_new_tables() -> None:
+    zoned = [("id", parse_type("INT")), ("at", parse_type("TIMESTAMP(3) WITH LOCAL TIME ZONE"))]
+    for name, value in (("file.format", "orc"), ("file.format.per.level", "5:orc"),
+                        ("changelog-file.format", "orc")):  # fmt: skip
+        schema = new_schema(zoned, ["id"], [], {"bucket": "1", name: value}, 0)
+        assert schema.options["orc.timestamp-ltz.legacy.type"] == "false"
+        refuse_unsupported(schema, for_write=True)
+        for legacy in ({}, {"orc.timestamp-ltz.legacy.type": "true"}):
+            options = {"bucket": "1", name: value, **legacy}
+            with pytest.raises(UnsupportedError, match=r"column 'at'.*in UTC"):
+                refuse_unsupported(replace(schema, options=options), for_write=True)
+    plain = new_schema(zoned, ["id"], [], {"bucket": "1"}, 0)
+    assert "orc.timestamp-ltz.legacy.type" not in plain.options
+    refuse_unsupported(plain, for_write=True)
