@@ -177,6 +177,8 @@ def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
     with decoding(source, path, "ORC", _BROKEN):
         try:
             yield
+        except UnsupportedError as error:
+            raise UnsupportedError(f"data file {path}: {error.message}") from error
         except pa.ArrowException as error:
             if _OUT_OF_RANGE not in str(error):
                 raise

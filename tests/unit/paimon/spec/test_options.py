@@ -166,7 +166,7 @@ def test_tables_that_are_kept_right_are_taken(options: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("merge-engine", "newest-wins"), ("file.format", "csv"),
+        ("merge-engine", "newest-wins"), ("file.format", "csv"), ("manifest.format", "orc"),
        
         ("branch", "dev"), ("record-level.expire-time", "1 d"),
         ("scan.fallback-branch", "b"), ("type", "format-table"),
@@ -187,7 +187,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("bucket-function.type", "sip"), ("file.compression", "lzo"), ("file.block-size", "1 mb"),
         ("file-index.bsi.columns", "v"),
         ("row-tracking.enabled", "true"),
-        ("manifest.compression", "null"), ("manifest.format", "parquet"),
+        ("manifest.compression", "null"),
         ("metadata.iceberg.storage", "table-location"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"), ("some.new-option", "1"),
         ("parquet.enable.dictionary", "false"), ("commit.force-compact", "true"),
