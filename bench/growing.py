@@ -30,6 +30,7 @@ from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.buckets.hash_index import Hashes
 from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.metadata import manifest_store
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.kept_manifests import KeptManifests
@@ -223,13 +224,15 @@ def _few_hashes(partition: int) -> Hashes:
 def _bucket(
     table: FileStoreTable, partition: int, bucket: int, files: int, hashes: Hashes
 ) -> CommitMessage:
-    """So many files that nobody will open, and a hash index that is there."""
+    """So many empty files that nobody will open, and a hash index that is there."""
     row = serialize_row(table.partition_types, (partition,))
     name = f"index-{uuid.uuid4()}-0"
     data = encode_hash_index(np.sort(hashes))
     table.io.write_new(table.paths.index(name), data)
     index = IndexManifestEntry(FileKind.ADD, row, bucket, HASH_INDEX, name, len(data), len(hashes))
     made_up = tuple(_file(partition, number) for number in range(files))
+    for file in made_up:  # a commit looks whether its files are there
+        table.io.write_new(live_path(table, row, bucket, file), b"")
     return CommitMessage(row, bucket, -1, new_files=made_up, new_index_files=(index,))
 
 

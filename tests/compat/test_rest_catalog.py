@@ -8,9 +8,9 @@ import pytest
 from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.progress import Step
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.ingest.tables.positions import Position
 from ingestd.paimon.catalog.base import (
     Catalog,
     DatabaseNotEmptyError,
@@ -204,10 +204,11 @@ def test_a_pipeline_finds_its_offsets_again(
     one = lake.tables[name]
     assert [field.name for field in one.table.schema.fields][-1] == "new"
     rows = rows_table(one.table.schema, [{"id": 1, "dt": 1, "new": 5}])
-    covered = OffsetRange("s", "topic", 0, 0, 10)
-    step = Step("job", 1, "0", (covered,), frozenset({("s", "topic")}))
+    span = BatchSpan({"id": {0: 0}}, {"id": {0: Position(10, 0)}})
     messages = write(one.table, one.state, rows)
-    assert lake.commit(name, messages, step, overwrite=False).status == "committed"
+    lake.mark([name])
+    done = lake.commit(name, messages, span, TableStep(frozenset({"id"})))
+    assert done.status == "committed"
     again = opened()
-    assert again.tables[name].coverage == {"s": {"topic": {0: 10}}}
+    assert again.tables[name].covered["id"][0].offset == 10
     assert [row["new"] for row in stored_rows(again.tables[name].table)] == [5]

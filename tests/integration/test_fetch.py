@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.dev.broker import DevBroker
-from ingestd.errors import ConfigError, OffsetLostError, SourceError
+from ingestd.errors import ConfigError, LogChangedError, SourceError
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import STALL_SECONDS, fetch
 from ingestd.kafka.native_reader import native_kafka
@@ -210,22 +210,16 @@ def test_offsets_deleted_by_retention_are_an_error_that_names_them(broker: DevBr
     topic = fresh_topic(broker)
     produce(broker, topic, [(None, b"%d" % i) for i in range(20)])
     delete_records(broker, topic, 12)
-    with pytest.raises(OffsetLostError, match=rf"offsets 5 to 15 of {topic}/0 .* has 12 to 20"):
+    with pytest.raises(LogChangedError, match=rf"offsets 5 to 15 of {topic}/0 .* has 12 to 20"):
         read(source_of(broker, topic), topic, 5, 15)
-    earliest = source_of(broker, topic, on_offset_out_of_range="earliest")
-    assert offsets(read(earliest, topic, 5, 15)) == [12, 13, 14]
-    assert offsets(read(earliest, topic, 5, 10)) == []
-    latest = source_of(broker, topic, on_offset_out_of_range="latest")
-    assert offsets(read(latest, topic, 5, 15)) == []
+    assert offsets(read(source_of(broker, topic), topic, 12, 15)) == [12, 13, 14]
 
 
 def test_a_range_behind_the_end_of_a_recreated_topic_is_lost(broker: DevBroker) -> None:
     topic = fresh_topic(broker)
     produce(broker, topic, [(None, b"x")] * 3)
-    with pytest.raises(OffsetLostError, match=f"{topic}/0 of source src .* has 0 to 3"):
+    with pytest.raises(LogChangedError, match=f"{topic}/0 of source src .* has 0 to 3"):
         read(source_of(broker, topic), topic, 10, 12)
-    earliest = source_of(broker, topic, on_offset_out_of_range="earliest")
-    assert read(earliest, topic, 10, 12) == []
 
 
 def test_a_deleted_topic_is_an_error(broker: DevBroker) -> None:
@@ -234,7 +228,7 @@ def test_a_deleted_topic_is_an_error(broker: DevBroker) -> None:
     source = source_of(broker, topic)
     read(source, topic, 0, 1)
     delete_topic(broker, topic)
-    with pytest.raises(OffsetLostError, match=topic):
+    with pytest.raises(LogChangedError, match=topic):
         read(source, topic, 1, 3)
 
 

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -110,6 +111,19 @@ def test_a_log_that_was_cut_is_found_however_far_it_grows_again(own_broker: DevB
     assert divergences(own_broker, now) == {}
     # A cluster that counts epochs again has never heard of the one that was recorded.
     assert divergences(own_broker, {(cut, 0): (120, now[cut, 0][1] + 5)}) == {(cut, 0): NO_EPOCH}
+
+
+def test_brokers_that_are_away_are_asked_again(own_broker: DevBroker) -> None:
+    topic = fresh_topic(own_broker)
+    write(own_broker, topic, 1)
+    epoch = positions(own_broker, topic)[topic, 0][1]
+    own_broker.kill()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(divergences, own_broker, {(topic, 0): (15, epoch)})
+        with pytest.raises(TimeoutError):
+            asked.result(1)
+        own_broker.start()
+        assert asked.result(WAIT_SECONDS) == {(topic, 0): 10}
 
 
 def test_many_partitions_are_asked_at_once(own_broker: DevBroker) -> None:

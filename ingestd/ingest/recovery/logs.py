@@ -64,7 +64,8 @@ class Logs:
 def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
     """Ask the brokers of all sources, given by name.
 
-    Raises SourceError when they do not answer, ConfigError for a topic that two sources read.
+    Raises SourceError when they do not answer, ConfigError for a topic that two sources read,
+    LogChangedError for a topic that is created again while its offsets are asked for.
     """
     states: dict[Place, LogState] = {}
     keys: dict[tuple[str, str], str] = {}
@@ -76,6 +77,7 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
         cluster_id = cluster.cluster_id() if there else ""
         ends = cluster.end_offsets(there)
         begins, epochs = cluster.beginning_offsets(there), cluster.leader_epochs(ends)
+        _check_unchanged(source, cluster, {topic: found[topic] for topic in there})
         for topic, ones in there.items():
             key = found[topic]
             if key in names:
@@ -90,6 +92,17 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
                 epoch = epochs.get(topic, {}).get(one, UNKNOWN)
                 states[key, one] = LogState(begins[topic][one], ends[topic][one], epoch)
     return Logs(states, keys, names)
+
+
+def _check_unchanged(source: str, cluster: LogCluster, keys: Mapping[str, str]) -> None:
+    """Raise if offsets may be those of another topic than the keys."""
+    now = cluster.topic_keys(sorted(keys)) if keys else {}
+    changed = sorted(topic for topic, key in keys.items() if now.get(topic) != key)
+    if changed:
+        raise LogChangedError(
+            f"source {source}: topics {', '.join(changed)} were deleted or created again while "
+            "their offsets were asked for"
+        )
 
 
 class TopicKeyCheck:
