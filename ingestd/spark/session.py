@@ -72,7 +72,8 @@ def _start_context(settings: Mapping[str, str]) -> None:
     errors = _quiet_errors()
     try:
         gateway = launch_gateway(  # type: ignore[no-untyped-call]  # untyped in PySpark
-            command_line, {"stderr": errors}
+            command_line,
+            {"stderr": errors, "process_group": 0},  # a signal to ours is for the daemon to obey
         )
         SparkContext(conf=conf, gateway=gateway)
     except (OSError, PySparkRuntimeError) as error:
