@@ -153,6 +153,12 @@ class Jvm:
         self._process.kill()
         self.close()
 
+    def ended_with(self, patience: float) -> int | None:
+        """Its exit code, a signal's as a negative one, if it ends within so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(patience)
+        return None
+
     @property
     def running(self) -> bool:
         """Whether it has not ended."""
@@ -176,7 +182,7 @@ def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
             command,
             stdin=subprocess.PIPE,  # its end is the end of the JVM
             env={**_environment(settings, folder / "address"), **variables},
-            preexec_fn=_ignore_interrupts,
+            preexec_fn=_ignore_signals,
         )
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
@@ -256,9 +262,10 @@ def _environment(settings: Mapping[str, str], address: Path) -> dict[str, str]:
     }
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the daemon, which ends the JVM when it is done."""
+def _ignore_signals() -> None:
+    """Signals to a whole group are for the daemon, which ends the JVM when it is done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _read_gateway(document: bytes) -> Gateway:

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import signal
 import socket
 import sys
 import zipimport
@@ -54,7 +55,12 @@ _TASKS = "pyspark.worker"
 
 
 def main() -> None:
-    """Prepare this process and serve forks until Spark closes the pipe."""
+    """Prepare this process and serve forks until Spark closes the pipe.
+
+    SIGTERM is blocked, in its forks as well: one to all processes is for the driver to obey, which
+    needs them for the batch in flight. Spark closes the pipe whenever it sends one itself.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     name_process(NAME)
     forget_archives()
     tasks = sys.argv[1:] == [_TASKS]  # Spark has daemons for planning too, which need none of it

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from ingestd.errors import ConfigError, RetryableError
 from ingestd.spark.early_start import keep, take_early
 from ingestd.spark.jvm import Gateway, Jvm, start_jvm
-from ingestd.spark.settings import prepare_environment, session_settings
+from ingestd.spark.settings import is_confidential, prepare_environment, session_settings
 
 _LOG = logging.getLogger(__name__)
 _NOISE = "WARNING: Using incubator modules:"
@@ -54,7 +54,8 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
             _start_context(settings)
         builder = SparkSession.builder
         for name, value in settings.items():
-            builder = builder.config(name, value)
+            if not is_confidential(name):  # the context has them; they are for no query
+                builder = builder.config(name, value)
         session = builder.getOrCreate()
     _skip_packaged_sources(session)
     _remember_classes(session)
@@ -66,10 +67,13 @@ def _start_context(settings: Mapping[str, str]) -> None:
     jvm = take_early(settings) or start_jvm(settings)
     if jvm is not None and _start_in(jvm, conf):
         return
+    shown = [(name, value) for name, value in settings.items() if not is_confidential(name)]
+    command_line = SparkConf(loadDefaults=False).setAll(shown)
     errors = _quiet_errors()
     try:
         gateway = launch_gateway(  # type: ignore[no-untyped-call]  # untyped in PySpark
-            conf, {"stderr": errors}
+            command_line,
+            {"stderr": errors, "process_group": 0},  # a signal to ours is for the daemon to obey
         )
         SparkContext(conf=conf, gateway=gateway)
     except (OSError, PySparkRuntimeError) as error:

@@ -4,6 +4,8 @@ Knows nothing of PySpark, so that the JVM can be on its way before PySpark is im
 """
 
 import os
+import re
+import secrets
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -45,6 +47,11 @@ _LOOPBACK: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+# Spark makes a secret for each context of these itself and hands it to executors as a variable.
+_MAKE_SECRETS = ("local", "yarn", "k8s")
+_AUTHENTICATE = "spark.authenticate"
+_SECRET = "spark.authenticate.secret"  # noqa: S105  (the name of a setting)
+_CONFIDENTIAL = re.compile(r"(?i)secret|password|token|access[.]?key")
 # The JVM plans and schedules only: its second compiler costs more than it gives back.
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
@@ -53,11 +60,17 @@ _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     """All settings of a session with the user's `extra` ones."""
     settings = {**_DEFAULTS, _WORKER_PATH: worker_path(), **extra}
+    settings = {**settings, **_authentication(settings), **extra}
     if is_local(settings):
         settings = {**settings, **_LOOPBACK, **extra}
     log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     settings[JVM_OPTIONS] = " ".join(filter(None, [log, *_JVM_FLAGS, extra.get(JVM_OPTIONS)]))
     return settings
+
+
+def is_confidential(name: str) -> bool:
+    """Whether the value of a setting of this name is for no command line."""
+    return _CONFIDENTIAL.search(name) is not None
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
@@ -83,3 +96,17 @@ def worker_path() -> str:
 def is_local(settings: Mapping[str, str]) -> bool:
     """Whether driver and executors share this machine."""
     return settings["spark.master"].split("[")[0] in ("local", "local-cluster")
+
+
+def _authentication(settings: Mapping[str, str]) -> dict[str, str]:
+    """Lets only processes of this session speak to its channels, loopback's included.
+
+    A standalone cluster has a secret of its own, which only its users know: there the settings
+    have to name it.
+    """
+    master = re.split(r"[\[:]", settings["spark.master"])[0]
+    if master in _MAKE_SECRETS or _SECRET in settings:
+        return {_AUTHENTICATE: "true"}
+    if master == "local-cluster":
+        return {_AUTHENTICATE: "true", _SECRET: secrets.token_hex(32)}
+    return {}
