@@ -34,7 +34,7 @@ from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.io.memory import MemoryFileIO
-from ingestd.paimon.spec.manifest import DataFileMeta
+from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -254,6 +254,21 @@ class World:
         self.topics_made += 1
         logs = [Log() for _ in range(partitions)]
         self.kafka.topics[name] = Topic(f"id-{self.topics_made}", logs)
+
+    def begin_again(self, message: str) -> None:
+        """Take the way out of a table that says nothing although it should."""
+        truth = self.home.truth
+        found = re.search(r"table (\S+?):", message)
+        assert found
+        truncate_table(truth.table(found[1].removeprefix(f"{DATABASE}.")), now_ms=1)
+        begin(
+            truth.settings,
+            truth.catalog,
+            truth.io,
+            found[1],
+            at_origin(found[1]),
+            lambda: self.clock[0],
+        )
 
     def copy(self) -> "World":
         """A world that goes on by itself."""
@@ -547,17 +562,7 @@ def _way_out(world: World, error: IngestdError) -> None:
                 world.io.delete_tree(world.home.path(table))
         world.set(policy="earliest")
     elif isinstance(error, ProgressLostError):
-        found = re.search(r"table (\S+?):", str(error))
-        assert found
-        truncate_table(truth.table(found[1].removeprefix(f"{DATABASE}.")), now_ms=1)
-        begin(
-            truth.settings,
-            truth.catalog,
-            truth.io,
-            found[1],
-            at_origin(found[1]),
-            lambda: world.clock[0],
-        )
+        world.begin_again(str(error))
     else:
         found = re.search(r"formerly: \[(\S+?)\]", str(error))
         if found is None:
