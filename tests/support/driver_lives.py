@@ -35,6 +35,7 @@ from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -375,7 +376,10 @@ def _first_seen(world: World, home: Home) -> Callable[[], None]:
             if place not in places and home.selects(name):
                 late = truth.startup == "latest-offset" and not sources
                 home.begun[place] = len(log.records) if late else log.first
-    before = {table for table in TABLES if home.has(table)}
+    # One without a snapshot is as one that is yet to be created.
+    before = {
+        table for table in TABLES if snapshot_ids(home.truth.io, TablePaths(home.path(table)))
+    }
     return partial(_collect_letters, world, home, before, places, ends)
 
 
@@ -546,7 +550,7 @@ def _judge_reason(world: World, error: IngestdError) -> None:
     if isinstance(error, OffsetLostError):
         there = bool(world.dead) or any(log.first or log.epoch for log in logs)
     elif isinstance(error, ProgressLostError):
-        there = bool(done & {"foreign_expiry"})
+        there = bool(done & {"foreign_expiry", "foreign_expiry_of_records"})
     else:
         there = bool(done & {"rename_pipeline_unnoticed", "second_pipeline"})
     if not there:
