@@ -45,7 +45,7 @@ from ingestd.ingest.tables.positions import (
     replaced,
 )
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
-from ingestd.ingest.tables.routing_check import check_routing
+from ingestd.ingest.tables.routing_check import check_ordering, check_routing
 from ingestd.kafka.ranges import Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
@@ -83,6 +83,7 @@ def recover(
     _refuse_shared_tables(lake, settings, logs)
     _log_renamed_sources(lake, settings, logs)
     check_routing(settings, lake)
+    check_ordering(settings, lake)
     founded = _found_sources(lake, settings, clusters, logs)
     compared = compare_logs(lake, clusters, logs, founded)
     losses = find_losses(lake, settings, logs, compared)
