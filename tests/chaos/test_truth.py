@@ -27,7 +27,7 @@ from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.truth_rig import Log, Topic, Truth
+from tests.support.truth_rig import Kafka, Log, Topic, Truth
 
 pytestmark = pytest.mark.chaos
 ORDERS, USERS = "shop.orders", "shop.users"
@@ -276,6 +276,15 @@ def test_a_renamed_pipeline_is_noticed_before_anything_is_read(truth: Truth) -> 
         truth.live()
 
 
+def test_two_pipelines_feed_one_table_from_different_topics(truth: Truth) -> None:
+    other = replace(truth, name="other", kafka=Kafka({"copy.orders": Topic("a copy")}))
+    for first in (10, 15):
+        other.kafka.produce("copy.orders", *range(first, first + 5))
+        other.live()
+        truth.live()
+    assert truth.ids("orders") == list(range(20))
+
+
 def test_a_renamed_source_goes_on(truth: Truth, caplog: pytest.LogCaptureFixture) -> None:
     renamed = replace(truth, source="renamed", merge_shards=True)
     goes_on(truth)
@@ -285,6 +294,15 @@ def test_a_renamed_source_goes_on(truth: Truth, caplog: pytest.LogCaptureFixture
     caplog.clear()
     renamed.live()
     assert "source_renamed" not in caplog.text
+
+
+def test_a_renamed_source_goes_on_also_in_a_table_without_rows_for_a_while(truth: Truth) -> None:
+    renamed = replace(truth, source="renamed")
+    truth.kafka.produce(ORDERS, *range(10, 20))
+    renamed.live()
+    truth.kafka.produce(USERS, *range(10, 20))
+    renamed.live()
+    assert everything_once(truth)
 
 
 def test_a_topic_that_two_sources_read_is_refused(truth: Truth) -> None:
@@ -385,9 +403,8 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     assert truth.letters() == letters
 
 
-def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
-    truth: Truth,
-) -> None:
+def _overwrite(truth: Truth) -> int:
+    """As another program does; the id of the snapshot."""
     table = truth.table("orders")
     newest = latest_snapshot(table.io, table.paths)
     assert newest is not None
@@ -401,12 +418,40 @@ def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
     )
     table.io.try_write_atomic(table.paths.snapshot(foreign.id), encode_snapshot(foreign))
     table.io.overwrite(table.paths.latest_hint, str(foreign.id).encode())
+    return foreign.id
+
+
+@pytest.mark.parametrize("snapshot", [1, 2])
+def test_a_rollback_as_latest_by_another_program_is_read_again(truth: Truth, snapshot: int) -> None:
+    """It copies rows and properties of the older snapshot, as Java's does."""
+    table = truth.table("orders")
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    copied = replace_snapshot(
+        read_snapshot(table.io, table.paths, snapshot),
+        id=newest.id + 1,
+        commit_user="java",
+        commit_identifier=BATCH_COMMIT_IDENTIFIER,
+        commit_kind=CommitKind.OVERWRITE,
+    )
+    table.io.try_write_atomic(table.paths.snapshot(copied.id), encode_snapshot(copied))
+    table.io.overwrite(table.paths.latest_hint, str(copied.id).encode())
+    assert len(truth.ids("orders")) < 10
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
+def test_overwrites_by_another_program_are_all_named_also_below_commits_of_ours(
+    truth: Truth,
+) -> None:
+    first, second = _overwrite(truth), _overwrite(truth)
     compact_table(truth.table("orders"), now_ms=1, full=True)
+    third = _overwrite(truth)
     truth.live()
     truth.live()
-    letters = [one for one in truth.letters() if "was an overwrite" in one]
-    assert len(letters) == 1
-    assert f"snapshot {foreign.id} " in letters[0]
+    (letter,) = [one for one in truth.letters() if "overwritten" in one]
+    assert f"in snapshot {first}, {second}, {third}: " in letter
 
 
 def test_a_pipeline_that_was_renamed_before_it_had_a_row_is_noticed(tmp_path: Path) -> None:
