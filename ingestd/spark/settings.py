@@ -48,6 +48,11 @@ _LOOPBACK: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+_KUBERNETES: Mapping[str, str] = {
+    # Neither is made for a driver that runs already: the right to delete them would be for nothing.
+    "spark.kubernetes.driver.service.deleteOnTermination": "false",
+    "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+}
 # Spark makes a secret for each context of these itself and hands it to executors as a variable.
 _MAKE_SECRETS = ("local", "yarn", "k8s")
 _AUTHENTICATE = "spark.authenticate"
@@ -68,6 +73,8 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     settings = {**settings, **_authentication(settings), **extra}
     if is_local(settings):
         settings = {**settings, **_LOOPBACK, **extra}
+    if settings["spark.master"].startswith("k8s:"):
+        settings = {**settings, **_KUBERNETES, **extra}
     log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     settings[JVM_OPTIONS] = " ".join(filter(None, [log, *_JVM_FLAGS, extra.get(JVM_OPTIONS)]))
     return settings
