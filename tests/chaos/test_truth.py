@@ -343,14 +343,17 @@ def test_a_table_whose_records_are_all_gone_is_loud_at_every_start(truth: Truth,
             truth.live()
 
 
-def test_what_java_rolls_back_as_the_latest_snapshot_counts_as_rolled_back(truth: Truth) -> None:
+@pytest.mark.parametrize("snapshot", [1, 2])
+def test_what_java_rolls_back_as_the_latest_snapshot_counts_as_rolled_back(
+    truth: Truth, snapshot: int
+) -> None:
     """Java commits the older content, with its properties, as a new snapshot of its own."""
     table = truth.table("orders")
-    first = read_snapshot(table.io, table.paths, 1)
+    older = read_snapshot(table.io, table.paths, snapshot)
     newest = latest_snapshot(table.io, table.paths)
     assert newest is not None
     again = replace_snapshot(
-        first,
+        older,
         id=newest.id + 1,
         commit_user="java",
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
@@ -419,27 +422,6 @@ def _overwrite(truth: Truth) -> int:
     table.io.try_write_atomic(table.paths.snapshot(foreign.id), encode_snapshot(foreign))
     table.io.overwrite(table.paths.latest_hint, str(foreign.id).encode())
     return foreign.id
-
-
-@pytest.mark.parametrize("snapshot", [1, 2])
-def test_a_rollback_as_latest_by_another_program_is_read_again(truth: Truth, snapshot: int) -> None:
-    """It copies rows and properties of the older snapshot, as Java's does."""
-    table = truth.table("orders")
-    newest = latest_snapshot(table.io, table.paths)
-    assert newest is not None
-    copied = replace_snapshot(
-        read_snapshot(table.io, table.paths, snapshot),
-        id=newest.id + 1,
-        commit_user="java",
-        commit_identifier=BATCH_COMMIT_IDENTIFIER,
-        commit_kind=CommitKind.OVERWRITE,
-    )
-    table.io.try_write_atomic(table.paths.snapshot(copied.id), encode_snapshot(copied))
-    table.io.overwrite(table.paths.latest_hint, str(copied.id).encode())
-    assert len(truth.ids("orders")) < 10
-    goes_on(truth)
-    truth.live()
-    assert everything_once(truth)
 
 
 def test_overwrites_by_another_program_are_all_named_also_below_commits_of_ours(
