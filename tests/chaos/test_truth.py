@@ -5,10 +5,11 @@ log line says what is not there. Nothing is silent.
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from dataclasses import replace as replace_snapshot
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -19,9 +20,12 @@ from ingestd.errors import (
     ProgressLostError,
     SchemaConflictError,
 )
+from ingestd.ingest.recovery.begin import at_claims, begin
+from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import Vector
 from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
@@ -33,6 +37,12 @@ pytestmark = pytest.mark.chaos
 ORDERS, USERS = "shop.orders", "shop.users"
 DAY_MS = 86_400_000
 Vectors = Callable[[Lake], Vector]
+_ENSURE_ALL = Lake.ensure_all
+
+
+def _once(act: Callable[[], object]) -> Callable[[], object]:
+    left = [act]
+    return lambda: left.pop()() if left else None
 
 
 @pytest.fixture
@@ -283,6 +293,53 @@ def test_two_pipelines_feed_one_table_from_different_topics(truth: Truth) -> Non
         other.live()
         truth.live()
     assert truth.ids("orders") == list(range(20))
+
+
+def test_tables_that_lost_their_records_are_begun_one_after_the_other(truth: Truth) -> None:
+    for name in ("orders", "users"):
+        table = truth.table(name)
+        newest = latest_snapshot(table.io, table.paths)
+        assert newest is not None
+        foreign = replace_snapshot(newest, commit_user="other", properties={})
+        table.io.overwrite(table.paths.snapshot(newest.id), encode_snapshot(foreign))
+        for number in range(1, newest.id):
+            table.io.delete_quietly(table.paths.snapshot(number))
+    given = read_claims(truth.io, truth.settings.warehouse, truth.name)
+    for name in ("lake.orders", "lake.users"):
+        with pytest.raises(ProgressLostError, match=name):
+            truth.live()
+        at = at_claims(name, given)
+        begin(truth.settings, truth.catalog, truth.io, name, at, truth.now_ms)
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
+@pytest.mark.parametrize("taken", ["created", "adopted"])
+def test_two_pipelines_that_begin_at_the_same_time_do_not_both_write_a_table(
+    tmp_path: Path, taken: str
+) -> None:
+    """The other one begins and ends between the start of the first one and its commits."""
+    truth = Truth(tmp_path, batch_rows=50)
+    truth.kafka.topics[ORDERS] = Topic("one")
+    truth.kafka.produce(ORDERS, *range(10))
+    other = replace(truth, name="other")
+    with mock.patch.object(Lake, "ensure_all", autospec=True) as ensure_all:
+
+        def create(lake: Lake, schemas: Mapping[str, TableSchema]) -> None:
+            if "lake.orders" in schemas and not truth.folder("orders").exists():
+                ensure_all.side_effect = _ENSURE_ALL
+                other.live()
+            _ENSURE_ALL(lake, schemas)
+
+        ensure_all.side_effect = create if taken == "adopted" else _ENSURE_ALL
+        between = _once(other.live) if taken == "created" else (lambda: None)
+        with pytest.raises(CommitConflictError, match="pipeline"):
+            replace(truth, between=between).live()
+    for _ in range(2):
+        with pytest.raises((SchemaConflictError, ProgressLostError), match="ipeline other"):
+            truth.live()
+    assert truth.ids("orders") == list(range(10))
 
 
 def test_a_renamed_source_goes_on(truth: Truth, caplog: pytest.LogCaptureFixture) -> None:

@@ -540,7 +540,10 @@ def _judge_reason(world: World, error: IngestdError) -> None:
     if isinstance(error, OffsetLostError):
         there = bool(world.dead) or any(log.first or log.epoch for log in logs)
     elif isinstance(error, ProgressLostError):
-        there = bool(done & {"foreign_expiry", "foreign_expiry_of_records"})
+        there = any(
+            one.endswith(("foreign_expiry", "foreign_expiry_of_records", *_CONFLICTS))
+            for one in done
+        )
     else:
         there = any(one.endswith(_CONFLICTS) for one in done)
     if not there:

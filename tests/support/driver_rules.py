@@ -76,7 +76,7 @@ _patched(
 _patched(
     "a table without a record is for a person to decide",
     "ingest.tables.lake_opening._progress_lost",
-    lambda name, settings: AssertionError(name),
+    lambda name, *_: AssertionError(name),
 )
 
 
