@@ -255,6 +255,8 @@ def another_warehouse(world: World) -> bool:
 def move_warehouse(world: World) -> bool:
     home = world.home
     old, root = home.warehouse, home.truth.root / "moved"
+    if not world.io.exists(old):
+        return False
     world.io.rename_directory(old, str(root / "warehouse"))
     world.set(root=root)
     if home.saved is not None:
