@@ -258,6 +258,21 @@ class World:
         logs = [Log() for _ in range(partitions)]
         self.kafka.topics[name] = Topic(f"id-{self.topics_made}", logs)
 
+    def begin_again(self, message: str) -> None:
+        """Take the way out of a table that says nothing although it should."""
+        truth = self.home.truth
+        found = re.search(r"table (\S+?):", message)
+        assert found
+        truncate_table(truth.table(found[1].removeprefix(f"{DATABASE}.")), now_ms=1)
+        begin(
+            truth.settings,
+            truth.catalog,
+            truth.io,
+            found[1],
+            at_origin(found[1]),
+            lambda: self.clock[0],
+        )
+
     def copy(self) -> "World":
         """A world that goes on by itself."""
         return copy.deepcopy(self)
@@ -559,17 +574,7 @@ def _way_out(world: World, error: IngestdError) -> None:
                 world.io.delete_tree(world.home.path(table))
         world.set(policy="earliest")
     elif isinstance(error, ProgressLostError):
-        found = re.search(r"table (\S+?):", str(error))
-        assert found
-        truncate_table(truth.table(found[1].removeprefix(f"{DATABASE}.")), now_ms=1)
-        begin(
-            truth.settings,
-            truth.catalog,
-            truth.io,
-            found[1],
-            at_origin(found[1]),
-            lambda: world.clock[0],
-        )
+        world.begin_again(str(error))
     elif rescale := re.search(r"ingestd rescale .* --buckets (\d+)`", str(error)):
         buckets = int(rescale[1])
         list(rescale_table(truth.table("orders"), buckets, clock_ms=lambda: world.clock[0]))

@@ -370,10 +370,7 @@ class Lake:
             messages=tuple(messages),
             properties={**record, **dict.fromkeys((*step.dropped, *self._former_names(state)), "")},
             overwrite=overwrite,
-            builds_on={
-                **dict.fromkeys((*names, *self._awaited_records(name, state)), ""),
-                **one.properties,
-            },
+            builds_on={**self._awaited_records(name, state), **one.properties},
         )
         now_ms = self._now_ms()
         result = commit(one.table, user, committable, state=state, now_ms=now_ms, allow_empty=True)
@@ -421,12 +418,12 @@ class Lake:
                 "are opened again"
             )
 
-    def _awaited_records(self, name: str, state: TableState) -> list[str]:
-        """Records of others on which no commit may land: they came since the table was judged."""
-        if name == self.dead_letters:
-            return []
-        others = (property_names(one)[0] for one in self._others_in(self.tables[name].table))
-        return [record for record in others if record not in state.carried]
+    def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
+        """Records that a table lacks as it was judged: no commit may land on one that came since."""
+        others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
+        records = (property_names(one)[0] for one in others)
+        absent = [record for record in records if record not in state.carried]
+        return dict.fromkeys([*property_names(self._settings.name), *absent], "")
 
     def _former_names(self, state: TableState) -> list[str]:
         """Names of properties that the pipeline's earlier names left in a table."""
