@@ -48,6 +48,8 @@ _LOOPBACK: Mapping[str, str] = {
 # The JVM plans and schedules only: its second compiler costs more than it gives back.
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
+"""Variable of the workers' environment: most bytes of memory that each of them may have."""
 
 
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
@@ -58,6 +60,11 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     settings[JVM_OPTIONS] = " ".join(filter(None, [log, *_JVM_FLAGS, extra.get(JVM_OPTIONS)]))
     return settings
+
+
+def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+    """Return settings with a limit for the memory of each Python worker."""
+    return {f"spark.executorEnv.{WORKER_MEMORY}": str(most_bytes), **extra}
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
