@@ -32,7 +32,7 @@ def exported() -> set[str]:
     }
     return {
         family.name + suffix
-        for family in (*REGISTRY.collect(), *lag_metrics.PLACES.collect())
+        for family in REGISTRY.collect()
         for suffix in suffixes.get(family.type, ())
     }
 
