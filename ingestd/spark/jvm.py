@@ -23,7 +23,14 @@ from pathlib import Path
 from ingestd.errors import RetryableError
 from ingestd.spark.class_archive import archive_file, archive_flags
 from ingestd.spark.nursery_start import Nursery, open_nursery
-from ingestd.spark.settings import JVM_OPTIONS, PYTHON, worker_path
+from ingestd.spark.settings import (
+    JVM_OPTIONS,
+    PRIVATE_UMASK,
+    PYTHON,
+    UMASK,
+    current_umask,
+    worker_path,
+)
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 _ADDRESS = "_PYSPARK_DRIVER_CONN_INFO_PATH"
@@ -183,6 +190,7 @@ def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
             stdin=subprocess.PIPE,  # its end is the end of the JVM
             env={**_environment(settings, folder / "address"), **variables},
             preexec_fn=_ignore_signals,
+            umask=PRIVATE_UMASK,
         )
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
@@ -258,6 +266,7 @@ def _environment(settings: Mapping[str, str], address: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": worker_path(),
         "SPARK_CONNECT_MODE": "0",
+        UMASK: format(current_umask(), "o"),
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }
 

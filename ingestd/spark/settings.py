@@ -9,6 +9,7 @@ import secrets
 import sys
 import sysconfig
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import ingestd
@@ -51,6 +52,10 @@ _LOOPBACK: Mapping[str, str] = {
 _MAKE_SECRETS = ("local", "yarn", "k8s")
 _AUTHENTICATE = "spark.authenticate"
 _SECRET = "spark.authenticate.secret"  # noqa: S105  (the name of a setting)
+UMASK = "INGESTD_UMASK"
+"""The variable that names the umask of this process, in octal, to workers."""
+PRIVATE_UMASK = 0o077
+"""Of a JVM and of Spark's Python daemons: their folders and sockets are for no other user."""
 _CONFIDENTIAL = re.compile(r"(?i)secret|password|token|access[.]?key")
 # The JVM plans and schedules only: its second compiler costs more than it gives back.
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -75,6 +80,7 @@ def is_confidential(name: str) -> bool:
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
     """PySpark takes the worker's Python and the JVM's address from the environment alone."""
+    os.environ[UMASK] = format(current_umask(), "o")
     if is_local(settings):
         os.environ["PYSPARK_PYTHON"] = settings.get(PYTHON, sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -83,6 +89,18 @@ def prepare_environment(settings: Mapping[str, str]) -> None:
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+def current_umask() -> int:
+    """The umask of this process; other threads may create files meanwhile."""
+    status = Path("/proc/self/status")
+    with suppress(OSError):
+        for line in status.read_text().splitlines():
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    mask = os.umask(PRIVATE_UMASK)  # no other way to ask
+    os.umask(mask)
+    return mask
 
 
 def worker_path() -> str:

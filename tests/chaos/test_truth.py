@@ -421,6 +421,27 @@ def _overwrite(truth: Truth) -> int:
     return foreign.id
 
 
+@pytest.mark.parametrize("snapshot", [1, 2])
+def test_a_rollback_as_latest_by_another_program_is_read_again(truth: Truth, snapshot: int) -> None:
+    """It copies rows and properties of the older snapshot, as Java's does."""
+    table = truth.table("orders")
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    copied = replace_snapshot(
+        read_snapshot(table.io, table.paths, snapshot),
+        id=newest.id + 1,
+        commit_user="java",
+        commit_identifier=BATCH_COMMIT_IDENTIFIER,
+        commit_kind=CommitKind.OVERWRITE,
+    )
+    table.io.try_write_atomic(table.paths.snapshot(copied.id), encode_snapshot(copied))
+    table.io.overwrite(table.paths.latest_hint, str(copied.id).encode())
+    assert len(truth.ids("orders")) < 10
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
 def test_overwrites_by_another_program_are_all_named_also_below_commits_of_ours(
     truth: Truth,
 ) -> None:

@@ -1,13 +1,16 @@
 """Who may speak to Spark's channels: on loopback, too, only who knows the session's secret."""
 
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from ingestd.spark.session import build_session
 
@@ -47,6 +50,25 @@ def test_the_driver_answers_no_stranger_on_loopback() -> None:
         with pytest.raises(Py4JJavaError, match=r"SASL|authenticat"):
             call_without_secret(context)
         assert context.parallelize([1, 2, 3], 2).map(lambda one: one + 1).sum() == 9
+
+
+def test_calls_from_the_jvm_ask_for_the_gateways_secret() -> None:
+    with session({}) as context:
+        gateway: Any = context._gateway
+        called = threading.Event()
+        stream = SparkSession(context).readStream.format("rate").load().writeStream
+        query = stream.foreachBatch(lambda _, __: called.set()).start()
+        try:
+            assert called.wait(60), query.exception()
+            with socket.create_connection(("127.0.0.1", gateway._callback_server.port)) as stranger:
+                stranger.settimeout(60)
+                stranger.sendall(b"g\np0\ne\n")  # let the driver forget its first function
+                with suppress(ConnectionResetError):
+                    assert not stranger.recv(100).startswith(b"!y")
+            called.clear()
+            assert called.wait(60), query.exception()
+        finally:
+            query.stop()
 
 
 def test_no_process_shows_the_secret() -> None:

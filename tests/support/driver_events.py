@@ -351,6 +351,12 @@ def foreign_expiry(world: World) -> bool:
 
 
 @action
+def foreign_expiry_of_records(world: World) -> bool:
+    """No snapshot of ours is left."""
+    return foreign_commit(world) and foreign_expiry(world)
+
+
+@action
 def compact(world: World) -> bool:
     if _newest(world.home, "orders") is None:
         return False

@@ -34,7 +34,8 @@ from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.io.memory import MemoryFileIO
-from ingestd.paimon.spec.manifest import DataFileMeta
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -255,6 +256,21 @@ class World:
         logs = [Log() for _ in range(partitions)]
         self.kafka.topics[name] = Topic(f"id-{self.topics_made}", logs)
 
+    def begin_again(self, message: str) -> None:
+        """Take the way out of a table that says nothing although it should."""
+        truth = self.home.truth
+        found = re.search(r"table (\S+?):", message)
+        assert found
+        truncate_table(truth.table(found[1].removeprefix(f"{DATABASE}.")), now_ms=1)
+        begin(
+            truth.settings,
+            truth.catalog,
+            truth.io,
+            found[1],
+            at_origin(found[1]),
+            lambda: self.clock[0],
+        )
+
     def copy(self) -> "World":
         """A world that goes on by itself."""
         return copy.deepcopy(self)
@@ -360,7 +376,10 @@ def _first_seen(world: World, home: Home) -> Callable[[], None]:
             if place not in places and home.selects(name):
                 late = truth.startup == "latest-offset" and not sources
                 home.begun[place] = len(log.records) if late else log.first
-    before = {table for table in TABLES if home.has(table)}
+    # One without a snapshot is as one that is yet to be created.
+    before = {
+        table for table in TABLES if snapshot_ids(home.truth.io, TablePaths(home.path(table)))
+    }
     return partial(_collect_letters, world, home, before, places, ends)
 
 
@@ -531,7 +550,7 @@ def _judge_reason(world: World, error: IngestdError) -> None:
     if isinstance(error, OffsetLostError):
         there = bool(world.dead) or any(log.first or log.epoch for log in logs)
     elif isinstance(error, ProgressLostError):
-        there = bool(done & {"foreign_expiry"})
+        there = bool(done & {"foreign_expiry", "foreign_expiry_of_records"})
     else:
         there = bool(done & {"rename_pipeline_unnoticed", "second_pipeline"})
     if not there:
@@ -547,17 +566,7 @@ def _way_out(world: World, error: IngestdError) -> None:
                 world.io.delete_tree(world.home.path(table))
         world.set(policy="earliest")
     elif isinstance(error, ProgressLostError):
-        found = re.search(r"table (\S+?):", str(error))
-        assert found
-        truncate_table(truth.table(found[1].removeprefix(f"{DATABASE}.")), now_ms=1)
-        begin(
-            truth.settings,
-            truth.catalog,
-            truth.io,
-            found[1],
-            at_origin(found[1]),
-            lambda: world.clock[0],
-        )
+        world.begin_again(str(error))
     else:
         found = re.search(r"formerly: \[(\S+?)\]", str(error))
         if found is None:

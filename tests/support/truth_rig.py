@@ -6,6 +6,7 @@ The start of the pipeline, the planning of batches, the batches and the tables a
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,13 @@ class Kafka:
     """The cluster as the start, planning and fetching see it."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
+    selects: Callable[[str], bool] = lambda _: True
+
+    def of(self, source: KafkaSource) -> "Kafka":
+        """The same cluster as the client of a source sees it."""
+        client = copy(self)
+        client.selects = source.selects
+        return client
 
     def produce(self, topic: str, *numbers: int, partition: int = 0) -> None:
         """Append rows with these ids."""
@@ -82,7 +90,11 @@ class Kafka:
         log.records.extend((number, log.epoch) for number in numbers)
 
     def list_topic_partitions(self) -> Mapping[str, tuple[int, ...]]:
-        return {name: tuple(range(len(one.logs))) for name, one in self.topics.items()}
+        return {
+            name: tuple(range(len(one.logs)))
+            for name, one in self.topics.items()
+            if self.selects(name)
+        }
 
     def beginning_offsets(self, partitions: Mapping[str, tuple[int, ...]]) -> Any:
         return {
@@ -168,7 +180,7 @@ class Truth:
     def live(self, batches: int = 1 << 30) -> Lake:
         """Start, go on to the ends of all topics, and end; at most so many batches."""
         settings = self.settings
-        clusters = dict.fromkeys(settings.sources, self.kafka)
+        clusters = {name: self.kafka.of(one.kafka) for name, one in settings.sources.items()}
         with mock.patch("ingestd.spark.recovery.this_process", lambda: self.holder):
             leadership = lead(settings, self.io)
         lake = Lake(settings, self.catalog, self.io, self.now_ms)
@@ -189,7 +201,7 @@ class Truth:
             settings.max_offsets_per_trigger,
             start.epochs,
             start.covered,
-            connect=lambda _: self.kafka,  # type: ignore[arg-type,return-value]
+            connect=self.kafka.of,  # type: ignore[arg-type]
         )
         reached = start.offsets
         with mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages):

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 PROBE = """
 import os, sys, importlib, zipimport
@@ -64,3 +65,35 @@ def _ended(pid: int) -> bool:
         return bool(select.select([process], [], [], 30)[0])
     finally:
         os.close(process)
+
+
+def umask_of(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
+
+
+def test_workers_write_with_the_umask_of_the_driver_whatever_the_daemon_s_own_is() -> None:
+    daemon = subprocess.Popen(
+        [sys.executable, "-m", "ingestd.spark.python_daemon", "pyspark.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={
+            **os.environ,
+            "INGESTD_UMASK": "27",
+            "PYTHON_WORKER_FACTORY_SECRET": "s",
+            "PYTHON_UNIX_DOMAIN_ENABLED": "false",
+        },
+        umask=0o077,
+    )
+    assert daemon.stdin is not None
+    assert daemon.stdout is not None
+    (port,) = struct.unpack("!i", daemon.stdout.read(4))
+    assert umask_of(daemon.pid) == 0o077
+    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+        (worker,) = struct.unpack("!i", connection.recv(4))
+        connection.sendall(struct.pack("!i", 1) + b"s")
+        assert connection.recv(6) == struct.pack("!i", 2) + b"ok"  # it is in its loop
+        assert umask_of(worker) == 0o027
+    daemon.stdin.close()
+    daemon.wait(30)
+    daemon.stdout.close()
