@@ -192,6 +192,18 @@ class HttpSection(Section):
         description="File with the bearer token that every page but `/livez` and `/readyz` asks "
         "for; read for each request.",
     )
+    metrics_per_table: bool = Field(
+        default=True,
+        description="Whether `/metrics` has series for each table; without them series have no "
+        "label `table`: counts, histograms and files are sums over all tables, other gauges the "
+        "largest value.",
+    )
+    metrics_per_partition: bool = Field(
+        default=True,
+        description="Whether `/metrics` has series for each topic partition; without them series "
+        "have no label `partition`: records and offsets are sums over a topic, other gauges the "
+        "largest value.",
+    )
 
     @model_validator(mode="after")
     def _pair(self) -> Self:
