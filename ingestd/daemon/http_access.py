@@ -99,15 +99,20 @@ class Tls:
 
 
 class BoundedRequest(io.RawIOBase):
-    """What a client sends, up to so many bytes and seconds in all, however slowly it sends them.
+    """What a client sends, up to `most_bytes` and `seconds` in all, however slowly it sends them.
 
-    Reading beyond either raises TimeoutError, upon which the connection is closed.
+    The first byte has to come within `first_seconds`. Reading beyond a limit raises TimeoutError,
+    upon which the connection is closed.
     """
 
-    def __init__(self, connection: socket.socket, most_bytes: int, seconds: float) -> None:
+    def __init__(
+        self, connection: socket.socket, most_bytes: int, first_seconds: float, seconds: float
+    ) -> None:
         self._connection = connection
         self._left = most_bytes
-        self._end = time.monotonic() + seconds
+        now = time.monotonic()
+        self._first_end: float | None = now + first_seconds
+        self._end = now + seconds
 
     def readable(self) -> bool:
         """True."""
@@ -115,12 +120,14 @@ class BoundedRequest(io.RawIOBase):
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # what io gives
         """Bytes that have come, as many as are left of what may come."""
-        seconds = self._end - time.monotonic()
+        end = self._end if self._first_end is None else self._first_end
+        seconds = end - time.monotonic()
         if seconds <= 0 or self._left <= 0:
             raise TimeoutError("the request is too long, or takes too long")
         self._connection.settimeout(seconds)
         count = self._connection.recv_into(buffer, min(len(buffer), self._left))
         self._left -= count
+        self._first_end = None
         return count
 
 

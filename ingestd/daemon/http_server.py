@@ -1,10 +1,12 @@
 """The pages of the daemon: metrics, probes and status; reading only, on one port.
 
-A fixed number of connections is served at a time, each with a limit of time and bytes, so that
-slow or many clients cost the stream nothing. Who may see what is in `http_access`.
+Connections are limited in number, time and bytes, so that slow or many clients cost the stream
+nothing. One that has sent no request yet gives way to a new one, and probes wait for no other page.
+Who may see what is in `http_access`.
 """
 
 import io
+import ipaddress
 import json
 import logging
 import socket
@@ -18,19 +20,27 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from ingestd import lag_metrics
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
+from ingestd.daemon.http_connections import ConnectionLimit
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
-_MAX_CONNECTIONS = 16
+_MAX_WAITING = 64
+"""Connections that have not sent their request yet."""
+_MAX_PAGES = 8
+"""Connections that a page other than a probe is being sent to."""
+_FIRST_BYTE_SECONDS = 2.0
 _REQUEST_SECONDS = 5.0
 _REQUEST_BYTES = 16 << 10
 _OPEN = HttpAccess()
 _FOR_ALL = frozenset({"/livez", "/readyz"})
 """Probes say yes or no, and whoever asks them has no token."""
 _TEXT = "text/plain; charset=utf-8"
-_POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'"
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
 _PAGES: Mapping[str, str] = {
     "/metrics": "Prometheus metrics",
     "/livez": "200 while the daemon's loop is alive",
@@ -48,6 +58,11 @@ class Answer(NamedTuple):
 
 
 _REFUSED = Answer(HTTPStatus.UNAUTHORIZED, _TEXT, b"this page needs the bearer token\n")
+_WRONG_HOST = Answer(
+    HTTPStatus.MISDIRECTED_REQUEST,
+    _TEXT,
+    b"http.listen is a loopback address: the Host header must be localhost or such an address\n",
+)
 
 
 def page(path: str, status: Status) -> Answer:
@@ -118,28 +133,27 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self.waiting = ConnectionLimit(_MAX_WAITING)
+        self.pages = ConnectionLimit(_MAX_PAGES)
+        self.composing = threading.Lock()  # a page costs processor time, and may be asked for often
         super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
-        if self._slots.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._slots.release()
+        self.on_loopback = _is_loopback(str(self.server_address[0]))
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
         """Serve a connection, in its thread, where a handshake may take its time."""
         if self.tls is None:
-            super().finish_request(request, client_address)
+            with self.waiting.place(request, client_address[0]):
+                super().finish_request(request, client_address)
             return
-        request.settimeout(_REQUEST_SECONDS)
-        with self.tls.context().wrap_socket(request, server_side=True) as secured:
+        request.settimeout(_FIRST_BYTE_SECONDS)
+        context = self.tls.context()
+        with (
+            context.wrap_socket(
+                request, server_side=True, do_handshake_on_connect=False
+            ) as secured,
+            self.waiting.place(secured, client_address[0]),
+        ):
+            secured.do_handshake()
             super().finish_request(secured, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
@@ -147,6 +161,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    server: _Server
     status: ClassVar[Status]
     access: ClassVar[HttpAccess]
     timeout = _REQUEST_SECONDS
@@ -155,7 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        request = BoundedRequest(self.connection, _REQUEST_BYTES, _REQUEST_SECONDS)
+        limits = _REQUEST_BYTES, _FIRST_BYTE_SECONDS, _REQUEST_SECONDS
+        request = BoundedRequest(self.connection, *limits)
         self.rfile = io.BufferedReader(request)
 
     def do_GET(self) -> None:
@@ -169,11 +185,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         path = self.path.partition("?")[0]
-        allowed = path in _FOR_ALL or self.access.allows(self.headers["Authorization"])
-        answer = page(path, self.status) if allowed else _REFUSED
+        server = self.server
+        server.waiting.leave(self.connection)
+        if path in _FOR_ALL:
+            self._send(page(path, self.status), with_body=with_body)  # a few bytes: never blocks
+            return
+        with server.pages.place(self.connection, self.client_address[0]):
+            self._send(self._page(path), with_body=with_body)
+
+    def _page(self, path: str) -> Answer:
+        """A page that is no probe, or why the client does not get it."""
+        if self.server.on_loopback and not _is_loopback(self.headers["Host"]):
+            return _WRONG_HOST
+        if not self.access.allows(self.headers["Authorization"]):
+            return _REFUSED
+        with self.server.composing:
+            return page(path, self.status)
+
+    def _send(self, answer: Answer, *, with_body: bool) -> None:
         self.connection.settimeout(_REQUEST_SECONDS)
         self.send_response(answer.code)
-        if not allowed:
+        if answer is _REFUSED:
             self.send_header("WWW-Authenticate", "Bearer")
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -183,6 +215,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if with_body:
             self.wfile.write(answer.body)
+
+
+def _is_loopback(host: str | None) -> bool:
+    """Whether a Host header names this machine to itself; clients without one are no browsers.
+
+    A page of another site, whose name was made to resolve to this machine, sends that name.
+    """
+    name = (host or "localhost").strip().lower()
+    if name.startswith("["):
+        name = name[1:].partition("]")[0]
+    elif name.count(":") == 1:
+        name = name.partition(":")[0]
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _probe(good: bool, yes: str, no: str) -> Answer:

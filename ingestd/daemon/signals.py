@@ -3,11 +3,14 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
+_SAME_SECONDS = 0.5
+"""What ends a process and then its group sends the signal twice in one breath: it asks once."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -27,17 +30,20 @@ class Asked:
 
 @contextmanager
 def handled_signals(asked: Asked) -> Iterator[None]:
-    """The first signal to stop asks to, the second one ends the process where it stands."""
-    seen: list[int] = []
+    """The first signal to stop asks to, a later one ends the process where it stands."""
+    first: float | None = None
 
     def handle(number: int, _: FrameType | None) -> None:
+        nonlocal first
         if number == signal.SIGHUP:
             asked.reload.set()
             return
-        seen.append(number)
-        if len(seen) > 1:
+        now = time.monotonic()
+        if first is None:
+            first = now
+            asked.stop.set()
+        elif now - first > _SAME_SECONDS:
             os._exit(128 + number)
-        asked.stop.set()
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:

@@ -33,6 +33,8 @@ NAME = "ingestd-upkeep"
 KEPT_ENTRIES = 100_000
 """Entries of manifests that are kept from job to job, some 1.1 kB each."""
 _GONE = 1
+_GIVE_UP = signal.SIGUSR1
+"""What the process sends itself to end a job under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class Opening:
 def main(*, gives_way: bool) -> None:
     """Serve the socket that is the standard input; says whether the process has given way."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the daemon says when to end
-    signal.signal(signal.SIGTERM, _give_up)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group: the same
+    signal.signal(_GIVE_UP, _give_up)
     name_process(NAME)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -116,7 +119,7 @@ def _listen(door: Connection, asked: Asked) -> None:
             asking: Asking | None = door.recv()
             asked.put(asking)
             if asking is None:
-                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), _GIVE_UP)
     except (EOFError, OSError):
         os._exit(_GONE)
 

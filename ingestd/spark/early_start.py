@@ -49,6 +49,12 @@ def keep(jvm: Jvm) -> None:
         _kept.append(jvm)
 
 
+def session_jvm() -> Jvm | None:
+    """The JVM of the session; None without a session in a JVM of ours."""
+    with _lock:
+        return _kept[-1] if _kept else None
+
+
 def forked_python() -> tuple[str, Mapping[str, str]] | None:
     """A command to start instead of Python, and its environment: it has imported everything.
 

@@ -23,7 +23,14 @@ from pathlib import Path
 from ingestd.errors import RetryableError
 from ingestd.spark.class_archive import archive_file, archive_flags
 from ingestd.spark.nursery_start import Nursery, open_nursery
-from ingestd.spark.settings import JVM_OPTIONS, PYTHON, worker_path
+from ingestd.spark.settings import (
+    JVM_OPTIONS,
+    PRIVATE_UMASK,
+    PYTHON,
+    UMASK,
+    current_umask,
+    worker_path,
+)
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 _ADDRESS = "_PYSPARK_DRIVER_CONN_INFO_PATH"
@@ -153,6 +160,12 @@ class Jvm:
         self._process.kill()
         self.close()
 
+    def ended_with(self, patience: float) -> int | None:
+        """Its exit code, a signal's as a negative one, if it ends within so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(patience)
+        return None
+
     @property
     def running(self) -> bool:
         """Whether it has not ended."""
@@ -176,7 +189,8 @@ def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
             command,
             stdin=subprocess.PIPE,  # its end is the end of the JVM
             env={**_environment(settings, folder / "address"), **variables},
-            preexec_fn=_ignore_interrupts,
+            preexec_fn=_ignore_signals,
+            umask=PRIVATE_UMASK,
         )
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
@@ -252,13 +266,15 @@ def _environment(settings: Mapping[str, str], address: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": worker_path(),
         "SPARK_CONNECT_MODE": "0",
+        UMASK: format(current_umask(), "o"),
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the daemon, which ends the JVM when it is done."""
+def _ignore_signals() -> None:
+    """Signals to a whole group are for the daemon, which ends the JVM when it is done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _read_gateway(document: bytes) -> Gateway:

@@ -45,6 +45,7 @@ def main() -> None:
 def serve(door: socket.socket) -> None:
     """Import what is missing, then serve a listening socket until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group: the driver is to end first
     python_daemon.name_process(NAME)
     python_daemon.forget_archives()
     python_daemon.preload(_PLANNING)
@@ -119,18 +120,27 @@ def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
     sys.argv[:] = arguments[1:]
     code = 1
     try:
-        if arguments[1] in _DAEMONS:
+        code = _run(arguments[1])
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def _run(module: str) -> int:
+    """Run a module as the main one; its exit code."""
+    try:
+        if module in _DAEMONS:
             python_daemon.main()
         else:
-            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-        code = 0
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # noqa: BLE001  (nobody above could tell of it)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except (BrokenPipeError, ConnectionResetError):
+        return 1  # Spark has closed its end, as at each stop: no process waits for an answer
+    except BaseException:  # noqa: BLE001  (no caller is left to report it)
         traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
+        return 1
+    return 0
 
 
 def extend_path(path: str) -> None:

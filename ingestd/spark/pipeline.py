@@ -30,6 +30,7 @@ from ingestd.paimon.io.file_io import file_io_for, is_local, storage_options
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.group_offsets import GroupOffsets
+from ingestd.spark.jvm_end import named_jvm_end
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.recovery import BeforeCommit, bounds_ahead, lead
@@ -77,9 +78,13 @@ class Pipeline:
         """
         settings = self._settings
         spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
-        with ThreadPoolExecutor(1, "session") as pool:
+        with named_jvm_end(), ThreadPoolExecutor(1, "session") as pool:
             session = pool.submit(build_session, settings.name, spark)
-            self._prepare(session, until_latest=until_latest)
+            try:
+                self._prepare(session, until_latest=until_latest)
+            except RetryableError:
+                session.result()  # what it lacks, no other try brings
+                raise
 
     def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:
         """Open the tables and ask the brokers while the session starts, then start the query."""
@@ -132,8 +137,13 @@ class Pipeline:
     def await_termination(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds; True when the query has ended.
 
-        Raises the error that ended it; a failure of Spark itself becomes a RetryableError.
+        Raises the error that ended it; a failure of Spark itself becomes a RetryableError, the
+        end of its JVM a FatalError.
         """
+        with named_jvm_end():
+            return self._await_termination(timeout)
+
+    def _await_termination(self, timeout: float) -> bool:
         if self._query is None:
             raise ValueError("the pipeline was not started")
         asked = self._stopping.is_set()
@@ -178,7 +188,7 @@ class Pipeline:
         """Whether the query waits for its next trigger, having found nothing to do."""
         try:
             return self._query is not None and not self._query.status["isTriggerActive"]
-        except Py4JError:
+        except (Py4JError, OSError):
             return False
 
     def stop(self) -> None:
@@ -187,10 +197,11 @@ class Pipeline:
         with self._in_flight:
             # Not held during the stop itself, which waits for a batch that may wait for the lock.
             query = self._query
-        if query is not None and query.isActive:
+        if query is not None:
             try:
-                query.stop()
-            except (Py4JError, StreamingQueryException) as error:
+                if query.isActive:
+                    query.stop()
+            except (Py4JError, OSError, StreamingQueryException) as error:
                 _LOG.warning("query_stop_failed", extra={"ctx": {"error": str(error)}})
         self._let_go()
 
@@ -213,7 +224,7 @@ class Pipeline:
         settings = self._settings
         kafka = {name: one.kafka for name, one in settings.sources.items()}
         limits = settings.max_offsets_per_trigger
-        options = source_options(kafka, limits, start.offsets, start.epochs)
+        options = source_options(kafka, limits, start)
         writer = stream.options(**options).load().writeStream
         writer = writer.option("checkpointLocation", checkpoint)
         writer = writer.queryName(settings.name)

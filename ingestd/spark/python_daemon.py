@@ -12,12 +12,13 @@ import importlib.util
 import os
 import pkgutil
 import resource
+import signal
 import socket
 import sys
 import zipimport
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ingestd.spark.settings import WORKER_MEMORY
+from ingestd.spark.settings import PRIVATE_UMASK, UMASK, WORKER_MEMORY
 
 NAME = "ingestd-worker"
 """What Spark's workers, and the daemon that they are forked from, are called."""
@@ -54,19 +55,28 @@ _SET_NAME = 15  # of prctl.h
 _GARBAGE_OBJECTS = 1_000_000
 _MALLOC_TRIM_THRESHOLD, _MALLOC_TOP_PAD, _MALLOC_MMAP_THRESHOLD = -1, -2, -3  # of malloc.h
 _KEPT_BYTES = 256 << 20
+Serve = Callable[[socket.socket, bool], int]
 _STAGES = "ingestd.spark.stages"
 _TASKS = "pyspark.worker"
 
 
 def main() -> None:
-    """Prepare this process and serve forks until Spark closes the pipe."""
+    """Prepare this process and serve forks until Spark closes the pipe.
+
+    SIGTERM is blocked, in its forks as well: one to all processes is for the driver to obey, which
+    needs them for the batch in flight. Spark closes the pipe whenever it sends one itself. The
+    daemon's socket is for this user alone; what workers write has the umask of the driver.
+    """
+    own = os.umask(PRIVATE_UMASK)
+    mask = int(os.environ.get(UMASK) or format(own, "o"), 8)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     name_process(NAME)
     forget_archives()
     tasks = sys.argv[1:] == [_TASKS]  # Spark has daemons for planning too, which need none of it
     if tasks:
         preload()
     daemon = importlib.import_module("pyspark.daemon")
-    daemon.__dict__["worker"] = _quiet(daemon.__dict__["worker"])
+    daemon.__dict__["worker"] = _prepared(daemon.__dict__["worker"], mask)
     gc.collect()
     gc.freeze()  # a worker collects garbage after each task: not over these
     if tasks:
@@ -141,10 +151,11 @@ def _modules() -> Iterator[str]:
             yield module.name
 
 
-def _quiet(serve: Callable[[socket.socket, bool], int]) -> Callable[[socket.socket, bool], int]:
-    """Spark's loop of a worker, ending without a word when Spark has gone."""
+def _prepared(serve: Serve, mask: int) -> Serve:
+    """Spark's loop of a worker with this umask, ending without a word when Spark has gone."""
 
     def worker(connection: socket.socket, authenticated: bool) -> int:
+        os.umask(mask)
         try:
             return serve(connection, authenticated)
         except (BrokenPipeError, ConnectionResetError):

@@ -6,18 +6,25 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
+from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
 from pyspark.sql import SparkSession
 
 from ingestd.errors import ConfigError, RetryableError
 from ingestd.spark.early_start import keep, take_early
 from ingestd.spark.jvm import Gateway, Jvm, start_jvm
-from ingestd.spark.settings import prepare_environment, session_settings
+from ingestd.spark.settings import (
+    PRIVATE_UMASK,
+    is_confidential,
+    prepare_environment,
+    session_settings,
+)
 
 _LOG = logging.getLogger(__name__)
 _NOISE = "WARNING: Using incubator modules:"
@@ -54,7 +61,8 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
             _start_context(settings)
         builder = SparkSession.builder
         for name, value in settings.items():
-            builder = builder.config(name, value)
+            if not is_confidential(name):  # the context has them; they are for no query
+                builder = builder.config(name, value)
         session = builder.getOrCreate()
     _skip_packaged_sources(session)
     _remember_classes(session)
@@ -66,12 +74,17 @@ def _start_context(settings: Mapping[str, str]) -> None:
     jvm = take_early(settings) or start_jvm(settings)
     if jvm is not None and _start_in(jvm, conf):
         return
+    shown = [(name, value) for name, value in settings.items() if not is_confidential(name)]
+    command_line = SparkConf(loadDefaults=False).setAll(shown)
     errors = _quiet_errors()
     try:
         gateway = launch_gateway(  # type: ignore[no-untyped-call]  # untyped in PySpark
-            conf, {"stderr": errors}
+            command_line,
+            # A signal to our group is for the daemon to obey.
+            {"stderr": errors, "process_group": 0, "umask": PRIVATE_UMASK},
         )
-        SparkContext(conf=conf, gateway=gateway)
+        _authenticate_callbacks(gateway)
+        _start_in_gateway(conf, gateway)
     except (OSError, PySparkRuntimeError) as error:
         raise ConfigError(
             f"Spark does not start; it needs a Java 17 runtime (JAVA_HOME or PATH): {error}"
@@ -94,8 +107,32 @@ def _start_in(jvm: Jvm, conf: SparkConf) -> bool:
     ahead = threading.Thread(target=_prepare_classes, args=(gateway,), name="classes", daemon=True)
     ahead.start()
     with _python_of_workers(jvm.python):
-        SparkContext(conf=conf, gateway=gateway)
+        _start_in_gateway(conf, gateway)
     return True
+
+
+def _start_in_gateway(conf: SparkConf, gateway: Any) -> None:  # noqa: ANN401  (py4j has no types)
+    """Make a context, whose socket for accumulators is for this user alone."""
+    context: Any = SparkContext(conf=conf, gateway=gateway)
+    address = context._accumulatorServer.server_address
+    if isinstance(address, str):  # of a Unix socket, which asks for no secret
+        Path(address).chmod(0o600)
+
+
+def _authenticate_callbacks(gateway: Any) -> None:  # noqa: ANN401  (py4j has no types)
+    """Start the server of calls from the JVM so that it asks for the gateway's secret.
+
+    PySpark would start it without one, and py4j's client in the JVM forgets its secret when it is
+    given the server's address.
+    """
+    secret = gateway.java_parameters.auth_token
+    gateway.python_parameters.auth_token = secret
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # untyped in PySpark
+    client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
+    classes = gateway.jvm.java.lang.Class
+    held = classes.forName("py4j.CallbackClient").getDeclaredField("authToken")
+    held.setAccessible(True)
+    held.set(client, secret)
 
 
 @contextmanager
@@ -118,9 +155,11 @@ def _connected(address: Gateway) -> Any:  # noqa: ANN401  (py4j has no types)
     os.environ[_GATEWAY_PORT] = str(address.port)
     os.environ[_GATEWAY_SECRET] = address.secret
     try:
-        return launch_gateway()  # type: ignore[no-untyped-call]  # untyped in PySpark
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]  # untyped in PySpark
     finally:
         del os.environ[_GATEWAY_PORT], os.environ[_GATEWAY_SECRET]
+    _authenticate_callbacks(gateway)
+    return gateway
 
 
 def _prepare_classes(gateway: Any) -> None:  # noqa: ANN401  (py4j has no types)

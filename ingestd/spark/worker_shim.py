@@ -5,6 +5,7 @@ Runs without any package, not even this one: only what Python itself brings is i
 
 import json
 import os
+import signal
 import socket
 import sys
 
@@ -18,6 +19,7 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as nursery:
         if not taken(nursery, sys.argv[1:]):
             os.execv(os.environ[PYTHON], [os.environ[PYTHON], *sys.argv[1:]])  # noqa: S606
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is the other's to end
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nothing, stream)  # so that Spark sees the other process close them

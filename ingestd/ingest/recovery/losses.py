@@ -112,7 +112,9 @@ def lost_ranges(
             loss = _loss_of(held, state, divergences.get(place), place in replaced_logs)
             if loss is not None:
                 start, until, reason, goes_on = loss
-                position = Position(state.end if latest else goes_on, state.epoch)
+                if latest:  # what is left out for it is named with what is lost
+                    goes_on, until = state.end, max(until, state.end)
+                position = Position(goes_on, state.epoch)
                 losses.append(Loss(name, place, start, until, table, reason, position))
     return losses
 

@@ -5,7 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partialmethod
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -37,6 +37,16 @@ def serving(access: HttpAccess) -> Iterator[HttpServer]:
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def silent_clients(server: HttpServer, count: int) -> Iterator[None]:
+    """So many open connections that send nothing."""
+    host, _, port = server.address.rpartition(":")
+    with ExitStack() as clients:
+        for _ in range(count):
+            clients.enter_context(socket.create_connection((host, int(port)), 10))
+        yield
 
 
 def status_of(connection: http.client.HTTPConnection, path: str, token: str | None) -> int:
@@ -89,8 +99,7 @@ def test_the_pages_are_served_over_tls_and_not_without(tmp_path: Path) -> None:
         plain = http.client.HTTPConnection(server.address, timeout=10)
         with pytest.raises((OSError, http.client.HTTPException)):
             status_of(plain, "/livez", None)
-        host, port = server.address.split(":")
-        with socket.create_connection((host, int(port)), 10):
+        with silent_clients(server, 200):
             assert status_of(secured, "/livez", None) == 200
 
 
@@ -137,10 +146,24 @@ def test_a_request_may_not_be_longer_than_its_limit() -> None:
             assert b"200 OK" not in _all_of(client)
 
 
+def test_the_first_byte_has_to_come_sooner_than_the_request() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        silent = BoundedRequest(ours, 100, 0.1, 600)
+        with pytest.raises(TimeoutError):
+            silent.readinto(memoryview(bytearray(10)))
+        begun = BoundedRequest(ours, 100, 0.1, 600)
+        theirs.sendall(b"x")
+        assert begun.readinto(memoryview(bytearray(10))) == 1
+        time.sleep(0.2)
+        theirs.sendall(b"y")
+        assert begun.readinto(memoryview(bytearray(10))) == 1
+
+
 def test_a_client_that_sends_bit_by_bit_is_cut_off() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        request = BoundedRequest(ours, 100, 0.2)
+        request = BoundedRequest(ours, 100, 30, 0.2)
         buffer, seen = memoryview(bytearray(10)), 0
         end = time.monotonic() + 30
         with pytest.raises(TimeoutError):
@@ -154,7 +177,7 @@ def test_a_client_that_sends_bit_by_bit_is_cut_off() -> None:
 def test_reading_ends_at_the_limit_of_bytes() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        request = BoundedRequest(ours, 12, 30)
+        request = BoundedRequest(ours, 12, 30, 30)
         theirs.sendall(b"x" * 50)
         buffer = memoryview(bytearray(8))
         assert [request.readinto(buffer), request.readinto(buffer)] == [8, 4]

@@ -2,8 +2,9 @@ import http.client
 import json
 import re
 import socket
-import time
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partialmethod
 from http.server import ThreadingHTTPServer
 
@@ -138,24 +139,62 @@ def test_the_page_brings_its_own_files(server: HttpServer, path: str, kind: str)
     assert answer.read()
 
 
-def test_many_idle_clients_neither_pile_up_nor_shut_others_out(
+def connected(server: HttpServer, sent: bytes = b"") -> socket.socket:
+    host, _, port = server.address.rpartition(":")
+    client = socket.create_connection((host, int(port)), 10)
+    client.sendall(sent)
+    return client
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /livez HT"])
+def test_two_hundred_unfinished_requests_shut_no_probe_out(server: HttpServer, sent: bytes) -> None:
+    with ExitStack() as clients:
+        for _ in range(200):
+            clients.enter_context(connected(server, sent))
+        for path, code in (("/livez", 200), ("/readyz", 503), ("/metrics", 200)):
+            assert ask(server, path).status == code  # at the first try
+        threads = [one for one in threading.enumerate() if "process_request" in one.name]
+        assert len(threads) <= http_server._MAX_WAITING + 3
+
+
+def test_clients_that_do_not_read_their_page_shut_no_other_out(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_REQUEST_SECONDS", 0.5)
-    host, _, port = server.address.rpartition(":")
-    idle = [socket.create_connection((host, int(port)), 10) for _ in range(60)]
-    try:
-        end = time.monotonic() + 60
-        while True:
-            try:
-                assert ask(server, "/livez").status == 200
-                return
-            except (OSError, http.client.HTTPException):
-                assert time.monotonic() < end
-                time.sleep(0.2)
-    finally:
-        for one in idle:
-            one.close()
+    monkeypatch.setattr(http_server, "_metrics", lambda: b"x" * (64 << 20))
+    monkeypatch.setattr(http_server, "_REQUEST_SECONDS", 600)
+    with ExitStack() as clients:
+        for _ in range(3 * http_server._MAX_PAGES):
+            client = clients.enter_context(connected(server, b"GET /metrics HTTP/1.0\r\n\r\n"))
+            assert client.recv(1) == b"H"
+        assert ask(server, "/livez").status == 200
+        assert ask(server, "/status").status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("localhost:8080", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8080", 200),
+        ("LOCALHOST", 200),
+        ("evil.example:8080", 421),
+        ("localhost.evil.example", 421),
+        ("192.0.2.1", 421),
+        ("[::1", 200),
+        ("", 200),
+    ],
+)
+def test_a_loopback_address_answers_no_page_of_another_site(
+    server: HttpServer, host: str, code: int
+) -> None:
+    """A browser whose page of another site resolves to this machine sends that site's name."""
+    connection = http.client.HTTPConnection(server.address, timeout=10)
+    connection.request("GET", "/status", headers={"Host": host})
+    assert connection.getresponse().status == code
+
+
+def test_pages_are_shown_in_no_frame(server: HttpServer) -> None:
+    assert "frame-ancestors 'none'" in ask(server, "/").headers["Content-Security-Policy"]
 
 
 def test_an_address_that_is_taken_is_a_fault_of_the_configuration(

@@ -162,7 +162,7 @@ def test_given_up_it_takes_its_files_back(tmp_path: Path, child: UpkeepChild) ->
     with _on_first_file(child, tmp_path, signal.SIGSTOP):
         assert child.do(JOB, stopping, 0.5) is None
         assert child.pid is not None
-        # What stops the process is for the test alone: it hears SIGTERM before it goes on.
+        # What stops the process is for the test alone: it hears of its end before it goes on.
         goes_on = threading.Timer(0.5, os.kill, (child.pid, signal.SIGCONT))
         goes_on.start()
         child.close()

@@ -91,6 +91,21 @@ def test_other_modules_get_a_python_of_their_own(nursery: Nursery, tmp_path: Pat
     assert "False here ['one']" in done.stdout, done.stderr
 
 
+def test_a_fork_whose_pipe_spark_has_closed_ends_without_a_word(nursery: Nursery) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    asked = subprocess.Popen(
+        [nursery.variables["PYSPARK_PYTHON"], "-m", "pyspark.daemon", "pyspark.worker"],
+        env={**os.environ, **nursery.variables},
+        stdin=subprocess.PIPE,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writing)
+    _, errors = asked.communicate(timeout=120)
+    assert errors == b""
+
+
 def test_without_a_nursery_the_shim_becomes_python(nursery: Nursery, tmp_path: Path) -> None:
     (tmp_path / "probe_of_path.py").write_text(PROBE)
     done = ask(

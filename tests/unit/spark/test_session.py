@@ -1,50 +1,30 @@
-"""What a session does to spare the JVM questions; that Spark runs with it is for other tests."""
+"""What PySpark's launcher is told: nothing that a process list should not show."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+import pytest
+from pyspark import SparkConf
 
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
-
-from ingestd.spark.session import _remember_classes
-
-
-class Asked:
-    """Something of the JVM's: each attribute that Python does not find is a question to it."""
-
-    def __init__(self, questions: list[str], unknown: str = "") -> None:
-        self._questions = questions
-        self._unknown = unknown
-
-    def __getattr__(self, name: str) -> "Asked":
-        if name == self._unknown:
-            raise Py4JError(f"{name} does not exist in the JVM")
-        self._questions.append(name)
-        return Asked(self._questions)
+from ingestd.errors import ConfigError
+from ingestd.spark import session
+from ingestd.spark.session import build_session
 
 
-def session(view: Asked) -> SparkSession:
-    return cast("SparkSession", SimpleNamespace(_jvm=view))
+def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[dict[str, str]] = []
 
+    def launch(conf: SparkConf, _: object) -> None:
+        seen.append(dict(conf.getAll()))  # PySpark makes arguments of all of it
+        raise OSError("no Java here")
 
-def test_classes_of_every_batch_are_asked_for_once() -> None:
-    questions: list[str] = []
-    view: Any = Asked(questions)
-    _remember_classes(session(view))
-    questions.clear()
-    assert view.PythonRDD.collectAndServe is view.PythonRDD.collectAndServe
-    getattr(getattr(view, "org.apache.spark.sql.classic.SparkSession$"), "MODULE$")
-    assert questions == []
-    assert view.PythonRDD.another
-    assert questions == ["another"]
-
-
-def test_a_spark_that_lacks_a_class_is_asked_as_ever() -> None:
-    questions: list[str] = []
-    view: Any = Asked(questions, unknown="PythonUtils")
-    _remember_classes(session(view))
-    questions.clear()
-    assert view.PythonRDD
-    assert questions == []
-    assert view.SimplePythonFunction
-    assert questions == ["SimplePythonFunction"]
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    settings = {
+        "spark.master": "local-cluster[2,1,1024]",
+        "spark.hadoop.fs.s3a.secret.key": "hush",
+        "spark.ssl.keyPassword": "hush",
+    }
+    with pytest.raises(ConfigError, match="no Java here"):
+        build_session("test", settings)
+    assert seen[0]["spark.authenticate"] == "true"
+    assert "spark.authenticate.secret" not in seen[0]
+    assert "hush" not in seen[0].values()

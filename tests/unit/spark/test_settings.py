@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 import ingestd
 from ingestd.spark.settings import session_settings
 
@@ -30,3 +32,31 @@ def test_the_user_s_jvm_options_come_after_ours() -> None:
 def test_workers_find_a_package_that_is_not_installed() -> None:
     path = session_settings({})["spark.executorEnv.PYTHONPATH"].split(os.pathsep)
     assert str(Path(ingestd.__file__).parent.parent) in path
+
+
+@pytest.mark.parametrize("master", ["local", "local[*,4]", "yarn", "k8s://https://h"])
+def test_a_session_authenticates_its_channels_with_a_secret_of_spark_s(master: str) -> None:
+    settings = session_settings({"spark.master": master})
+    assert settings["spark.authenticate"] == "true"
+    assert "spark.authenticate.secret" not in settings
+
+
+def test_where_spark_makes_no_secret_each_session_has_its_own() -> None:
+    made = [session_settings({"spark.master": "local-cluster[2,1,1024]"}) for _ in range(2)]
+    assert all(one["spark.authenticate"] == "true" for one in made)
+    assert len({one["spark.authenticate.secret"] for one in made}) == 2
+
+
+def test_a_standalone_cluster_authenticates_by_the_secret_that_it_was_given() -> None:
+    given = {"spark.master": "spark://host:7077", "spark.authenticate.secret": "known"}
+    assert session_settings(given)["spark.authenticate"] == "true"
+    assert session_settings(given)["spark.authenticate.secret"] == "known"
+
+
+def test_a_driver_on_kubernetes_deletes_nothing_that_the_charts_role_does_not_let_it() -> None:
+    master = {"spark.master": "k8s://https://kubernetes.default.svc"}
+    name = "spark.kubernetes.driver.service.deleteOnTermination"
+    assert session_settings(master)[name] == "false"
+    assert session_settings(master)["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
+    assert session_settings({**master, name: "true"})[name] == "true"
+    assert name not in session_settings({})
