@@ -419,7 +419,7 @@ class Lake:
             )
 
     def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
-        """Records that a table lacked when it was judged: no commit lands on one that came since."""
+        """Records that a table lacked when it was judged; no commit lands on a later one."""
         others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
         records = (property_names(one)[0] for one in others)
         absent = [record for record in records if record not in state.carried]
