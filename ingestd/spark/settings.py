@@ -82,14 +82,14 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, str]:
-    """Return settings with a limit for the memory of each Python worker."""
-    return {f"spark.executorEnv.{WORKER_MEMORY}": str(most_bytes), **extra}
-
-
 def is_confidential(name: str) -> bool:
     """Whether the value of a setting of this name is for no command line."""
     return _CONFIDENTIAL.search(name) is not None
+
+
+def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+    """Return settings with a limit for the memory of each Python worker."""
+    return {f"spark.executorEnv.{WORKER_MEMORY}": str(most_bytes), **extra}
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:

@@ -35,27 +35,6 @@ def test_the_daemon_preloads_the_stages_without_starting_a_thread() -> None:
     assert done.stdout.strip() == "1"
 
 
-LIMITED = """
-from ingestd.spark import python_daemon
-python_daemon.preload()
-python_daemon.limit_memory()
-kept = bytearray(64 << 20)
-try:
-    bytearray(512 << 20)
-except MemoryError:
-    print("limited")
-"""
-
-
-def test_a_worker_has_the_limit_of_memory_that_its_environment_says() -> None:
-    variables = {**os.environ, WORKER_MEMORY: str(512 << 20)}
-    command = [sys.executable, "-c", LIMITED]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=variables
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "limited"), done.stderr
-
-
 def test_a_sigterm_to_all_ends_neither_daemon_nor_worker_and_the_closed_pipe_ends_both() -> None:
     daemon = subprocess.Popen(
         [sys.executable, "-m", "ingestd.spark.python_daemon", "pyspark.worker"],
@@ -120,3 +99,24 @@ def test_workers_write_with_the_umask_of_the_driver_whatever_the_daemon_s_own_is
     daemon.stdin.close()
     daemon.wait(30)
     daemon.stdout.close()
+
+
+LIMITED = """
+from ingestd.spark import python_daemon
+python_daemon.preload()
+python_daemon.limit_memory()
+kept = bytearray(64 << 20)
+try:
+    bytearray(512 << 20)
+except MemoryError:
+    print("limited")
+"""
+
+
+def test_a_worker_has_the_limit_of_memory_that_its_environment_says() -> None:
+    variables = {**os.environ, WORKER_MEMORY: str(512 << 20)}
+    command = [sys.executable, "-c", LIMITED]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=variables
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "limited"), done.stderr
