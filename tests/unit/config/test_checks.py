@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,25 @@ def fault(folder: Path, text: str) -> str:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match="one fault") as caught:
         load_config(path, {})
-    return caught.value.message.splitlines()[1].strip().removeprefix(f"{folder}/")
+    found = caught.value.message.splitlines()[1].strip().removeprefix(f"{folder}/")
+    assert not re.search(r" ([\w.-]+): \1[.: ]", found), "a path is repeated"
+    return found
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("debezium-json", "debezium-jsn", "unknown data format; did you mean 'debezium-json'?"),
-        ("bootstrap.servers", "bootstrap.server", "has no bootstrap.servers"),
+        (
+            "bootstrap.servers",
+            "bootstrap.server",
+            "shop.kafka: bootstrap.servers is missing",
+        ),
+        (
+            '"localhost:9092"',
+            "a:1, group.instance.x: 1, enable.auto.commit: true",
+            "sources.shop.kafka: enable.auto.commit cannot be set",
+        ),
         ("topics: [orders]", "topic-pattern: '['", "is no regular expression"),
         ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),
