@@ -85,7 +85,6 @@ BATCH_SECONDS = Histogram("ingestd_batch_seconds", "Whole micro-batches.", bucke
 PHASE_SECONDS = Histogram(
     "ingestd_phase_seconds", "Phases of micro-batches.", ["phase"], buckets=_BATCH_BUCKETS
 )
-BATCH_ID = Gauge("ingestd_batch_id", "Id of the newest finished micro-batch.")
 LAST_BATCH = Gauge(
     "ingestd_last_batch_timestamp_seconds", "When a micro-batch last finished; 0 if none has."
 )
@@ -244,9 +243,8 @@ def record_phase(phase: str, seconds: float) -> None:
     PHASE_SECONDS.labels(phase).observe(seconds)
 
 
-def record_batch(batch_id: int, seconds: float, time_seconds: float) -> None:
+def record_batch(seconds: float, time_seconds: float) -> None:
     """A micro-batch finished at this time (seconds since 1970)."""
-    BATCH_ID.set(batch_id)
     BATCH_SECONDS.observe(seconds)
     LAST_BATCH.set(time_seconds)
 

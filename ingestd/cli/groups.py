@@ -13,7 +13,7 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
 from ingestd.paimon.table.metadata.scan import PartitionFilter
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, requested_snapshot
 
 DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
@@ -58,7 +58,7 @@ def table_now_ms(table: FileStoreTable) -> int:
 def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
     """The snapshot of an id, without one the newest; ConfigError if the table has none yet."""
     if snapshot_id is not None:
-        return read_snapshot(table.io, table.paths, snapshot_id)
+        return requested_snapshot(table.io, table.paths, snapshot_id)
     newest = latest_snapshot(table.io, table.paths)
     if newest is None:
         raise ConfigError(f"table {table.name} has no snapshot yet")

@@ -169,7 +169,7 @@ def _tell(error: BaseException, message: str, *, debug: bool) -> None:
         say(redact("".join(traceback.format_exception(error))), err=True)
     text = "\n".join(printable(line) for line in redact(message).splitlines())
     colour = None if os.environ.get("NO_COLOR") else "red"
-    say("error: ", colour=colour, err=True, nl=False)
+    say("error: ", colour=colour, bold=True, err=True, nl=False)
     say(text, err=True)
 
 

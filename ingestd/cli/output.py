@@ -26,9 +26,11 @@ _NAMING = re.compile("(^|_)(id|snapshot|bucket|partition|offset|identifier|numbe
 """Columns whose numbers are names."""
 
 
-def say(text: str, *, err: bool = False, nl: bool = True, colour: str | None = None) -> None:
+def say(
+    text: str, *, err: bool = False, nl: bool = True, colour: str | None = None, bold: bool = False
+) -> None:
     """Print text, its control characters escaped: names and values in it command no terminal."""
-    typer.secho(printable_lines(text), fg=colour, err=err, nl=nl)
+    typer.secho(printable_lines(text), fg=colour, bold=bold or None, err=err, nl=nl)
 
 
 def print_json(document: object) -> None:

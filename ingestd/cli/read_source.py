@@ -13,7 +13,7 @@ from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import requested_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
 from ingestd.paimon.table.read.binlog import binlog_fields, packed_rows, single_rows
 from ingestd.paimon.table.read.changelog_read import (
@@ -172,7 +172,7 @@ def _target(table: FileStoreTable, request: Request) -> ScanTarget:
 
 def _snapshot(table: FileStoreTable, request: Request) -> Snapshot | None:
     if request.snapshot is not None:
-        return read_snapshot(table.io, table.paths, request.snapshot)
+        return requested_snapshot(table.io, table.paths, request.snapshot)
     if request.tag is not None:
         return tagged_snapshot(table, request.tag)
     if request.as_of is not None:

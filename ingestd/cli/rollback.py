@@ -14,7 +14,7 @@ from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, requested_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tag_names, tagged_snapshot
 from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback
 from ingestd.paimon.table.retention.rollback import rollback as roll_back
@@ -93,7 +93,7 @@ def _target(
         return found
     tagged = (tagged_snapshot(table, name) for name in tag_names(table.io, table.paths))
     kept = next((one for one in tagged if one.id == wanted), None)
-    return kept or read_snapshot(table.io, table.paths, wanted)
+    return kept or requested_snapshot(table.io, table.paths, wanted)
 
 
 def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str, object]]:

@@ -21,6 +21,7 @@ from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
     read_snapshot,
+    requested_snapshot,
     snapshot_ids,
 )
 from ingestd.paimon.table.metadata.time_travel import on_branch
@@ -138,7 +139,7 @@ def files(
     at = (
         latest_snapshot(found.io, found.paths)
         if snapshot is None
-        else read_snapshot(found.io, found.paths, snapshot)
+        else requested_snapshot(found.io, found.paths, snapshot)
     )
     rows = [_file_row(found, entry) for entry in live_files(found, at)] if at else []
     rows.sort(key=lambda row: (str(row["partition"]), row["bucket"], row["level"], row["file"]))
@@ -167,6 +168,10 @@ def schema(
     ingestd schema /lake shop.orders --id 0 --json
     """
     found = open_table(warehouse, table)
+    ids = schema_ids(found.io, found.paths)
+    if schema_id is not None and schema_id not in ids:
+        there = f"schemas {ids[0]} to {ids[-1]} exist"
+        raise ConfigError(f"table {found.name} has no schema {schema_id}; {there}")
     shown = found.schema if schema_id is None else found.schemas(schema_id)
     if as_json:
         print_json(json.loads(encode_schema(shown)))

@@ -37,9 +37,10 @@ class Fault:
 
     @classmethod
     def at(cls, document: Document, path: Path, problem: str) -> "Fault":
-        """A fault of the node at a path."""
+        """A fault of the node at a path; `problem` may begin with the path of a node in it."""
         where = dotted(path)
-        return cls(document.place_of(path), f"{where}: {problem}" if where else problem)
+        named = not where or problem.startswith((f"{where}.", f"{where}:"))
+        return cls(document.place_of(path), problem if named else f"{where}: {problem}")
 
     def __str__(self) -> str:
         return printable(redact(f"{self.place}: {self.message}"))

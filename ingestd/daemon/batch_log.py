@@ -65,7 +65,7 @@ class BatchLog:
         lag_metrics.record_unreadable(left.source, left.topic, left.partition)
         self._status.set_aside.add_partition(left, message)
 
-    def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
+    def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
         """Remember when it began; its id is on every line that this thread logs."""
         self._begun = self._ticks()
         bind_thread(batch_id=batch_id)
@@ -93,7 +93,7 @@ class BatchLog:
         for phase, spent in summary.seconds.items():
             if phase != TOTAL:
                 metrics.record_phase(phase, spent)
-        metrics.record_batch(summary.batch_id, seconds, now)
+        metrics.record_batch(seconds, now)
         self._status.batch_finished(summary)
         if self._upkeep is not None:
             self._upkeep.committed(summary.commits, cut=summary.cut)

@@ -35,7 +35,7 @@ class BatchTrace:
         self._clock = clock
         self._running: _Running | None = None
 
-    def started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
+    def started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
         """A batch begins."""
         read = [one for one in ranges if one.rows]
         attributes: dict[str, Attribute] = {

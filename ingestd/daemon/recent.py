@@ -42,7 +42,7 @@ class Failure:
 class FinishedBatch:
     """A batch that has landed; seconds by phase, and the snapshots it gave by table."""
 
-    batch_id: int
+    batch_id: str
     at: float
     records: int
     rejected: int

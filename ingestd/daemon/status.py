@@ -44,7 +44,7 @@ class TableStatus:
 class RunningBatch:
     """The batch under way: when it began (by `ticks`), and seconds of the phases it is past."""
 
-    batch_id: int
+    batch_id: str
     begun: float
     phases: dict[str, float] = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ class Status:
         self._restarts = 0
         self._recent = Recent()
         self._running: RunningBatch | None = None
-        self._finished_batch: int | None = None
+        self._finished_batch: str | None = None
         self._batch_done = False
         self._tables: dict[str, TableStatus] = {}
         self._rows: Counter[str] = Counter()
@@ -149,7 +149,7 @@ class Status:
             self.set_aside.clear()
             self._schemas.opened(schemas, self._clock())
 
-    def batch_started(self, batch_id: int, ranges: Iterable[OffsetRange]) -> None:
+    def batch_started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
         """A batch begins: what it starts from is in the tables."""
         with self._lock:
             self._rounds.done()

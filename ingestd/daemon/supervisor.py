@@ -225,7 +225,6 @@ def supervise(
     asked = Asked()
     context = {"version": daemon.version, "warehouse": settings.warehouse, "pid": os.getpid()}
     with handled_signals(asked):
-        _LOG.info("daemon_started", extra={"ctx": context})
         limit = daemon.batch_timeout
         status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
         upkeep = Upkeep(daemon.upkeep, daemon.opening(settings))
@@ -236,6 +235,7 @@ def supervise(
             _running(upkeep),
             ThreadPoolExecutor(1, "query") as thread,
         ):
+            _LOG.info("daemon_started", extra={"ctx": context})
             task = thread.submit(supervisor.run)
             while not wait([task], timeout=0.1).done:
                 if asked.take(asked.stop):

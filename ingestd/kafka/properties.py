@@ -158,13 +158,13 @@ def consumer_properties(source: KafkaSource) -> dict[str, str]:
 
     Raises ConfigError for a property that the product itself has to set.
     """
-    check_properties(source)
+    _refuse_properties(source)
     return {**_TUNED, "group.id": source.group, **source.properties, **_FIXED}
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
     """Properties of an admin client: the user's without those that only consumers know."""
-    check_properties(source)
+    _refuse_properties(source)
     kept = {
         name: value
         for name, value in source.properties.items()
@@ -189,31 +189,39 @@ def producer_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def check_properties(source: KafkaSource) -> None:
-    """Raise ConfigError for properties that are missing or that the product itself has to set."""
-    where = f"sources.{source.name}.kafka"
+    """Raise ConfigError for properties that are missing or that the product itself has to set.
+
+    The message names the property, and not the source.
+    """
     if not source.bootstrap:
-        raise ConfigError(f"{where} has no {_BOOTSTRAP}: set it to HOST:PORT,...")
+        raise ConfigError(f"{_BOOTSTRAP} is missing: set it to HOST:PORT,...")
     for name, instead in _OURS.items():
         if name in source.properties:
-            raise ConfigError(f"{where}: {name} cannot be set, it follows from {instead}")
+            raise ConfigError(f"{name} cannot be set, it follows from {instead}")
     functions = sorted(_FUNCTIONS & source.properties.keys())
     if functions:
-        raise ConfigError(f"{where}: {functions[0]} is a Python function, which no file can hold")
+        raise ConfigError(f"{functions[0]} is a Python function, which no file can hold")
     if source.signs_in_by_python and find_spec(_AWS_PACKAGE) is None:
         raise ConfigError(
-            f"{where}: {_TOKENS_FROM}: {_AWS} needs an extra of the Kafka client that is not "
+            f"{_TOKENS_FROM}: {_AWS} needs an extra of the Kafka client that is not "
             "installed: pip install 'confluent-kafka[oauthbearer-aws]'"
         )
     if _TOKEN_FUNCTION in source.properties:
-        raise ConfigError(f"{where}: {_TOKEN_FUNCTION} is a Python function: {_TOKEN_WAYS}")
+        raise ConfigError(f"{_TOKEN_FUNCTION} is a Python function: {_TOKEN_WAYS}")
     if source.protocol.startswith("SASL") and source.mechanism == "OAUTHBEARER":
-        _check_tokens(where, source.properties)
+        _check_tokens(source.properties)
 
 
-def _check_tokens(where: str, properties: Mapping[str, str]) -> None:
+def _refuse_properties(source: KafkaSource) -> None:
+    """The same with the source, for clients, whose errors have no other place."""
+    try:
+        check_properties(source)
+    except ConfigError as error:
+        raise ConfigError(f"sources.{source.name}.kafka: {error.message}") from error
+
+
+def _check_tokens(properties: Mapping[str, str]) -> None:
     """Without a way to a token the client waits for one for ever, and says nothing."""
     oidc = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
     if not oidc and properties.get("enable.sasl.oauthbearer.unsecure.jwt") != "true":
-        raise ConfigError(
-            f"{where}: sasl.mechanism OAUTHBEARER needs a way to its tokens: {_TOKEN_WAYS}"
-        )
+        raise ConfigError(f"sasl.mechanism OAUTHBEARER needs a way to its tokens: {_TOKEN_WAYS}")

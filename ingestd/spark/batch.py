@@ -24,7 +24,7 @@ class Batch:
     tables claimed, and tables that are refused.
     """
 
-    batch_id: int
+    batch_id: str
     ranges: list[OffsetRange]
     span: BatchSpan
     started: float

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
@@ -87,6 +88,7 @@ class MicroBatch:
         self.set_aside = SetAsideTopics(settings, listener)
         self._ahead = Ahead(spark)
         self._settled = False
+        self._begun = datetime.now(UTC)
 
     def close(self) -> None:
         """Let go of what was begun for a next batch; there will be none."""
@@ -125,7 +127,7 @@ class MicroBatch:
         self._lake.begin(planned)  # has the first offsets of topics that are set aside, too
         offsets = self.set_aside.without(planned)
         batch = self._batch(batch_id, offsets, clock, stream)
-        self._listener.batch_started(batch_id, tuple(batch.ranges))
+        self._listener.batch_started(batch.batch_id, tuple(batch.ranges))
         reach(Point.BATCH_PLANNED)
         result = None
         while batch.ranges and (result := self._run_readable(batch)) is None:
@@ -143,7 +145,7 @@ class MicroBatch:
         batch.seconds["total"] = time.monotonic() - batch.started
         self._listener.batch_finished(
             BatchSummary(
-                batch_id=batch_id,
+                batch_id=batch.batch_id,
                 until=offsets.until,
                 commits=tuple(sorted(batch.commits, key=lambda commit: commit.table)),
                 counts=result.counts if result else Counts(),
@@ -167,9 +169,10 @@ class MicroBatch:
             raise
         return None if self.set_aside.judge(result, batch.ranges) else result
 
-    def _batch(self, batch_id: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
+    def _batch(self, number: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
         span, ranges = self._lake.begin(offsets), offsets.ranges()
-        return Batch(batch_id, ranges, span, started, self._listener, stream, offsets.following)
+        name = batch_name(self._begun, number)
+        return Batch(name, ranges, span, started, self._listener, stream, offsets.following)
 
     def _run_rounds(self, batch: Batch) -> RoundResult:
         """Run the stages until they discover nothing more."""
@@ -290,5 +293,13 @@ class MicroBatch:
             },
             truncated=lasting.position if lasting else None,
             position=result.positions.get(name, -1),
-            batch=str(batch.batch_id),
+            batch=batch.batch_id,
         )
+
+
+def batch_name(begun: datetime, number: int) -> str:
+    """The id of a batch in logs, status and tables: when its query began, and Spark's number.
+
+    Spark counts from 0 again with each query, so its number alone names many batches.
+    """
+    return f"{begun:%Y%m%dT%H%M%S}.{begun.microsecond // 1000:03d}Z-{number}"

@@ -36,7 +36,7 @@ PROMISED = {
 @pytest.fixture
 def page() -> Iterator[bytes]:
     status = Status("shop", "1.2.3", ["s"])
-    status.batch_started(1, [OffsetRange("s", "t", 0, 0, 5)])
+    status.batch_started("1", [OffsetRange("s", "t", 0, 0, 5)])
     status.source_answered("s", {"t": {0: 7}})
     server = HttpServer("127.0.0.1:0", status)
     server.start()

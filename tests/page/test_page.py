@@ -41,7 +41,7 @@ def commit(status: Status, table: str) -> None:
     counts = Counts()
     counts.rows[table, 0] = 1234
     status.batch_finished(
-        BatchSummary(1, {}, (TableCommit(table, "committed", 1, 1, 0.1),), counts)
+        BatchSummary("1", {}, (TableCommit(table, "committed", 1, 1, 0.1),), counts)
     )
 
 

@@ -45,7 +45,7 @@ def scene() -> Status:
         size = int(4000 + 1500 * math.sin(n / 30) + 400 * math.sin(n * n))
         waiting = max(0, 60_000 - 900 * abs(n - 200))
         status.source_answered("shop", _ends(offset + size + waiting))
-        status.batch_started(n, _ranges(offset, offset + size))
+        status.batch_started(str(n), _ranges(offset, offset + size))
         offset += size
         status.batch_finished(_summary(n, offset, size, clock.now))
         status.sample()
@@ -60,7 +60,7 @@ def scene() -> Status:
     )
     status.tables_opened({"ods.account": wider})
     status.enter("running")
-    status.batch_started(_STEPS, _ranges(offset, offset + 5000))
+    status.batch_started(str(_STEPS), _ranges(offset, offset + 5000))
     status.phase("stages", 1.4)
     clock.now += 2
     return status
@@ -99,7 +99,7 @@ def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
         "the message value is not JSON: object keys must be strings (byte 1)",
     )  # fmt: skip
     return BatchSummary(
-        n,
+        str(n),
         {"shop": _ends(offset)},
         tuple(TableCommit(f"ods.{table}", "committed", n + 1, 1, 0.03) for table in _TABLES),
         counts,

@@ -122,12 +122,12 @@ def daemon() -> Iterator[Mapping[str, str]]:
     status = Status("shop", "1.2.3", ["shop"], lambda: 1_700_000_000.0)
     status.enter("running")
     status.source_answered("shop", {"shop.public.orders": {0: 300, 1: 280}})
-    status.batch_started(7, [OffsetRange("shop", "shop.public.orders", 0, 0, 200)])
+    status.batch_started("7", [OffsetRange("shop", "shop.public.orders", 0, 0, 200)])
     counts = Counts()
     counts.records[TopicPartition("shop", "shop.public.orders", 0)] = 200
     commits = (TableCommit("shop.orders", "committed", 3, 200, 0.1),)
     ends = {"shop": {"shop.public.orders": {0: 200, 1: 280}}}
-    status.batch_finished(BatchSummary(7, ends, commits, counts))
+    status.batch_finished(BatchSummary("7", ends, commits, counts))
     status.failed(SourceError("source shop: broker-0:9092 did not answer"))
     with ScriptedServer([Reply(200, status.document())] * 10_000) as server:
         yield {DAEMON: server.uri}

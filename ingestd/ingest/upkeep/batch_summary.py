@@ -43,7 +43,7 @@ class BatchSummary:
     when its changes were made; `topics` which (source, topic) pairs brought rows to a table.
     """
 
-    batch_id: int
+    batch_id: str
     until: Offsets
     commits: tuple[TableCommit, ...]
     counts: Counts
@@ -73,7 +73,7 @@ class BatchListener(Protocol):
         """A topic partition is read no more in this run, from the start of `left` on, and why."""
         ...
 
-    def batch_started(self, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
+    def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
         """A batch over these ranges begins, for the first time or again."""
         ...
 

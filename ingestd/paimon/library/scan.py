@@ -20,7 +20,7 @@ from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import requested_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
 from ingestd.paimon.table.read.changelog_read import (
     change_fields,
@@ -110,7 +110,7 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     """The rows of a selection; without a point in time those that the table's options name.
 
     ConfigError for a column, tag or moment that there is not, a condition that cannot be read, or
-    several points in time; FormatError for a snapshot that is not there.
+    several points in time; ConfigError for a snapshot that is not there.
     """
     given = [name for name in _TIMES if name in how]
     if len(given) > 1:
@@ -184,7 +184,7 @@ def _target(table: FileStoreTable, how: Selection) -> ScanTarget:
 
 def _snapshot(table: FileStoreTable, how: Selection) -> Snapshot | None:
     if "snapshot" in how:
-        return read_snapshot(table.io, table.paths, how["snapshot"])
+        return requested_snapshot(table.io, table.paths, how["snapshot"])
     if "tag" in how:
         return tagged_snapshot(table, how["tag"])
     if "as_of" in how:

@@ -121,7 +121,7 @@ def test_an_empty_table_has_no_lines_but_a_header(tmp_path: Path, capsys: Captur
 
 def test_a_snapshot_that_does_not_exist_is_an_error(warehouse: Path, capsys: Capture) -> None:
     done = run_command(capsys, "read", warehouse, "db.t", "--snapshot", 9)
-    assert done.code == 4
+    assert done.code == 2
     assert "snapshots 1 to 2 exist" in done.err
 
 

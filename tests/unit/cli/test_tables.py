@@ -85,7 +85,7 @@ def test_a_schema_is_shown_as_its_file_has_it(warehouse: Path, capsys: Capture) 
 
 
 def test_a_schema_that_does_not_exist_is_an_error(warehouse: Path, capsys: Capture) -> None:
-    assert run_command(capsys, "schema", warehouse, "db.t", "--id", 9).code == 4
+    assert run_command(capsys, "schema", warehouse, "db.t", "--id", 9).code == 2
 
 
 @pytest.mark.parametrize(

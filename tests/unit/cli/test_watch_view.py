@@ -16,12 +16,12 @@ def busy() -> Status:
     status = Status("shop", "1.2.3", ["s"], lambda: 1000.0)
     status.enter("running")
     status.source_answered("s", {"t": {0: 30}})
-    status.batch_started(7, [OffsetRange("s", "t", 0, 0, 20)])
+    status.batch_started("7", [OffsetRange("s", "t", 0, 0, 20)])
     counts = Counts()
     counts.records[TopicPartition("s", "t", 0)] = 20
     commits = (TableCommit("db.\x1b[31mred", "committed", 3, 1, 0.1),)
-    status.batch_finished(BatchSummary(7, {"s": {"t": {0: 20}}}, commits, counts))
-    status.batch_started(8, [OffsetRange("s", "t", 0, 20, 30)])
+    status.batch_finished(BatchSummary("7", {"s": {"t": {0: 20}}}, commits, counts))
+    status.batch_started("8", [OffsetRange("s", "t", 0, 20, 30)])
     status.failed(SourceError("broke\x1b[2J\nbadly"))
     return status
 

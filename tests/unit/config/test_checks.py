@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,25 @@ def fault(folder: Path, text: str) -> str:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match="one fault") as caught:
         load_config(path, {})
-    return caught.value.message.splitlines()[1].strip().removeprefix(f"{folder}/")
+    found = caught.value.message.splitlines()[1].strip().removeprefix(f"{folder}/")
+    assert not re.search(r" ([\w.-]+): \1[.: ]", found), "a path is repeated"
+    return found
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("debezium-json", "debezium-jsn", "unknown data format; did you mean 'debezium-json'?"),
-        ("bootstrap.servers", "bootstrap.server", "has no bootstrap.servers"),
+        (
+            "bootstrap.servers",
+            "bootstrap.server",
+            "shop.kafka: bootstrap.servers is missing",
+        ),
+        (
+            '"localhost:9092"',
+            "a:1, group.instance.x: 1, enable.auto.commit: true",
+            "sources.shop.kafka: enable.auto.commit cannot be set",
+        ),
         (
             "debezium-json",
             "canal-json\ntables: {t: {ordering: source-position}}",
@@ -121,7 +133,7 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("routing: {excluding_tables: '('}", "routing", "no regular expression"),
+        ("routing: {excluding_tables: '('}", "routing.excluding_tables", "no regular expression"),
         ("routing: {table_mapping: {a: 'x/y'}}", "routing.table_mapping.a", "slash"),
         (
             "routing: {table_mapping: {a: ingestd_dead_letters}}",

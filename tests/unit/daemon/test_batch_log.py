@@ -35,7 +35,7 @@ def summary() -> BatchSummary:
         TableCommit("db.old", "replayed", 3, 0, 0.1),
     )
     seconds = {"stages": 1.0, "commit": 0.5, "total": 1.75}
-    return BatchSummary(11, {"s": {"bl": {0: 3}}}, commits, counts, (sample,), seconds)
+    return BatchSummary("11", {"s": {"bl": {0: 3}}}, commits, counts, (sample,), seconds)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_batch_is_counted_once_it_has_landed(listener: BatchLog) -> None:
         ("ingestd_batch_seconds_sum", {}, 1.75),
     ]  # fmt: skip
     before = [value(name, **labels) for name, labels, _ in names]
-    listener.batch_started(11, ())
+    listener.batch_started("11", ())
     assert [value(name, **labels) for name, labels, _ in names] == before
     listener.batch_finished(summary())
     after = [value(name, **labels) for name, labels, _ in names]
@@ -85,7 +85,7 @@ def test_only_a_commit_of_now_moves_the_time_of_the_last_commit(listener: BatchL
 def test_a_batch_that_went_through_renews_the_budget(
     listener: BatchLog, good_batches: list[int]
 ) -> None:
-    listener.batch_started(11, ())
+    listener.batch_started("11", ())
     assert good_batches == []
     listener.batch_finished(summary())
     assert good_batches == [1]
@@ -95,7 +95,7 @@ def test_one_line_a_batch_and_one_for_each_rejected_record(
     listener: BatchLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        listener.batch_started(11, ())
+        listener.batch_started("11", ())
         listener.batch_finished(summary())
     events = {record.getMessage(): event_fields(record) for record in caplog.records}
     assert set(events) == {"record_rejected", "batch_finished"}
@@ -109,8 +109,8 @@ def test_one_line_a_batch_and_one_for_each_rejected_record(
 
 def test_an_empty_batch_is_no_news(listener: BatchLog, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        listener.batch_started(12, ())
-        listener.batch_finished(BatchSummary(12, {}, (), Counts()))
+        listener.batch_started("12", ())
+        listener.batch_finished(BatchSummary("12", {}, (), Counts()))
     assert caplog.records == []
 
 

@@ -56,7 +56,7 @@ def summary(*commits: TableCommit, records: int = 3) -> BatchSummary:
         rejected=Counter({("decode", "bad-json"): 1}),
         rows=Counter({("db.a", 0): 2, ("db.a", 3): 1, ("db.b", 0): 9}),
     )
-    return BatchSummary(7, {}, commits, counts)
+    return BatchSummary("7", {}, commits, counts)
 
 
 def test_a_batch_is_a_span_with_its_offsets_and_its_phases(

@@ -107,7 +107,7 @@ def test_the_page_for_people_lists_the_others(server: HttpServer) -> None:
 
 def test_the_page_for_people_shows_names_as_text(status: Status) -> None:
     commit = TableCommit("db.<script>", "committed", 1, 1, 0.1)
-    status.batch_finished(BatchSummary(1, {}, (commit,), Counts()))
+    status.batch_finished(BatchSummary("1", {}, (commit,), Counts()))
     status.failed(SourceError("<b>bad</b>"))
     body = page("/", status).body.decode()
     assert "db.&lt;script&gt;" in body

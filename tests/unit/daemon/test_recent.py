@@ -12,7 +12,9 @@ BAD = RejectedSample("s", "t", 0, 5, "decode", "not_json", "no JSON")
 def summary(batch_id: int, records: int, *rejected: RejectedSample) -> BatchSummary:
     counts = Counts(records=Counter({TopicPartition("s", "t", 0): records}))
     commit = TableCommit("db.t", "committed", batch_id, 1, 0.1)
-    return BatchSummary(batch_id, {}, (commit,) if records else (), counts, rejected, {"total": 2})
+    return BatchSummary(
+        str(batch_id), {}, (commit,) if records else (), counts, rejected, {"total": 2}
+    )
 
 
 def test_rates_are_differences_between_samples() -> None:
@@ -32,7 +34,8 @@ def test_lists_are_bounded_and_newest_first() -> None:
         recent.sample(number * 10.0, number)
         recent.finished(summary(number, 1, BAD), float(number))
     document = recent.document()
-    assert [one["batch_id"] for one in document["batches"]] == list(range(999, 949, -1))
+    newest = [str(number) for number in range(999, 949, -1)]
+    assert [one["batch_id"] for one in document["batches"]] == newest
     assert [one["at"] for one in document["rejected"]] == [float(n) for n in range(999, 979, -1)]
     assert len(document["lags"]) == 360
 

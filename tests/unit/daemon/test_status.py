@@ -18,7 +18,7 @@ def status(clock: Clock) -> Status:
 
 def finished(batch_id: int = 1, until: int = 10) -> BatchSummary:
     commit = TableCommit("db.t", "committed", 4, 1, 0.1)
-    return BatchSummary(batch_id, {"a": {"topic": {0: until}}}, (commit,), Counts())
+    return BatchSummary(str(batch_id), {"a": {"topic": {0: until}}}, (commit,), Counts())
 
 
 def test_it_is_live_as_long_as_the_loop_ticks(status: Status, clock: Clock) -> None:
@@ -33,7 +33,7 @@ def test_it_is_live_as_long_as_the_loop_ticks(status: Status, clock: Clock) -> N
 
 def test_a_batch_that_never_ends_makes_it_dead(clock: Clock) -> None:
     status = Status("shop", "1.0", [], clock, clock, batch_timeout=60)
-    status.batch_started(1, [])
+    status.batch_started("1", [])
     clock.now += 61
     status.beat()
     assert not status.is_live
@@ -73,7 +73,7 @@ def test_a_query_that_took_long_to_start_has_its_time_to_plan_the_first_batch(
 def test_a_batch_under_way_or_put_off_is_no_missing_round(clock: Clock) -> None:
     status = Status("shop", "1.0", [], clock, clock, batch_timeout=600)
     status.enter("running")
-    status.batch_started(1, [])
+    status.batch_started("1", [])
     clock.now += STUCK_SECONDS + 100
     status.beat()
     assert status.is_live
@@ -87,7 +87,7 @@ def test_a_batch_under_way_or_put_off_is_no_missing_round(clock: Clock) -> None:
 def test_a_query_that_rests_while_a_batch_runs_is_told_by_an_older_look(clock: Clock) -> None:
     status = Status("shop", "1.0", [], clock, clock)
     status.enter("running")
-    status.batch_started(1, [])
+    status.batch_started("1", [])
     clock.now += 5
     status.rests()
     assert status.document()["batch"]["seconds_since_round"] == 5
@@ -136,7 +136,7 @@ def test_a_restart_has_to_prove_itself_again(status: Status) -> None:
 
 
 def test_lag_is_the_end_less_what_is_in_the_tables(status: Status) -> None:
-    status.batch_started(1, [OffsetRange("a", "topic", 0, 4, 10)])
+    status.batch_started("1", [OffsetRange("a", "topic", 0, 4, 10)])
     status.source_answered("a", {"topic": {0: 25, 1: 3}})
     topics = status.document()["sources"]["a"]["topics"]
     assert topics["topic"]["0"] == {"position": 4, "end": 25, "lag": 21}
@@ -168,10 +168,10 @@ def test_silence_is_news_once(status: Status) -> None:
 
 def test_the_document_tells_tables_batches_and_the_last_error(status: Status, clock: Clock) -> None:
     status.enter("running")
-    status.batch_started(7, [])
+    status.batch_started("7", [])
     document = status.document()
     assert document["state"] == "running"
-    under_way = {"running": 7, "seconds": 0, "phases": {}, "finished": None}
+    under_way = {"running": "7", "seconds": 0, "phases": {}, "finished": None}
     assert document["batch"] == {**under_way, "seconds_since_round": 0}
     assert document["last_error"] is None
     status.batch_finished(finished(7))
@@ -181,13 +181,13 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     assert document["tables"]["db.t"]["snapshot_id"] == 4
     assert document["tables"]["db.t"]["committed_at"] == "2023-11-14T22:13:20Z"
     nothing = {"running": None, "seconds": None, "phases": None}
-    assert document["batch"] == {**nothing, "finished": 7, "seconds_since_round": 0}
+    assert document["batch"] == {**nothing, "finished": "7", "seconds_since_round": 0}
     assert document["last_error"]["type"] == "SourceError"
     assert document["restarts"] == 1
 
 
 def test_the_batch_under_way_is_told_by_phase(status: Status, clock: Clock) -> None:
-    status.batch_started(7, [])
+    status.batch_started("7", [])
     status.phase("decode", 0.5)
     status.phase("decode", 0.25)
     status.phase("write", 1.0)
@@ -203,7 +203,7 @@ def test_tables_sum_what_was_written_since_the_start(status: Status) -> None:
     counts.files["db.t"] = 1
     commit = TableCommit("db.t", "committed", 4, 1, 0.1)
     for batch_id in (1, 2):
-        status.batch_finished(BatchSummary(batch_id, {}, (commit,), counts))
+        status.batch_finished(BatchSummary(str(batch_id), {}, (commit,), counts))
     table = status.document()["tables"]["db.t"]
     assert (table["rows"], table["files"]) == (10, 2)
 
@@ -213,14 +213,14 @@ def test_samples_hold_the_lag_of_all_sources(status: Status) -> None:
     status.sample()
     assert status.document()["recent"]["lags"] == []
     ranges = [OffsetRange("a", "topic", partition, 0, 5) for partition in (0, 1)]
-    status.batch_started(1, ranges)
+    status.batch_started("1", ranges)
     status.sample()
     assert status.document()["recent"]["lags"] == []
 
 
 def test_samples_are_ten_seconds_apart(status: Status, clock: Clock) -> None:
     ranges = [OffsetRange("a", "topic", 0, 0, 5)]
-    status.batch_started(1, ranges)
+    status.batch_started("1", ranges)
     status.source_answered("a", {"topic": {0: 25}})
     for _ in range(3):
         status.sample()
@@ -236,7 +236,7 @@ def test_a_table_gets_staler_while_no_batch_ends(status: Status, clock: Clock) -
     commit = TableCommit("db.t", "committed", 4, 1, 0.1)
     until = {"a": {"topic": {0: 10}}}
     status.source_answered("a", {"topic": {0: 25}})
-    status.batch_finished(BatchSummary(1, until, (commit,), Counts(), times=times, topics=topics))
+    status.batch_finished(BatchSummary("1", until, (commit,), Counts(), times=times, topics=topics))
 
     def freshness() -> float | None:
         return REGISTRY.get_sample_value("ingestd_table_freshness_seconds", {"table": "db.t"})

@@ -51,13 +51,13 @@ def status() -> Status:
     status = Status("shop", "1.2.3", ["s"], lambda: 1_700_000_000.0, lambda: 5.0)
     status.enter("running")
     ranges = [OffsetRange("s", "orders", 0, 0, 5)]
-    status.batch_started(3, ranges)
+    status.batch_started("3", ranges)
     bad = RejectedSample("s", "orders", 0, 4, "cast", "no_number", "column total: 'x'")
     counts = Counts()
     counts.rows["db.orders", 0] = 1234
     commit = TableCommit("db.orders", "committed", 9, 1, 0.1)
     until = {"s": {"orders": {0: 5}}}
-    status.batch_finished(BatchSummary(3, until, (commit,), counts, (bad,), {"write": 0.5}))
+    status.batch_finished(BatchSummary("3", until, (commit,), counts, (bad,), {"write": 0.5}))
     status.source_answered("s", {"orders": {0: 1005}})
     return status
 
@@ -99,7 +99,7 @@ def test_tables_say_how_far_they_are_behind(status: Status) -> None:
 
 
 def test_a_running_batch_is_told_by_phase(status: Status) -> None:
-    status.batch_started(4, [])
+    status.batch_started("4", [])
     status.phase("decode", 1.25)
     assert any("batch 4 for 0 s (decode 1.2 s)" in text for text in outline(status).of("p"))
 

@@ -1,5 +1,6 @@
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -152,8 +153,8 @@ def test_what_batches_did_reaches_the_status() -> None:
     runs = Runs([None])
     one, status = supervisor(runs, until_latest=True)
     assert one.run() == 0
-    runs.made[0].listener.batch_finished(BatchSummary(5, {}, (), Counts()))
-    assert status.document()["batch"]["finished"] == 5
+    runs.made[0].listener.batch_finished(BatchSummary("5", {}, (), Counts()))
+    assert status.document()["batch"]["finished"] == "5"
 
 
 def test_stop_ends_a_running_query_with_zero() -> None:
@@ -188,6 +189,18 @@ def test_the_daemon_reports_an_error_that_nobody_foresaw_as_one() -> None:
 
     daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
     assert supervise(settings(), daemon, broken) == 1
+
+
+def test_a_daemon_that_cannot_listen_has_not_started(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=r"http\.listen"):
+            supervise(settings(), DaemonSettings(listen, "1", QUICK), Runs([None]))
+    assert "daemon_started" not in caplog.messages
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK, until_latest=True)
+    assert supervise(settings(), daemon, Runs([None])) == 0
+    assert caplog.messages.index("http_listening") < caplog.messages.index("daemon_started")
 
 
 def test_the_daemon_puts_signal_handlers_back() -> None:

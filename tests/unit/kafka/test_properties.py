@@ -55,7 +55,7 @@ def test_properties_that_would_break_exactness_are_refused(name: str) -> None:
 
 
 def test_missing_servers_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"sources\.shop\.kafka has no bootstrap\.servers"):
+    with pytest.raises(ConfigError, match=r"sources\.shop\.kafka: bootstrap\.servers is missing"):
         admin_properties(KafkaSource("shop", ("t",)))
 
 
@@ -121,5 +121,5 @@ def test_a_sign_in_whose_extra_is_not_installed_is_an_error_of_the_configuration
 
 @pytest.mark.parametrize("name", ["oauth_cb", "error_cb", "on_commit", "stats_cb", "logger"])
 def test_functions_of_python_are_refused_by_name(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"sources\.shop\.kafka: {name} is a Python function"):
+    with pytest.raises(ConfigError, match=rf"^{name} is a Python function"):
         check_properties(KafkaSource("shop", ("t",), properties={**SERVERS, name: "module.f"}))

@@ -1,6 +1,7 @@
 """What a batch tells its listener, run in one process without Spark."""
 
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,22 +72,39 @@ class Lines(logging.Handler):
         self.fields.append((record.getMessage(), event_fields(record)))
 
 
-def test_what_a_commit_logs_names_its_table_and_its_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def committed(scene: crash_scene.Scene, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Tables and batch ids on the lines that are logged in the commits of a scene."""
     told, commit = Lines(), lake.commit
 
     def loud(*arguments: Any, **named: Any) -> Any:
         logging.getLogger("ingestd.test").warning("committing")
         return commit(*arguments, **named)
 
-    monkeypatch.setattr(lake, "commit", loud)
     logging.getLogger().addHandler(told)
     try:
-        crash_scene.Scene(tmp_path, "keyed").live()
+        with monkeypatch.context() as patched:
+            patched.setattr(lake, "commit", loud)
+            scene.live()
     finally:
         logging.getLogger().removeHandler(told)
     lines = [fields for event, fields in told.fields if event == "committing"]
-    commits = [(one["table"], one["batch_id"]) for one in lines]
-    assert {(crash_scene.TABLE, batch) for batch in range(crash_scene.BATCHES)} <= {*commits}
+    return [(str(one["table"]), str(one["batch_id"])) for one in lines]
+
+
+def test_what_a_commit_logs_names_its_table_and_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = committed(crash_scene.Scene(tmp_path, "keyed"), monkeypatch)
+    numbers = {(table, int(batch.rpartition("-")[2])) for table, batch in commits}
+    assert {(crash_scene.TABLE, batch) for batch in range(crash_scene.BATCHES)} <= numbers
     assert len(set(commits)) == len(commits)
+
+
+def test_the_same_number_of_two_queries_names_two_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark counts from 0 again with each query."""
+    scenes = [crash_scene.Scene(tmp_path / name, "keyed") for name in ("first", "second")]
+    first, second = ({batch for _, batch in committed(one, monkeypatch)} for one in scenes)
+    assert not first & second
+    assert all(re.fullmatch(r"\d{8}T\d{6}\.\d{3}Z-\d+", batch) for batch in first | second)

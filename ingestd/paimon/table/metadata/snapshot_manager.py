@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import FormatError, StorageError
+from ingestd.errors import ConfigError, FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.presence import has_file
 from ingestd.paimon.spec.paths import TablePaths
@@ -111,9 +111,21 @@ def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
     found = find_snapshot(io, paths, snapshot_id)
     if found is not None:
         return found
+    raise FormatError(_missing(io, paths, snapshot_id))
+
+
+def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
+    """The snapshot of an id that a user has named; ConfigError if there is no such file."""
+    found = find_snapshot(io, paths, snapshot_id)
+    if found is not None:
+        return found
+    raise ConfigError(_missing(io, paths, snapshot_id))
+
+
+def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:
     ids = snapshot_ids(io, paths)
     there = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "the table has no snapshots"
-    raise FormatError(f"{paths.snapshot(snapshot_id)} does not exist; {there}")
+    return f"{paths.snapshot(snapshot_id)} does not exist; {there}"
 
 
 def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:

@@ -27,7 +27,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
     first_change_id,
     latest_snapshot_id,
-    read_snapshot,
+    requested_snapshot,
 )
 
 CHANGE_FIELDS = (
@@ -53,7 +53,7 @@ def iter_changelog(
     None are the oldest whose changes are still there and the newest.
 
     Columns are `change_fields`: the snapshot, the kind (+I, -U, +U, -D), and the table's. Order
-    is by snapshot, partition and bucket, then as written. FormatError if a snapshot is gone and
+    is by snapshot, partition and bucket, then as written. ConfigError if a snapshot is gone and
     has left no changelog.
     """
     refuse_unsupported(table.schema, for_write=False)
@@ -91,7 +91,7 @@ def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
     if found is None:
         found = find_changelog(table.io, table.paths, snapshot_id)
     # One may expire while the other is looked for.
-    return found or read_snapshot(table.io, table.paths, snapshot_id)
+    return found or requested_snapshot(table.io, table.paths, snapshot_id)
 
 
 def _entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:

@@ -13,7 +13,7 @@ from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.metadata.scan import delta_entries
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, requested_snapshot
 from ingestd.paimon.table.read.scan_plan import plan_changed
 from ingestd.paimon.table.read.table_read import TableReader
 
@@ -23,7 +23,7 @@ def iter_changed(
 ) -> Iterator[pa.Table]:
     """The rows that APPEND snapshots from `first_id` to `last_id` (None: the newest) brought.
 
-    FormatError if a snapshot is gone.
+    ConfigError if a snapshot is gone.
     """
     table = reader.table
     refuse_unsupported(table.schema, for_write=False)
@@ -31,7 +31,7 @@ def iter_changed(
     last = newest if last_id is None else min(last_id, newest)
     entries = []
     for snapshot_id in range(first_id, last + 1):
-        snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+        snapshot = requested_snapshot(table.io, table.paths, snapshot_id)
         if snapshot.commit_kind == CommitKind.APPEND:
             entries += [e for e in delta_entries(table, snapshot) if e.kind == FileKind.ADD]
     yield from reader.read_units(plan_changed(table, entries, reader.predicate).units)

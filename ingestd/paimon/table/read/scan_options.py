@@ -14,7 +14,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
     latest_snapshot,
-    read_snapshot,
+    requested_snapshot,
     snapshots_from_latest,
 )
 from ingestd.paimon.table.metadata.time_travel import (
@@ -115,7 +115,7 @@ def _unsupported(table: FileStoreTable, name: str) -> UnsupportedError:
 def _point(table: FileStoreTable) -> Snapshot:
     options = table.schema.options
     if SNAPSHOT_ID in options:
-        return read_snapshot(table.io, table.paths, int_option(options, SNAPSHOT_ID, 0))
+        return requested_snapshot(table.io, table.paths, int_option(options, SNAPSHOT_ID, 0))
     if TAG_NAME in options:
         return tagged_snapshot(table, options[TAG_NAME])
     return snapshot_as_of(table, int_option(options, TIMESTAMP, 0))

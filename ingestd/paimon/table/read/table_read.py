@@ -29,7 +29,7 @@ from ingestd.paimon.table.metadata.scan import (
     prune_manifests,
     snapshot_manifests,
 )
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, requested_snapshot
 from ingestd.paimon.table.read.bucket_read import BucketReader
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.read.key_predicate import keys_predicate
@@ -203,14 +203,14 @@ def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
     if snapshot_id is None:
         snapshot = latest_snapshot(table.io, table.paths)
     else:
-        snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+        snapshot = requested_snapshot(table.io, table.paths, snapshot_id)
     if snapshot is not None:
         yield from reader.rows(snapshot)
 
 
 def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
     """The table with the schema that it had at a snapshot."""
-    snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+    snapshot = requested_snapshot(table.io, table.paths, snapshot_id)
     return table.with_schema(table.schemas(snapshot.schema_id))
 
 

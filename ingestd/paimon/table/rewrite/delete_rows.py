@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.errors import UnsupportedError
+from ingestd.errors import ConfigError
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.option_values import bool_option
@@ -54,7 +54,7 @@ def delete_rows(
 ) -> Deletion:
     """Delete the rows that `doomed` marks by these columns.
 
-    Raises UnsupportedError for a table with keys, buckets or deletion vectors;
+    Raises ConfigError for a table with keys, buckets or deletion vectors;
     CommitConflictError if files that have such rows were replaced meanwhile, and nothing is
     deleted then; FormatError for a damaged file.
     """
@@ -88,7 +88,7 @@ def _refuse(table: FileStoreTable) -> None:
     refuse_unsupported(table.schema, for_write=True)
     vectors = bool_option(table.schema.options, "deletion-vectors.enabled", False)
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE or vectors:
-        raise UnsupportedError(
+        raise ConfigError(
             f"table {table.name}: deleting rows needs an append table with 'bucket'=-1 and without "
             "deletion vectors"
         )

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from ingestd.errors import UnsupportedError
+from ingestd.errors import ConfigError
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.spec.arrow import array_of, to_arrow_type
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -45,7 +45,7 @@ class Dropped:
 
 
 def refuse_undecided(table: FileStoreTable) -> None:
-    """UnsupportedError for a table where the newest row of a key is not all there is to it."""
+    """ConfigError for a table where the newest row of a key is not all there is to it."""
     rules = merge_rules(table.schema)
     reasons = {
         f"'merge-engine' = '{rules.engine}'": rules.engine != "deduplicate",
@@ -56,7 +56,7 @@ def refuse_undecided(table: FileStoreTable) -> None:
     }
     reason = next((text for text, holds in reasons.items() if holds), None)
     if reason is not None:
-        raise UnsupportedError(
+        raise ConfigError(
             f"table {table.name} has {reason}: which rows of a key in several buckets are to go "
             "cannot be told by their sequence numbers; overwrite the partition with one row for "
             "each key"

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from ingestd.errors import CommitConflictError, FormatError, UnsupportedError
+from ingestd.errors import CommitConflictError, ConfigError, FormatError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
@@ -87,12 +87,12 @@ def repair_hash_index(
 
     A key that is in several buckets is only told: its rows stay where they are, and the bucket of
     the newest gets what is written from now on. With `drop_doubled` the others of its rows go, by
-    a second snapshot. Raises UnsupportedError for a table without a hash index, or where the
+    a second snapshot. Raises ConfigError for a table without a hash index, or where the
     newest row is not all there is to a key; FormatError for damaged data files;
     CommitConflictError if others were faster three times, and nothing is left behind then.
     """
     if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
-        raise UnsupportedError(
+        raise ConfigError(
             f"table {table.name} has no hash index: only tables with 'bucket' = '-1' whose primary "
             "key holds the partition keys do"
         )

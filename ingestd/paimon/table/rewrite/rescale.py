@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.errors import ConfigError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
@@ -61,10 +61,10 @@ class Rescaled:
 
 
 def refuse_rescale(table: FileStoreTable, buckets: int) -> None:
-    """UnsupportedError or ConfigError for a table or a number of buckets that cannot be."""
+    """ConfigError for a table or a number of buckets that cannot be."""
     mode = bucket_mode(table.schema)
     if mode not in (BucketMode.HASH_FIXED, BucketMode.POSTPONE):
-        raise UnsupportedError(
+        raise ConfigError(
             f"table {table.name} has 'bucket' = '{table.options.bucket}': only tables with a fixed "
             "number of buckets, or with -2, can be rescaled"
         )

@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.errors import ConfigError
 from ingestd.paimon.merge.sort_words import SORTABLE
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
@@ -71,23 +71,23 @@ class Sorted:
 def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) -> list[DataField]:
     """The columns to sort by.
 
-    UnsupportedError for a table, a strategy or a type that cannot be sorted; ConfigError for a
-    column that isn't there.
+    ConfigError for a table, a strategy or a type that cannot be sorted, or a column that isn't
+    there.
     """
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE:
-        raise UnsupportedError(
+        raise ConfigError(
             f"table {table.name} cannot be sorted: that needs a table without primary key and with "
             "'bucket' = '-1', whose rows may stand in any order"
         )
     if strategy not in STRATEGIES:
-        raise UnsupportedError(f"the order '{strategy}' is not supported; use {STRATEGIES}")
+        raise ConfigError(f"the order '{strategy}' is not supported; use {STRATEGIES}")
     refuse_unsupported(table.schema, for_write=True)
     fields = list(selected_fields(table, columns))
     if not fields or len(set(columns)) < len(columns):
         raise ConfigError("name the columns to sort by, each once, with commas between them")
     for field in fields:
         if field.type.root not in SORTABLE:
-            raise UnsupportedError(f"rows cannot be sorted by {field.name} of type {field.type}")
+            raise ConfigError(f"rows cannot be sorted by {field.name} of type {field.type}")
     return [next(one for one in fields if one.name == name) for name in columns]
 
 

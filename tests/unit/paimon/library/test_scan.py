@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import ingestd.paimon as paimon
-from ingestd.errors import ConfigError, FormatError
+from ingestd.errors import ConfigError
 from ingestd.paimon.library import packages
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.spec.data_types import parse_type
@@ -92,7 +92,7 @@ def test_what_there_is_not_is_refused(table: Table, how: Any, message: str) -> N
 
 
 def test_a_snapshot_that_is_not_there_and_a_column_of_no_changes(table: Table) -> None:
-    with pytest.raises(FormatError):
+    with pytest.raises(ConfigError, match="does not exist"):
         table.scan(snapshot=99)
     with pytest.raises(ConfigError, match="no column nope"):
         table.changes(columns=["nope"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.errors import FormatError
+from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import AddColumn
@@ -53,7 +53,7 @@ def test_changes_of_a_snapshot_that_has_expired_are_an_error() -> None:
     put(table, [{"v": 1}])
     put(table, [{"v": 2}])
     table.io.delete_quietly(table.paths.snapshot(1))
-    with pytest.raises(FormatError, match="snapshots 2 to 2 exist"):
+    with pytest.raises(ConfigError, match="snapshots 2 to 2 exist"):
         read_changelog(table, 1)
     assert read_changelog(table).column("_snapshot").to_pylist() == [2]
 

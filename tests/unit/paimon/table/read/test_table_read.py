@@ -76,10 +76,10 @@ def test_old_snapshots_come_in_the_columns_of_the_handle_or_of_their_time() -> N
     assert read_table(then, snapshot_id=1).column_names == ["p", "id", "v"]
 
 
-def test_a_missing_snapshot_is_a_format_error_with_those_that_exist() -> None:
+def test_a_missing_snapshot_is_an_error_with_those_that_exist() -> None:
     table = _table()
     put(table, _rows((0, 1, "a")))
-    with pytest.raises(FormatError, match="snapshots 1 to 1 exist"):
+    with pytest.raises(ConfigError, match="snapshots 1 to 1 exist"):
         read_table(table, snapshot_id=2)
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from ingestd.errors import CommitConflictError, UnsupportedError
+from ingestd.errors import CommitConflictError, ConfigError
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -135,8 +135,8 @@ def test_an_interrupted_deletion_leaves_no_file_behind(tmp_path: Path) -> None:
 
 def test_tables_with_keys_or_buckets_are_refused(tmp_path: Path) -> None:
     keyed = native_table(tmp_path / "a", [("k", "INT")], keys=["k"])
-    with pytest.raises(UnsupportedError, match="needs an append table"):
+    with pytest.raises(ConfigError, match="needs an append table"):
         delete(keyed, between(0, 1))
     options = {"bucket": "2", "bucket-key": "k"}
-    with pytest.raises(UnsupportedError, match="needs an append table"):
+    with pytest.raises(ConfigError, match="needs an append table"):
         delete(native_table(tmp_path / "b", [("k", "INT")], options=options), between(0, 1))

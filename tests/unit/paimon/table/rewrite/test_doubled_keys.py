@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingestd.errors import CommitConflictError, UnsupportedError
+from ingestd.errors import CommitConflictError, ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -157,9 +157,9 @@ def test_files_that_were_replaced_meanwhile_refuse_it_and_nothing_is_left_behind
 )
 def test_tables_whose_rows_are_not_decided_by_numbers_are_refused(options: dict[str, Any]) -> None:
     table = new_table(**options)
-    with pytest.raises(UnsupportedError, match=next(iter(options))):
+    with pytest.raises(ConfigError, match=next(iter(options))):
         refuse_undecided(table)
-    with pytest.raises(UnsupportedError, match="overwrite the partition"):
+    with pytest.raises(ConfigError, match="overwrite the partition"):
         repair(table)
     assert repair_hash_index(table, now_ms=NOW_MS).dropped is None
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.errors import CommitConflictError, FormatError, UnsupportedError
+from ingestd.errors import CommitConflictError, ConfigError, FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.snapshot import CommitKind
@@ -191,7 +191,7 @@ def test_a_commit_that_relied_on_the_replaced_index_is_refused() -> None:
 def test_tables_without_a_hash_index_are_refused_by_name() -> None:
     table = native_table("/w", [("id", "INT")], keys=["id"], options={"bucket": "2"},
                          io=MemoryFileIO())  # fmt: skip
-    with pytest.raises(UnsupportedError, match=r"db\.t has no hash index"):
+    with pytest.raises(ConfigError, match=r"db\.t has no hash index"):
         repair(table)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError, UnsupportedError
+from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.schema import SetOption
 from ingestd.paimon.spec.snapshot import CommitKind
@@ -161,7 +161,7 @@ def test_postponed_tables_are_rescaled_once_no_row_waits() -> None:
 @pytest.mark.parametrize("keys", [["id"], []])
 def test_tables_without_a_number_of_buckets_are_refused(keys: list[str]) -> None:
     table = native_table("/w", COLUMNS[1:], keys=keys, io=MemoryFileIO())
-    with pytest.raises(UnsupportedError, match=r"db\.t has 'bucket' = '-1'"):
+    with pytest.raises(ConfigError, match=r"db\.t has 'bucket' = '-1'"):
         refuse_rescale(table, 2)
     with pytest.raises(ConfigError, match="0 is no number of buckets"):
         refuse_rescale(filled(), 0)
