@@ -31,11 +31,16 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_ESCAPE = r"\\{1,4}"
+"""Backslashes of text that is quoted once, or again."""
+_SHORT = {"\n": (r"\\+n",), "\t": (r"\\+t",), "\r": (r"\\+r",), " ": (r"\+",), "'": ("''",)}
+"""Characters that are quoted by a letter or otherwise."""
 _PLAIN = re.compile(r"[^\s\"=]+")
 _NOISY = {"py4j": logging.CRITICAL, "urllib3": logging.WARNING}
 
 _process_fields: dict[str, object] = {}
-_secrets: set[str] = set()
+_secrets: dict[str, re.Pattern[str]] = {}
 _bound: ContextVar[Mapping[str, object]] = ContextVar("ingestd_log_fields")
 
 
@@ -82,11 +87,31 @@ def bind_thread(**fields: object) -> None:
 
 def add_secrets(values: Iterable[str]) -> None:
     """Strike these values out of everything that is logged or redacted from now on."""
-    _secrets.update(
-        value
-        for value in values
-        if len(value) >= _FEWEST_CHARACTERS and value.lower() not in _NOT_A_SECRET
+    for value in values:
+        if len(value) >= _FEWEST_CHARACTERS and value.lower() not in _NOT_A_SECRET:
+            _secrets[value] = _pattern(value)
+
+
+def _pattern(secret: str) -> re.Pattern[str]:
+    """Matches a secret as it is, and quoted by Python, JSON, YAML or in a URL, also repeatedly."""
+    return re.compile("".join(map(_forms, secret)))
+
+
+def _forms(character: str) -> str:
+    if character.isascii() and character.isalnum():
+        return character
+    code, raw = ord(character), character.encode("utf-8", "surrogatepass")
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    hexadecimal = (
+        "".join(f"%{byte:02x}" for byte in raw),
+        "".join(rf"{_ESCAPE}x{byte:02x}" for byte in raw),
+        "".join(rf"{_ESCAPE}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        rf"{_ESCAPE}x{code:02x}",
+        rf"{_ESCAPE}U{code:08x}",
     )
+    plain = _ESCAPE if character == "\\" else rf"(?:{_ESCAPE})?{re.escape(character)}"
+    forms = [plain, f"(?i:{'|'.join(hexadecimal)})", *_SHORT.get(character, ())]
+    return f"(?:{'|'.join(forms)})"
 
 
 def is_secret_name(name: str) -> bool:
@@ -97,13 +122,22 @@ def is_secret_name(name: str) -> bool:
 def redact(text: str) -> str:
     """The text without the values given to `add_secrets`."""
     for secret in sorted(_secrets, key=len, reverse=True):
-        text = text.replace(secret, MASK)
+        text = _secrets[secret].sub(MASK, text)
     return text
 
 
 def printable(text: str) -> str:
     """The text with control characters escaped, so that it stays on its line."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROL.sub(_escaped, text)
+
+
+def printable_lines(text: str) -> str:
+    """The text with control characters escaped but for ends of lines and tabs."""
+    return _COMMANDS.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def event_fields(record: logging.LogRecord) -> dict[str, object]:
@@ -136,7 +170,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line without its end."""
-        fields = "".join(f" {name}={_word(value)}" for name, value in event_fields(record).items())
+        values = event_fields(record).items()
+        fields = "".join(f" {name}={_word(redact(str(value)))}" for name, value in values)
         time = _timestamp(record)[11:23]
         head = f"{time} {record.levelname:<7} {record.getMessage()}{fields}"
         line = printable(redact(head))
@@ -157,8 +192,7 @@ def _error(error: BaseException) -> dict[str, str]:
     return {"type": type(error).__name__, "message": str(error), "stack": stack}
 
 
-def _word(value: object) -> str:
-    text = str(value)
+def _word(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 

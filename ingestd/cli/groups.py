@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.output import print_json
+from ingestd.cli.output import print_json, say
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.store_clock import store_now_ms
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -76,4 +76,4 @@ def tell(text: str, document: Mapping[str, object], *, as_json: bool, dry_run: b
     if as_json:
         print_json({**document, "dry_run": dry_run})
     else:
-        typer.echo(f"Nothing is done (--dry-run). It would be: {text}" if dry_run else text)
+        say(f"Nothing is done (--dry-run). It would be: {text}" if dry_run else text)

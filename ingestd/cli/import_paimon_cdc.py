@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.output import AsJson, print_json
+from ingestd.cli.output import AsJson, print_json, say
 from ingestd.config.carried_over import Note, Tree, assemble
 from ingestd.config.flink_command import parse_flink_command
 from ingestd.config.imported_yaml import fault_of, render
@@ -62,7 +62,7 @@ def _show(tree: Tree, notes: list[Note], text: str, *, as_json: bool) -> None:
         document = [asdict(one) for one in notes]
         print_json({"complete": not lost, "config": tree, "notes": document, "yaml": text})
         return
-    typer.echo(text, nl=False)
+    say(text, nl=False)
     for one in lost:
         told = printable(redact(f"not carried over: {one.argument}: {one.text}"))
-        typer.secho(told, fg="yellow", err=True)
+        say(told, colour="yellow", err=True)

@@ -17,7 +17,7 @@ from ingestd.cli.broker_look import (
     with_tables,
 )
 from ingestd.cli.interrupts import interruptible
-from ingestd.cli.output import AsJson, counted, print_json
+from ingestd.cli.output import AsJson, counted, print_json, say
 from ingestd.cli.progress import waiting
 from ingestd.cli.proposal import (
     Proposal,
@@ -183,20 +183,20 @@ def _looked_through(proposal: Proposal, given: dict[str, str], file: Path) -> Pr
 def _write(file: Path, proposal: Proposal, *, as_json: bool) -> None:
     text = proposal_yaml(proposal)
     if str(file) == _STDOUT:
-        typer.echo(text, nl=False)
+        say(text, nl=False)
         return
     file.write_text(text, encoding="utf-8")
     if as_json:
         print_json(_document(file, proposal))
         return
     for one in proposal.sources:
-        typer.echo(f"{one.name}: {counted(len(one.topics), 'topic')} of {one.data_format}")
+        say(f"{one.name}: {counted(len(one.topics), 'topic')} of {one.data_format}")
     for table in proposal.tables:
         keys = ", ".join(table.primary_keys) or "none"
-        typer.echo(f"  {table.table}: {counted(len(table.columns), 'column')}, key {keys}")
+        say(f"  {table.table}: {counted(len(table.columns), 'column')}, key {keys}")
     for remark in proposal.remarks:
-        typer.echo(remark)
-    typer.echo(f"{file} is written. Next: ingestd plan -c {file}")
+        say(remark)
+    say(f"{file} is written. Next: ingestd plan -c {file}")
 
 
 def _document(file: Path, proposal: Proposal) -> dict[str, object]:

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from ingestd.cli.catalog_options import add_catalog_options
 from ingestd.cli.interrupts import EXIT_CODE, interrupt_message
+from ingestd.cli.output import say
 from ingestd.errors import IngestdError
 from ingestd.log import configure_logging, printable, redact
 
@@ -111,7 +112,7 @@ for _name, _info in COMMANDS.items():
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ingestd {importlib.metadata.version('ingestd')}")
+        say(f"ingestd {importlib.metadata.version('ingestd')}")
         raise typer.Exit
 
 
@@ -148,13 +149,13 @@ def execute(arguments: Sequence[str]) -> int:
         if isinstance(end.__context__, BrokenPipeError):
             return READER_GONE
         if end.code == EXIT_CODE:
-            typer.echo(f"interrupted: {interrupt_message(end)}", err=True)
+            say(f"interrupted: {interrupt_message(end)}", err=True)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except IngestdError as error:
         _tell(error, error.message, debug=debug)
         return error.exit_code
     except KeyboardInterrupt as interrupt:
-        typer.echo(f"interrupted: {interrupt_message(interrupt)}", err=True)
+        say(f"interrupted: {interrupt_message(interrupt)}", err=True)
         return EXIT_CODE
     except OSError as error:
         _tell(error, f"a file cannot be used: {error}", debug=debug)
@@ -165,11 +166,11 @@ def execute(arguments: Sequence[str]) -> int:
 def _tell(error: BaseException, message: str, *, debug: bool) -> None:
     """Print an error; secrets struck out, nothing that a terminal would obey."""
     if debug:
-        typer.echo(redact("".join(traceback.format_exception(error))), err=True)
+        say(redact("".join(traceback.format_exception(error))), err=True)
     text = "\n".join(printable(line) for line in redact(message).splitlines())
     colour = None if os.environ.get("NO_COLOR") else "red"
-    typer.secho("error: ", fg=colour, bold=True, err=True, nl=False)
-    typer.echo(text, err=True)
+    say("error: ", colour=colour, err=True, nl=False)
+    say(text, err=True)
 
 
 def _tell_unexpected(

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, now_ms, tell
-from ingestd.cli.output import AsJson, counted, print_json, print_table
+from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.table.commit.overwrite import drop_partitions, going, truncate_table
@@ -95,7 +95,7 @@ def analyze(
     if as_json:
         print_json({**statistics.document(), "snapshot": made})
         return
-    typer.echo(
+    say(
         f"{table}: {counted(statistics.merged_record_count or 0, 'row')} in about "
         f"{counted(statistics.merged_record_size or 0, 'byte')} as of snapshot "
         f"{statistics.snapshot_id}; kept by snapshot {made}."

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ingestd.log import printable
+from ingestd.log import printable, printable_lines
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Row: TypeAlias = Mapping[str, object]
@@ -21,13 +21,24 @@ Row: TypeAlias = Mapping[str, object]
 _WIDE = 400
 _NAMING_SHARE = 2 / 3
 _MILLIS = 1000
+_JSON_CONTROL = re.compile("[\x7f-\x9f\u2028\u2029]")
 _NAMING = re.compile("(^|_)(id|snapshot|bucket|partition|offset|identifier|number)$")
 """Columns whose numbers are names."""
 
 
+def say(text: str, *, err: bool = False, nl: bool = True, colour: str | None = None) -> None:
+    """Print text, its control characters escaped: names and values in it command no terminal."""
+    typer.secho(printable_lines(text), fg=colour, err=err, nl=nl)
+
+
 def print_json(document: object) -> None:
-    """One JSON document."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    """One JSON document; characters that a terminal may obey are escaped as JSON does it."""
+    sys.stdout.write(json_text(json.dumps(document, indent=2, ensure_ascii=False)) + "\n")
+
+
+def json_text(text: str) -> str:
+    """JSON text in which the control characters that JSON allows as they are, are escaped."""
+    return _JSON_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_table(
@@ -41,7 +52,7 @@ def print_table(
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:
-        typer.echo(none)
+        say(none)
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in columns:
@@ -49,7 +60,9 @@ def print_table(
         longest = max(len(_text_in(name, row.get(name))) for row in rows)
         whole = numeric or (name == columns[0] and longest <= console.width * _NAMING_SHARE)
         table.add_column(
-            Text(_title(name, narrow=numeric and sys.stdout.isatty()) if titles else name),
+            Text(
+                _title(name, narrow=numeric and sys.stdout.isatty()) if titles else printable(name)
+            ),
             justify="right" if numeric else "left",
             no_wrap=whole,
             overflow="ellipsis" if whole else "fold",
@@ -59,7 +72,7 @@ def print_table(
     with console.capture() as capture:
         console.print(table)
     for line in capture.get().splitlines():
-        typer.echo(line.rstrip())
+        typer.echo(line.rstrip())  # its cells are escaped, its styles are our own
 
 
 def _title(name: str, *, narrow: bool) -> str:
@@ -82,7 +95,7 @@ def cell_text(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
-        return ", ".join(str(one) for one in value)
+        return printable(", ".join(str(one) for one in value))
     return printable(str(value))
 
 

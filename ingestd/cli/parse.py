@@ -10,13 +10,14 @@ import typer
 
 from ingestd.cdc.base import DATA_FORMATS, Decoded, load_data_format
 from ingestd.cli.message_source import Reading, Wanted, read_messages, source_settings
-from ingestd.cli.output import AsJson, counted, print_json, print_table
+from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.ingest.rows.decoded_rows import (
     DecodedRow,
     DecodedTable,
     decoded_tables,
     rejected_documents,
 )
+from ingestd.log import printable
 
 _FINDINGS = 1
 _OFFSET, _KIND, _POSITION = "@offset", "@kind", "@position"
@@ -132,12 +133,12 @@ def _show(found: Sequence[Decoded], records: int, *, as_json: bool) -> None:
     for table in tables:
         _print(table)
     for one in truncates:
-        typer.echo(f"\noffset {one['offset']}: table {one['table']} is emptied")
+        say(f"\noffset {one['offset']}: table {printable(str(one['table']))} is emptied")
     if rejected:
-        typer.echo("\ncannot be used:")
+        say("\ncannot be used:")
         print_table(rejected, ("offset", "stage", "reason", "message"), none="")
     rows = sum(len(table.rows) for table in tables)
-    typer.echo(
+    say(
         f"\n{counted(records, 'record')}: {counted(rows, 'row')}, "
         f"{counted(len(truncates), 'truncate')}, {control} without rows, "
         f"{len(rejected)} rejected"
@@ -150,7 +151,8 @@ def _document(table: DecodedTable) -> dict[str, object]:
 
 
 def _print(table: DecodedTable) -> None:
-    typer.echo(f"\n{table.name}, key {', '.join(table.primary_keys) or 'unknown'}")
+    keys = ", ".join(table.primary_keys) or "unknown"
+    say(f"\n{printable(f'{table.name}, key {keys}')}")
     columns = [{"column": name, "type": kind} for name, kind in table.types.items()]
     print_table(columns, ("column", "type"), none="no columns")
     cells = [

@@ -5,9 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-import typer
-
-from ingestd.cli.output import Row, counted, print_table
+from ingestd.cli.output import Row, counted, print_table, say
 from ingestd.ingest.rehearsal.rehearsal import Rehearsal, Sample
 from ingestd.ingest.rehearsal.table_outlook import ColumnOutlook, TableOutlook, table_outlooks
 from ingestd.kafka.ranges import TopicOffsets
@@ -66,16 +64,16 @@ def print_plan(planned: Planned) -> None:
         if one.table in found.truncates.emptied:
             _line("truncated", "a truncate is among the records; older rows are not counted")
     for feed, rows in sorted(found.excluded.items()):
-        typer.echo(f"\nleft out by routing: {printable(str(feed))} ({counted(rows, 'row')})")
+        say(f"\nleft out by routing: {printable(str(feed))} ({counted(rows, 'row')})")
     _print_rejected(found)
     for (source, topic), problem in sorted(found.topic_problems.items()):
-        typer.echo(f"\ntopic {topic} of source {source} would stop the pipeline")
+        say(f"\ntopic {topic} of source {source} would stop the pipeline")
         _line("problem", redact(problem))
     for (source, topic), problem in sorted(found.set_aside.items()):
-        typer.echo(f"\ntopic {topic} of source {source} would be set aside")
+        say(f"\ntopic {topic} of source {source} would be set aside")
         _line("problem", redact(problem))
     if found.passed:
-        typer.echo("\nNothing was written. Nothing of the sample would stop the pipeline.")
+        say("\nNothing was written. Nothing of the sample would stop the pipeline.")
 
 
 def _topic_rows(planned: Planned) -> list[Row]:
@@ -118,7 +116,7 @@ def _column_row(table: TableOutlook, column: ColumnOutlook) -> Row:
 
 
 def _print_table(one: TableOutlook) -> None:
-    typer.echo(f"\n{one.table} {_VERDICTS[one.verdict]}")
+    say(f"\n{one.table} {_VERDICTS[one.verdict]}")
     _line("from", ", ".join(one.sources))
     _line("topics", ", ".join(one.topics))
     if one.problem:
@@ -141,9 +139,9 @@ def _print_table(one: TableOutlook) -> None:
 def _print_rejected(found: Rehearsal) -> None:
     if not found.counts.rejected:
         return
-    typer.echo(f"\n{counted(found.counts.rejected.total(), 'record')} would become dead letters:")
+    say(f"\n{counted(found.counts.rejected.total(), 'record')} would become dead letters:")
     for reason, count in _reasons(found).items():
-        typer.echo(f"  {count:>6} {reason}")
+        say(f"  {count:>6} {reason}")
     rows = [
         {
             "topic": one.topic,
@@ -162,4 +160,4 @@ def _reasons(found: Rehearsal) -> dict[str, int]:
 
 
 def _line(title: str, text: str) -> None:
-    typer.echo(f"  {title:<9} {printable(text)}")
+    say(f"  {title:<9} {printable(text)}")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import typer
 
+from ingestd.cli.output import say
 from ingestd.errors import ConfigError
 from ingestd.log import printable
 
@@ -33,7 +34,7 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
         try:
             check(answer)
         except ConfigError as error:
-            typer.echo(printable(error.message), err=True)
+            say(printable(error.message), err=True)
         else:
             return answer
 
@@ -53,13 +54,13 @@ def confirm(what: str, option: str, *, given: bool) -> None:
 
 def _answer(what: str, default: str | None) -> str:
     try:
-        return str(typer.prompt(what, default=default)).strip()
+        return str(typer.prompt(printable(what), default=default)).strip()
     except typer.Abort as end:
-        typer.echo(err=True)
+        say("", err=True)
         raise KeyboardInterrupt from end
 
 
 def tell_on_terminal(text: str) -> None:
     """What somebody wants to know before the next question; nothing where nobody is asked."""
     if is_terminal():
-        typer.echo(printable(text))
+        say(printable(text))

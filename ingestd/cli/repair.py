@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, group, now_ms, tell
-from ingestd.cli.output import AsJson, Row, counted, print_table
+from ingestd.cli.output import AsJson, Row, counted, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
@@ -113,7 +113,7 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
         shown = ("partition", "bucket", "keys", "missing", "foreign", "problem")
         print_table(rows, shown, none="")
     if keys:
-        typer.echo(_told_of(len(keys), done.dropped))
+        say(_told_of(len(keys), done.dropped))
         print_table(keys[:MOST_KEYS], ("partition", "key", "buckets", "written_to"), none="")
 
 

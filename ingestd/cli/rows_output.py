@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import typer
 
 from ingestd.cli.line_sort import sorted_lines
-from ingestd.cli.output import print_table
+from ingestd.cli.output import print_table, say
 from ingestd.errors import ConfigError
+from ingestd.log import printable_lines
 from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField
@@ -99,7 +99,7 @@ def print_rows(rows: Rows, out: Output) -> None:
     out.clear()
     print_table(cells, names, none="No rows.", titles=False)
     if left:
-        typer.echo(f"{left:,} more rows; --limit shows more.")
+        say(f"{left:,} more rows; --limit shows more.")
 
 
 def _cells(line: str) -> list[str]:
@@ -130,7 +130,8 @@ def _write_lines(lines: Iterator[str], out: Output) -> None:
     first = next(lines, None)
     if sys.stdout.isatty():
         out.clear()
-    for line in itertools.chain([] if first is None else [first], lines):
+    shown = itertools.chain([] if first is None else [first], lines)
+    for line in map(printable_lines, shown) if sys.stdout.isatty() else shown:
         sys.stdout.buffer.write(line.encode("utf-8", "surrogatepass") + b"\n")
     sys.stdout.buffer.flush()
 

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.catalog_options import chosen_catalog
-from ingestd.cli.output import AsJson, Row, print_json, print_table, time_text
+from ingestd.cli.output import AsJson, Row, print_json, print_table, say, time_text
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
@@ -214,7 +214,7 @@ def _file_row(table: FileStoreTable, entry: ManifestEntry) -> dict[str, "str | i
 
 def _print_schema(table: FileStoreTable, shown: TableSchema) -> None:
     ids = schema_ids(table.io, table.paths)
-    typer.echo(f"{table.name}, schema {shown.id} of {ids[0]} to {ids[-1]}")
+    say(f"{table.name}, schema {shown.id} of {ids[0]} to {ids[-1]}")
     rows = [
         {
             "id": str(field.id),
@@ -229,7 +229,7 @@ def _print_schema(table: FileStoreTable, shown: TableSchema) -> None:
     options = shown.options
     if options:
         pairs = [{"option": name, "value": options[name]} for name in sorted(options)]
-        typer.echo("")
+        say("")
         print_table(pairs, ("option", "value"), none="")
 
 

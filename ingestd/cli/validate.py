@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ingestd.cli.output import AsJson, counted, print_json, print_table
+from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.config.effective import effective_settings, plain_secrets
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
@@ -84,11 +84,11 @@ def _print(config: Path, loaded: LoadedConfig, checks: list[Check]) -> None:
     ]
     print_table(rows, ("setting", "value", "from"), none="")
     for warning in _warnings(loaded):
-        typer.secho(f"warning: {warning}", fg="yellow", err=True)
+        say(f"warning: {warning}", colour="yellow", err=True)
     for one in checks:
-        typer.echo(f"{'failed' if one.code else 'ok':<6} {one.what}: {one.found}")
+        say(f"{'failed' if one.code else 'ok':<6} {one.what}: {one.found}")
     if not any(one.code for one in checks):
-        typer.echo(f"{config} is fine.")
+        say(f"{config} is fine.")
 
 
 def _warnings(loaded: LoadedConfig) -> list[str]:

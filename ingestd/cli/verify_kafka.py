@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import typer
-
-from ingestd.cli.output import Row, print_json, print_table
+from ingestd.cli.output import Row, print_json, print_table, say
 from ingestd.cli.progress import waiting
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
@@ -61,9 +59,9 @@ class Compared:
                    "log_end_offset", "compared_by")  # fmt: skip
         print_table(self.logs, columns, none="no topic has been read yet")
         if recounts:
-            typer.echo("")
+            say("")
             print_table(recounts, tuple(recounts[0]), none="")
-        typer.echo("")
+        say("")
         none = "nothing found: the logs have what the tables cover."
         print_table(findings, ("severity", "code", "where", "message"), none=none)
 

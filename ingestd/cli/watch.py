@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 
 from ingestd.cli.daemon_status import DaemonAddress, DaemonSilentError, Document
-from ingestd.cli.output import AsJson
+from ingestd.cli.output import AsJson, say
 from ingestd.cli.watch_view import status_line, status_view
 
 _Looks: TypeAlias = Iterator[tuple[Document, str | None]]
@@ -91,5 +91,4 @@ def _live(looks: _Looks) -> None:
 
 
 def _line(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    say(text)

@@ -133,6 +133,12 @@ class ProcessingSection(Section):
         description="Most bytes of rows that a task merges, sorts and writes at a time; a table "
         "that gets more in one batch gets several files for it.",
     )
+    worker_memory: Size = Field(
+        default=4 << 30,
+        ge=512 << 20,
+        description="Most memory of a Python worker, which reads, decodes and writes. A topic "
+        "partition of which a record takes more is set aside, and others go on.",
+    )
     index_cache_bytes: Size = Field(
         default=64 << 20,
         ge=0,

@@ -48,6 +48,11 @@ _LOOPBACK: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+_KUBERNETES: Mapping[str, str] = {
+    # Neither is made for a driver that runs already: the right to delete them would be for nothing.
+    "spark.kubernetes.driver.service.deleteOnTermination": "false",
+    "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+}
 # Spark makes a secret for each context of these itself and hands it to executors as a variable.
 _MAKE_SECRETS = ("local", "yarn", "k8s")
 _AUTHENTICATE = "spark.authenticate"
@@ -60,6 +65,8 @@ _CONFIDENTIAL = re.compile(r"(?i)secret|password|token|access[.]?key")
 # The JVM plans and schedules only: its second compiler costs more than it gives back.
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
+"""Variable of the workers' environment: most bytes of memory that each of them may have."""
 
 
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
@@ -68,6 +75,8 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     settings = {**settings, **_authentication(settings), **extra}
     if is_local(settings):
         settings = {**settings, **_LOOPBACK, **extra}
+    if settings["spark.master"].startswith("k8s:"):
+        settings = {**settings, **_KUBERNETES, **extra}
     log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     settings[JVM_OPTIONS] = " ".join(filter(None, [log, *_JVM_FLAGS, extra.get(JVM_OPTIONS)]))
     return settings
@@ -76,6 +85,11 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
 def is_confidential(name: str) -> bool:
     """Whether the value of a setting of this name is for no command line."""
     return _CONFIDENTIAL.search(name) is not None
+
+
+def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+    """Return settings with a limit for the memory of each Python worker."""
+    return {f"spark.executorEnv.{WORKER_MEMORY}": str(most_bytes), **extra}
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:

@@ -234,6 +234,15 @@ def test_executors_get_a_role_and_a_token_only_where_asked() -> None:
     account = only(found, "RoleBinding")["subjects"][0]["name"]
     spec = only(found, "StatefulSet")["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == account
+    rights = {
+        resource: set(rule["verbs"])
+        for rule in only(found, "Role")["rules"]
+        for resource in rule["resources"]
+    }
+    assert rights == {
+        "pods": {"create", "delete", "deletecollection", "get", "list", "watch"},
+        "configmaps": {"create", "deletecollection"},
+    }
     assert spec["automountServiceAccountToken"] is True
 
 

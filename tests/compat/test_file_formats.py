@@ -334,3 +334,21 @@ def test_timestamps_that_orc_lacks_are_in_files_that_java_reads(
     lines = _agree(oracle, table)
     assert compact_table(table, now_ms=NOW_MS, full=True).status == "compacted"
     assert _agree(oracle, table) == lines
+
+
+def test_timestamps_near_1970_of_java_in_another_zone_are_refused_and_not_a_second_off(
+    tmp_path: Path,
+) -> None:
+    spec = {
+        "fields": [{"name": "id", "type": "INT"}, {"name": "t", "type": "TIMESTAMP(3)"}],
+        "options": {"file.format": "orc"},
+        "steps": [{"commit": {"rows": [{"id": 1, "t": "1969-12-31T23:59:58.000"}]}}],
+    }  # fmt: skip
+    with Oracle(zone="America/New_York") as oracle:
+        oracle.write_spec(spec, tmp_path, tmp_path)
+        assert len(_agree(oracle, open_native(tmp_path))) == 1
+        assert oracle.append(
+            tmp_path, "db", "t", [{"id": 2, "t": "1969-12-31T23:59:58.500"}], tmp_path
+        )
+    with pytest.raises(UnsupportedError, match=r"column t: .*America/New_York"):
+        read_table(open_native(tmp_path))

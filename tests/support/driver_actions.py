@@ -255,6 +255,8 @@ def another_warehouse(world: World) -> bool:
 def move_warehouse(world: World) -> bool:
     home = world.home
     old, root = home.warehouse, home.truth.root / "moved"
+    if not world.io.exists(old):
+        return False
     world.io.rename_directory(old, str(root / "warehouse"))
     world.set(root=root)
     if home.saved is not None:
@@ -299,9 +301,8 @@ def clock_behind(world: World) -> bool:
 def refresh_records(world: World) -> bool:
     """What a daemon does between batches after some hours."""
     world.clock[0] += 7 * HOUR_MS
-    truth = replace(world.home.truth, now_ms=lambda: world.clock[0])
     try:
-        lake = truth.live(1)
+        lake = live(world, 1)
     except LOUD:
         return False
     lake.refresh_records()
@@ -310,9 +311,12 @@ def refresh_records(world: World) -> bool:
 
 
 def _is_thing_to_others(name: str) -> bool:
-    """Whether brokers, operators or other programs do it, so that it can happen beside a daemon."""
-    own = ("run", "die", "rename", "policy", "batches", "refresh", "another_w", "change", "move")
-    return not name.startswith(own)
+    """Whether brokers, operators or other programs do it, so that it can happen beside a daemon.
+
+    A folder is put back when the daemon is stopped, as the documents say.
+    """
+    own = ("run", "die", "policy", "batches", "refresh", "another_w", "change", "move")
+    return not name.startswith((*own, "rename", "restore"))
 
 
 BESIDE = sorted(filter(_is_thing_to_others, ACTIONS))

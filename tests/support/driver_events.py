@@ -207,19 +207,26 @@ def foreign_overwrite(world: World) -> bool:
 
 @action
 def roll_back_as_latest(world: World) -> bool:
-    newest = _newest(world.home, "orders")
+    """To the tag, if there is one, or the oldest snapshot, as Java does."""
+    home = world.home
+    newest = _newest(home, "orders")
     if newest is None:
         return False
-    table = world.home.truth.table("orders")
-    first = read_snapshot(table.io, table.paths, min(snapshot_ids(table.io, table.paths)))
+    table = home.truth.table("orders")
+    target = read_snapshot(table.io, table.paths, min(snapshot_ids(table.io, table.paths)))
+    if _TAG in tag_names(table.io, table.paths):
+        target = tagged_snapshot(table, _TAG)
+    if not target.properties:  # looks like any other overwrite
+        held = frozenset(ids(home, "orders"))
+        home.overwritten.append(("orders", newest.id + 1, len(home.letters), held))
     again = replace(
-        first,
+        target,
         id=newest.id + 1,
         commit_user="java",
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
         commit_kind=CommitKind.OVERWRITE,
     )
-    return _put(world.home, "orders", again)
+    return _put(home, "orders", again)
 
 
 @action

@@ -11,7 +11,6 @@ from ingestd.ingest.tables.lake_opening import LakeOpening, OpenedTables
 from ingestd.ingest.tables.lake_table import LakeTable, open_table
 from ingestd.ingest.tables.positions import furthest, shared_if_equal
 from ingestd.ingest.tables.progress import PipelineProgress
-from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 Rule = Callable[[], contextlib.AbstractContextManager[object]]
 RULES: dict[str, Rule] = {}
@@ -38,11 +37,6 @@ _patched(
     "batches that a death cut off are not finished",
     "ingest.tables.progress.PipelineProgress.finished",
     property(lambda record: record.end),
-)
-_patched(
-    "damaged claims are ignored",
-    "ingest.tables.claims._checksum",
-    lambda _: "",
 )
 _patched(
     "rows that a table has are left out",
@@ -75,11 +69,6 @@ _patched(
     lambda lake, settings, logs: lake.note_topics({**lake.progress.topics, **logs.names}),
 )
 _patched(
-    "leader and topics are asked before each commit",
-    "spark.recovery.BeforeCommit.check",
-    _nothing,
-)
-_patched(
     "a record is looked for in all snapshots that are left",
     "ingest.tables.lake_table.newest_record",
     lambda table, snapshot, name: snapshot if snapshot and name in snapshot.properties else None,
@@ -87,7 +76,7 @@ _patched(
 _patched(
     "a table without a record is for a person to decide",
     "ingest.tables.lake_opening._progress_lost",
-    lambda name, settings: AssertionError(name),
+    lambda name, *_: AssertionError(name),
 )
 
 
@@ -129,16 +118,4 @@ _patched(
     "overwrites by other programs are named",
     "ingest.tables.lake_opening.open_table",
     _without_overwrites,
-)
-
-
-def _on_anything(self: Any, *given: Any, **named: Any) -> Any:
-    return _COMMITTABLE(self, *given, **{**named, "builds_on": {}})
-
-
-_COMMITTABLE = ManifestCommittable.__init__
-_patched(
-    "a commit lands only on the record that it was worked out from",
-    "paimon.table.write.commit_message.ManifestCommittable.__init__",
-    _on_anything,
 )

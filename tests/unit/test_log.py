@@ -4,8 +4,10 @@ import logging
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
+import yaml
 
 from ingestd import log
 from ingestd.log import JsonFormatter, TextFormatter, add_secrets, bind, bind_thread, redact
@@ -15,7 +17,7 @@ LOG = logging.getLogger("ingestd.test")
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(log, "_secrets", set())
+    monkeypatch.setattr(log, "_secrets", {})
     monkeypatch.setattr(log, "_process_fields", {})
     root = logging.getLogger()
     before = root.handlers[:], root.level
@@ -105,6 +107,37 @@ def test_a_field_with_a_telling_name_is_masked_even_if_nobody_registered_it() ->
 def test_a_secret_that_holds_another_is_struck_out_whole() -> None:
     add_secrets(["abcd", "abcdefgh"])
     assert redact("x abcdefgh y") == f"x {log.MASK} y"
+
+
+@pytest.mark.parametrize(
+    "middle", ["'", '"', "'\"", "\\", "é", "\u4e2d 文", "%+&/ =#", "\n\t", "😀"]
+)
+def test_a_secret_is_struck_out_in_whatever_form_it_is_quoted(middle: str) -> None:
+    secret = f"Xq1{middle}Zq9"
+    add_secrets([secret])
+    forms = [
+        repr(secret),
+        ascii(secret),
+        repr({"password": secret}),
+        repr(f"""'{secret}" of both"""),
+        repr(secret.encode()),
+        repr(ValueError(secret)),
+        json.dumps(secret),
+        json.dumps(secret, ensure_ascii=False),
+        yaml.safe_dump({"s": secret}, allow_unicode=True, width=1000),
+        yaml.safe_dump({"s": secret}, width=1000, default_style='"'),
+        quote(secret),
+        quote(secret, safe="").lower().replace("xq1", "Xq1").replace("zq9", "Zq9"),
+        quote_plus(secret),
+        urlencode({"password": secret}),
+        json.dumps({"error": repr({"password": secret})}),
+    ]
+    for form in forms:
+        shown = redact(f"error: {form} is refused")
+        assert "Xq1" not in shown, form
+        assert "Zq9" not in shown, form
+        text = TextFormatter().format(line("failed", error=form, nested={"a": [secret]}))
+        assert "Xq1" not in text, form
 
 
 def test_common_words_are_not_taken_for_secrets() -> None:

@@ -11,7 +11,7 @@ import msgspec
 from ingestd.cdc.base import UNKNOWN_POSITION, RecordChunk, SchemaChangeEvent, SourceTable
 from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.proofs import proven_by_columns
-from ingestd.cdc.source_position import SourcePosition, position_of
+from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
 _MOST_COMPARED = 100_000
@@ -90,5 +90,5 @@ def _source(event: _Event, identifier: str) -> SourceTable:
 
 
 def _position(source: SourcePosition) -> int | None:
-    position = position_of(source)
+    position = UNKNOWN_POSITION if is_snapshot(source.snapshot) else position_of(source)
     return None if position == UNKNOWN_POSITION else position

@@ -32,6 +32,7 @@ from ingestd.ingest.recovery.losses import (
     furthest_positions,
     named_losses,
     refuse,
+    unreadable_ranges,
 )
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
@@ -45,8 +46,8 @@ from ingestd.ingest.tables.positions import (
     replaced,
 )
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
-from ingestd.ingest.tables.routing_check import check_routing
-from ingestd.kafka.ranges import Offsets, TopicOffsets
+from ingestd.ingest.tables.routing_check import check_ordering, check_routing
+from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
 from ingestd.paimon.table.metadata.table_state import load_state, newest_record
@@ -69,11 +70,15 @@ class StartPositions:
 
 
 def recover(
-    lake: Lake, settings: PipelineSettings, clusters: Mapping[str, LogCluster]
+    lake: Lake,
+    settings: PipelineSettings,
+    clusters: Mapping[str, LogCluster],
+    given_up: Mapping[tuple[str, str, int], OffsetRange] = {},
 ) -> StartPositions:
     """Work out where to read on, and commit what had to be decided for it.
 
-    `lake` is open; `clusters` are the brokers by source. Raises OffsetLostError for records that
+    `lake` is open; `clusters` are the brokers by source; `given_up` ranges that could not be read
+    and are to be left out, by source, topic and partition. Raises OffsetLostError for records that
     no log has any more, SchemaConflictError for tables that another pipeline feeds or that source
     tables would share unintended, ConfigError for start positions that do not exist, SourceError
     when brokers do not answer, and what a commit raises.
@@ -83,9 +88,11 @@ def recover(
     _refuse_shared_tables(lake, settings, logs)
     _log_renamed_sources(lake, settings, logs)
     check_routing(settings, lake)
+    check_ordering(settings, lake)
     founded = _found_sources(lake, settings, clusters, logs)
     compared = compare_logs(lake, clusters, logs, founded)
     losses = find_losses(lake, settings, logs, compared)
+    losses += unreadable_ranges(coverage_of(lake), logs, given_up)
     refuse([one for one in losses if one.table != lake.dead_letters], policies_of(settings))
     _commit_decisions(lake, settings, founded, losses, logs)
     floor = {key: ones for key, ones in lake.floor().items() if key in logs.names}

@@ -18,7 +18,7 @@ from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
 from ingestd.paimon.format.orc_nulls import nulls_pushed_down
 from ingestd.paimon.format.orc_scales import check_scales
-from ingestd.paimon.format.orc_times import timestamp_problem
+from ingestd.paimon.format.orc_times import refuse_doubtful, timestamp_problem
 from ingestd.paimon.format.row_groups import RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, ArrowField
@@ -161,11 +161,16 @@ def read_batches(
             batch_size=size.fitting(_COPIES * layout.row_bytes(None if read_all else wanted)),
             batch_readahead=0, fragment_readahead=0, use_threads=False,
         )  # fmt: skip
+        zones = layout.zones
         count = 0
         for batch in scanner.to_reader():
             count += batch.num_rows
             batch.validate(full=True)
-            yield pa.Table.from_batches([batch]).select(wanted)
+            part = pa.Table.from_batches([batch]).select(wanted)
+            refuse_doubtful(part, zones)
+            yield part
+            # Not in memory while the next one is read.
+            del part
             del batch
         if count != file.nrows:
             raise pa.ArrowInvalid(f"{count} rows, {file.nrows} are promised")
@@ -205,6 +210,7 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
     if rows.num_rows != file.nrows:
         raise pa.ArrowInvalid(f"{rows.num_rows} rows, {file.nrows} are promised")
     rows.validate(full=True)
+    refuse_doubtful(rows.select(wanted), layout.zones)
     return rows.select(wanted)
 
 

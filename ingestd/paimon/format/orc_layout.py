@@ -86,6 +86,16 @@ class OrcLayout:
                     yield ScaleStream(encodings[column], scales)
                 start += length
 
+    @property
+    def zones(self) -> frozenset[str]:
+        """Time zones of the writers of the stripes, as far as they are named."""
+        found = set[str]()
+        for stripe in _messages(self._footer, 3):
+            end = _number(stripe, 1) + _number(stripe, 2) + _number(stripe, 3)
+            footer = _message(self._inflated(end, _number(stripe, 4), _LARGE_FOOTER))
+            found |= {name.decode() for name in _texts(footer, 3)}
+        return frozenset(found)
+
     def row_bytes(self, columns: Collection[str] | None) -> float:
         """About how wide a row of some columns (None: all) is in memory, on the average.
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ingestd.cli.output import cell_text, counted, print_json, print_table, time_text
+from ingestd.cli.output import cell_text, counted, print_json, print_table, say, time_text
 from tests.support.screen import Screen
 
 
@@ -93,3 +93,17 @@ def test_lines_in_a_pipe_end_where_their_words_end(capsys: pytest.CaptureFixture
 )
 def test_things_are_counted_in_words(number: int, thing: str, text: str) -> None:
     assert counted(number, thing) == text
+
+
+EVIL = "a\x1b]0;owned\x07\x9b2Jb\u2028c"
+
+
+def test_nothing_that_is_printed_commands_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say(f"{EVIL}\tof two\nlines", colour=None)
+    print_table([{EVIL: EVIL, "list": [EVIL]}], (EVIL, "list"), none="", titles=False)
+    print_json({EVIL: EVIL})
+    shown = capsys.readouterr().out
+    assert {one for one in shown if not one.isprintable()} <= {"\n", "\t"}
+    assert "\tof two\nlines" in shown
+    document = json.loads(shown[shown.index("{\n") :])
+    assert document == {EVIL: EVIL}

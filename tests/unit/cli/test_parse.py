@@ -114,3 +114,18 @@ def test_what_cannot_be_understood_is_refused(
 
 def test_a_file_that_is_not_there_is_four(capsys: Capture, tmp_path: Path) -> None:
     assert run_command(capsys, "parse", "--format", "json", tmp_path / "none").code == 4
+
+
+def test_names_in_a_message_command_no_terminal(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "m.jsonl"
+    evil = "\x1b]0;x\x07\x9b2J\n"
+    change = json.loads(event("c", {"id": 1, evil: 2}))
+    change["source"]["table"] = evil
+    truncate = json.loads(event("t"))
+    truncate["source"]["table"] = evil
+    lines = (json.dumps({evil: 1}), json.dumps(change)), ("", json.dumps(truncate))
+    file.write_text("\n".join("|".join(line) for line in lines))
+    done = run_command(capsys, "parse", "--format=debezium-json", "--key-separator=|", file)
+    assert r"\x1b]0;x\x07\x9b2J\n" in done.out
+    assert {one for one in done.out + done.err if not one.isprintable()} == {"\n"}
+    assert "is emptied" in done.out

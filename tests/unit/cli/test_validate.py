@@ -23,7 +23,7 @@ tables: {t: {}}
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(log, "_secrets", set())
+    monkeypatch.setattr(log, "_secrets", {})
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -28,6 +28,17 @@ def fault(folder: Path, text: str) -> str:
     [
         ("debezium-json", "debezium-jsn", "unknown data format; did you mean 'debezium-json'?"),
         ("bootstrap.servers", "bootstrap.server", "has no bootstrap.servers"),
+        (
+            "debezium-json",
+            "canal-json\ntables: {t: {ordering: source-position}}",
+            "needs a data format whose messages have one",
+        ),
+        (
+            "debezium-json",
+            "debezium-json\nrouting: {merge_shards: true}\n"
+            "tables: {t: {ordering: source-position}}",
+            "cannot compare the logs of several databases",
+        ),
         ("topics: [orders]", "topic-pattern: '['", "is no regular expression"),
         ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),

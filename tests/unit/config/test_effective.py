@@ -24,7 +24,7 @@ ENVIRON = {"LAKE": "/secret-lake", "PW": "hunter22", "INGESTD__PIPELINE__TRIGGER
 
 @pytest.fixture
 def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedConfig:
-    monkeypatch.setattr(log, "_secrets", set())
+    monkeypatch.setattr(log, "_secrets", {})
     path = tmp_path / "f.yaml"
     path.write_text(FILE, encoding="utf-8")
     return load_config(path, ENVIRON)

@@ -20,7 +20,7 @@ sources:
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_secrets", set())
+    monkeypatch.setattr(log, "_secrets", {})
 
 
 def load(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> LoadedConfig:

@@ -50,7 +50,7 @@ def test_the_client_gets_all_that_the_file_says(tmp_path: Path) -> None:
 def test_secrets_are_shown_as_references_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "_secrets", set())
+    monkeypatch.setattr(log, "_secrets", {})
     config = loaded(tmp_path, FULL.replace("${env:INFO}", "me:hunter24"))
     shown = {one.key: one.value for one in effective_settings(config)}
     prefix = "sources.shop.schema-registry."

@@ -51,3 +51,12 @@ def test_a_standalone_cluster_authenticates_by_the_secret_that_it_was_given() ->
     given = {"spark.master": "spark://host:7077", "spark.authenticate.secret": "known"}
     assert session_settings(given)["spark.authenticate"] == "true"
     assert session_settings(given)["spark.authenticate.secret"] == "known"
+
+
+def test_a_driver_on_kubernetes_deletes_nothing_that_the_charts_role_does_not_let_it() -> None:
+    master = {"spark.master": "k8s://https://kubernetes.default.svc"}
+    name = "spark.kubernetes.driver.service.deleteOnTermination"
+    assert session_settings(master)[name] == "false"
+    assert session_settings(master)["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
+    assert session_settings({**master, name: "true"})[name] == "true"
+    assert name not in session_settings({})

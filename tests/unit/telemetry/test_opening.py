@@ -48,7 +48,7 @@ class Repeating(BaseHTTPRequestHandler):
 def test_what_lets_us_in_is_in_no_log_line_whatever_the_collector_answers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(log, "_secrets", set())
+    monkeypatch.setattr(log, "_secrets", {})
     team = "0123456789abcdef"
     headers = f"authorization=Bearer%20planted-aB3$x,x-team={team}"
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", headers)

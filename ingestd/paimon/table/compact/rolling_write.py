@@ -15,6 +15,7 @@ from ingestd.paimon.spec.compaction_options import lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.files.column_checksums import ColumnChecksums
 from ingestd.paimon.table.files.file_index_write import with_file_index
 from ingestd.paimon.table.files.new_files import (
     delete_files,
@@ -22,6 +23,7 @@ from ingestd.paimon.table.files.new_files import (
     name_for_options,
     options_for_rows,
 )
+from ingestd.paimon.table.files.written_check import check_written, is_checked
 from ingestd.paimon.table.write.figures import FileFigures
 
 _GROUP_BYTES = 16 << 20
@@ -150,6 +152,7 @@ class _OpenFile:
         self._place = place
         self._name = name
         self._figures = FileFigures(place, first_sequence)
+        self._written = ColumnChecksums() if is_checked(place.table.schema, options) else None
         self._stack = ExitStack()
         self._stream = self._stack.enter_context(place.table.io.open_output(place.path(name)))
         try:
@@ -168,7 +171,10 @@ class _OpenFile:
         """Take more rows, each of about `row_bytes` in a file (None: nobody knows)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
-        self._sink.write(file_rows(self._place.table.schema, rows))
+        stored = file_rows(self._place.table.schema, rows)
+        self._sink.write(stored)
+        if self._written is not None:
+            self._written.add(stored)
         exact = self._sink.size
         if exact is None:
             exact = self.size + (
@@ -182,6 +188,8 @@ class _OpenFile:
         self._sink.close()
         self.size = int(self._stream.tell())
         self._stack.close()
+        if self._written is not None:
+            check_written(place.table, path, self._written)
         reach(Point.CHANGELOG_WRITTEN if place.changelog else Point.DATA_WRITTEN)
         meta = self._figures.meta(self._name, self.size)
         if place.changelog or self._figures.indexed is None:
