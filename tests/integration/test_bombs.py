@@ -16,10 +16,11 @@ from tests.support.pipelines import DATABASE, pipeline
 
 pytestmark = pytest.mark.integration
 LONG = bool(os.environ.get("INGESTD_LONG"))
-CODECS = ("gzip", "lz4", "zstd")  # a broker of 512 MB takes no such record in snappy
+# In snappy a record of this size did not get into the log of the broker that tests have.
+CODECS = ("gzip", "lz4", "zstd") if LONG else ("gzip", "lz4")
 SIZE = (600 if LONG else 300) << 20
 WORKER_MEMORY = "768mb" if LONG else "512mb"
-MOST_BYTES = 2_500 << 20
+MOST_BYTES = 2_000 << 20
 TOPIC = {"max.message.bytes": str(64 << 20)}
 PRODUCER = {"message.max.bytes": "1000000000", "queue.buffering.max.kbytes": str(2 << 20)}
 
