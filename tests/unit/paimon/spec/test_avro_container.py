@@ -3,7 +3,7 @@ import io
 import fastavro
 import pytest
 
-from ingestd.errors import FormatError
+from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.spec.avro_container import decode_records, encode_records
 
 SCHEMA = {
@@ -82,7 +82,12 @@ def test_a_block_that_holds_less_than_it_says_is_a_format_error() -> None:
         decode_records(broken, 2, "f")
 
 
-@pytest.mark.parametrize("data", [b"Obj\x01", b"PAR1 something else", b"Obj\x01\x02\x00\x00"])
+@pytest.mark.parametrize("data", [b"Obj\x01", b"something else", b"Obj\x01\x02\x00\x00"])
 def test_what_is_no_avro_file_is_a_format_error(data: bytes) -> None:
     with pytest.raises(FormatError, match="no readable Avro file"):
         decode_records(data, 2, "f")
+
+
+def test_a_manifest_of_another_format_is_named() -> None:
+    with pytest.raises(UnsupportedError, match=r"manifest format Parquet.*'manifest\.format'"):
+        decode_records(b"PAR1 something else", 2, "f")
