@@ -217,7 +217,7 @@ GROWN = {
     "partitions": "partitions",
     "partitions-written": "partitions that take rows",
     "files": "files",
-    "upkeep": "files, of compaction and expiry",
+    "maintenance": "files, of compaction and expiry",
 }
 SIZES = {"main": "1 M events", "large": "5 M events"}
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from bench.one_process import DATABASE, OneProcess, Spent, spent
 from bench.process import BenchError
-from ingestd.daemon.upkeep_process import KEPT_ENTRIES
-from ingestd.ingest.upkeep.choice import Job, Kind
-from ingestd.ingest.upkeep.work import NotDone, do_job
+from ingestd.daemon.maintenance_process import KEPT_ENTRIES
+from ingestd.ingest.maintenance.jobs import NotDone, do_job
+from ingestd.ingest.maintenance.scheduler import Job, Kind
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource, SimpleStats
@@ -33,7 +33,7 @@ from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.metadata import manifest_store
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.kept_manifests import KeptManifests
+from ingestd.paimon.table.metadata.manifest_cache import ManifestCache
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -72,12 +72,12 @@ class Batched:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What is measured is the upkeep that some batches make due: a compaction and an expiry."""
+    """Measures the maintenance after some batches: a compaction and an expiry."""
 
     bench: OneProcess
     batches: Batches
     table: str
-    kept: KeptManifests = field(default_factory=lambda: KeptManifests(KEPT_ENTRIES))
+    kept: ManifestCache = field(default_factory=lambda: ManifestCache(KEPT_ENTRIES))
     """As the process has them that does these jobs."""
 
     def step(self) -> Spent:
@@ -91,7 +91,9 @@ class Maintained:
     def _do(self, table: str, *kinds: Kind) -> None:
         for kind in kinds:
             job = Job(kind, table)
-            done = do_job(self.bench.catalog, job, "upkeep", lambda: time.time() + _LATER_SECONDS)
+            done = do_job(
+                self.bench.catalog, job, "maintenance", lambda: time.time() + _LATER_SECONDS
+            )
             if isinstance(done, NotDone):
                 raise BenchError(f"{kind} of {table}: {done.message}")
 
@@ -144,8 +146,8 @@ def files(folder: Path, size: int) -> Growing:
     return Batched(_of_files(folder, size), _upserts(folder.name, 1_000, partitions=TOUCHED))
 
 
-def upkeep(folder: Path, size: int) -> Growing:
-    """The same, and what is measured is the upkeep after some batches."""
+def maintenance(folder: Path, size: int) -> Growing:
+    """The same, and what is measured is the maintenance after some batches."""
     batches = _upserts(folder.name, 1_000, partitions=TOUCHED)
     return Maintained(_of_files(folder, size), batches, folder.name)
 

@@ -82,8 +82,8 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "files": Dimension(
         growing.files, (0, 5_000, 50_000), 3, _CYCLE, f"{TEN_PARTITIONS}, which are 2,000"
     ),
-    "upkeep": Dimension(
-        growing.upkeep,
+    "maintenance": Dimension(
+        growing.maintenance,
         (0, 5_000, 50_000),
         5,
         1,
@@ -99,7 +99,7 @@ _QUICK: Mapping[str, Sequence[int]] = {
     "partitions": (20, 200),
     "partitions-written": (2, 20),
     "files": (0, 4_000),
-    "upkeep": (0, 4_000),
+    "maintenance": (0, 4_000),
     "columns": (5, 50),
 }
 SCALES: Mapping[str, Mapping[str, Dimension]] = {

@@ -19,6 +19,7 @@ import numpy as np
 from pyspark import cloudpickle
 
 from ingestd.cdc.base import RecordChunk
+from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.ingest.settings.context import (
     BatchContext,
     RoutingConfig,
@@ -29,8 +30,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
-from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.upkeep.batch_summary import BatchSummary
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
@@ -95,13 +95,13 @@ class OneProcess:
         self._done: dict[str, int] = {}
         self._sent = 0
         self._batch: micro_batch.MicroBatch | None = None
-        self._lake: Lake | None = None
+        self._lake: TableRegistry | None = None
         self._numbers = 0
         self._chunk = self._settings.limits.max_chunk_records
 
     def open(self) -> None:
         """Open the lake as a daemon does when it starts."""
-        lake = Lake(self._settings, self.catalog, self.io, lambda: int(time.time() * 1000))
+        lake = TableRegistry(self._settings, self.catalog, self.io, lambda: int(time.time() * 1000))
         lake.open()
         self._lake = lake
         spark = cast("Any", SimpleNamespace(defaultParallelism=1))

@@ -112,9 +112,9 @@ def _logarithmic(values: Sequence[float], begin: float, end: float) -> Scale:
 
 
 def _short(value: float) -> str:
-    for size, letter in ((1e6, "M"), (1e3, "k")):
+    for size, dead_letter in ((1e6, "M"), (1e3, "k")):
         if value >= size:
-            return f"{value / size:.3g}{letter}"
+            return f"{value / size:.3g}{dead_letter}"
     return f"{value:.3g}"
 
 

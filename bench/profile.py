@@ -140,17 +140,17 @@ def _growth(told: Sequence[Mapping[str, Any]], since: float, key: str) -> dict[s
 
 def _steps(folder: Path, since: float, records: int) -> dict[str, Any]:
     cpu: dict[str, float] = {}
-    system = faults = 0.0
+    system = issues = 0.0
     for told in _reports(folder):
         for step, spent in _growth(told, since, "cpu").items():
             cpu[step] = cpu.get(step, 0.0) + spent
         before = [one for one in told if one["at"] <= since]
         system += told[-1]["system"] - (before[-1]["system"] if before else 0)
-        faults += told[-1]["faults"] - (before[-1]["faults"] if before else 0)
+        issues += told[-1]["faults"] - (before[-1]["faults"] if before else 0)
     return {
         "steps": _micros(cpu, records),
         "workers_system": round(system / records * 1e6, 3),
-        "page_faults_per_1000": round(faults / records * 1000, 1),
+        "page_faults_per_1000": round(issues / records * 1000, 1),
     }
 
 

@@ -48,10 +48,10 @@ STEPS = (
     Step("ingestd.cdc.formats.debezium_json:DebeziumJson.decode", "decode"),
     Step("ingestd.ingest.stages.shaped_rows:only_new", "decode: bounds, counts"),
     Step("ingestd.ingest.stages.shaped_rows:conform", "conform to the table"),
-    Step("ingestd.ingest.stages.held_rows:place", "hash keys, find slots"),
-    Step("ingestd.ingest.stages.held_rows:newest_rows", "leave out older rows"),
-    Step("ingestd.ingest.stages.held_rows:split_by_slot", "split by slot"),
-    Step("ingestd.spark.hand_over:SlotFile.append", "blobs into files"),
+    Step("ingestd.ingest.stages.map_side_dedup:place", "hash keys, find slots"),
+    Step("ingestd.ingest.stages.map_side_dedup:newest_rows", "leave out older rows"),
+    Step("ingestd.ingest.stages.map_side_dedup:split_by_slot", "split by slot"),
+    Step("ingestd.spark.local_exchange:SlotFile.append", "blobs into files"),
     Step("ingestd.ingest.stages.write_stage:receive", "read blobs"),
     Step("ingestd.ingest.stages.write_stage:_TableWriter._prepared", "order, number"),
     Step("ingestd.ingest.stages.write_stage:group_rows", "assign buckets"),
@@ -143,7 +143,7 @@ def main() -> None:
             replace(one.place, functools.partial(watched, one.step))
         for one in GENERATORS:
             replace(one.place, functools.partial(watched_generator, one.step))
-        replace("ingestd.ingest.stages.held_rows:UnsentRows", _sized)
+        replace("ingestd.ingest.stages.map_side_dedup:UnsentRows", _sized)
         replace("pyspark.worker:main", _reported)
         gc.callbacks.append(_on_garbage)
 

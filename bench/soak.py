@@ -30,7 +30,7 @@ from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
-from ingestd.paimon.table.retention.upkeep import run_upkeep
+from ingestd.paimon.table.retention.maintenance import run_maintenance
 from ingestd.paimon.table.verify.table_verify import verify
 
 TENTHS = 10
@@ -113,7 +113,7 @@ class Soak:
         table, now = self.table, int(time.time() * 1000)
         _timed(lambda: compact_table(table, now_ms=now), tenth.compact_cpu_ms)
         if batch % UPKEEP_EVERY == 0:
-            _timed(lambda: run_upkeep(table, now), tenth.upkeep_cpu_ms)
+            _timed(lambda: run_maintenance(table, now), tenth.upkeep_cpu_ms)
         manifests = load_state(table).manifests
         tenth.live_files.append(len(list(live_entries(table, manifests))))
         tenth.manifest_bytes.append(sum(meta.file_size for meta in manifests))

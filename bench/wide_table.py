@@ -41,8 +41,8 @@ def make_wide_table(
 
 
 def _rows(random: np.random.Generator, rows: int, row_bytes: int, sequence: int) -> pa.Table:
-    letters = random.integers(97, 123, (rows, _WORD), np.uint8)
-    notes = [bytes(line).decode() * max(row_bytes // _WORD, 1) for line in letters]
+    dead_letters = random.integers(97, 123, (rows, _WORD), np.uint8)
+    notes = [bytes(line).decode() * max(row_bytes // _WORD, 1) for line in dead_letters]
     return pa.table(
         {
             "id": pa.array(random.permutation(2 * rows)[:rows]),

@@ -144,8 +144,8 @@ def crate_key(text: str) -> tuple[Any, ...]:
         raise IncomparableError(f"no semantic version: {text!r}")
     numbers = tuple(int(one or 0) for one in found.groups()[:3])
     words = found[4].split(".") if found[4] else []
-    ahead = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in words)
-    return (*numbers, not words, ahead)
+    prefetch = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in words)
+    return (*numbers, not words, prefetch)
 
 
 def maven_key(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -154,7 +154,7 @@ def maven_key(text: str) -> tuple[tuple[int, int, str], ...]:
     Unknown words come after a release and before numbers. Specification: Maven, "Version Order
     Specification", without its difference between hyphens and dots.
     """
-    if not any(letter.isdigit() for letter in text):
+    if not any(dead_letter.isdigit() for dead_letter in text):
         raise IncomparableError(f"no version of Maven: {text!r}")
     found: list[tuple[int, int, str]] = []
     for token in _TOKEN.findall(text.lower()):

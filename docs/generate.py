@@ -31,7 +31,7 @@ def first_sentence(path: Path) -> str:
 def packages() -> list[Path]:
     """Folders of the package that hold modules, in the order of their names."""
     doors = sorted(PACKAGE.rglob("__init__.py"))
-    return [door.parent for door in doors if modules(door.parent)]
+    return [listener.parent for listener in doors if modules(listener.parent)]
 
 
 def modules(folder: Path) -> list[Path]:

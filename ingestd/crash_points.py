@@ -1,4 +1,4 @@
-"""The named steps of a batch, a commit and upkeep; a test can end a process at any of them.
+"""The named steps of a batch, a commit and maintenance; a test can end a process at any of them.
 
 Every step that leaves something behind passes `reach` when it is done, which does nothing unless
 somebody watches. What is on storage is the same at all moments between two neighbouring steps, so
@@ -19,7 +19,7 @@ VARIABLE = "INGESTD_CRASH_AT"
 
 
 class Point(StrEnum):
-    """Each step, in about the order in which a batch passes them; upkeep comes last."""
+    """Each step, in about the order in which a batch passes them; maintenance comes last."""
 
     BATCH_PLANNED = "batch.planned"
     SLOT_RECEIVED = "slot.received"
@@ -42,7 +42,7 @@ class Point(StrEnum):
     PUBLISH_LINKED = "publish.linked"
     SNAPSHOT_PUBLISHED = "snapshot.published"
     HINT_WRITTEN = "hint.written"
-    LETTERS_COMMITTED = "letters.committed"
+    DEAD_LETTERS_COMMITTED = "letters.committed"
     TABLES_COMMITTED = "tables.committed"
     CLAIMS_WRITTEN = "claims.written"
     BATCH_DONE = "batch.done"

@@ -45,7 +45,7 @@ SOURCE_REACHABLE = Gauge(
 )
 
 RECORDS = Counter(
-    "ingestd_records",
+    "ingestd_rows_written",
     "Rows written by table and row kind (+I, -U, +U, -D), before rows of one key are merged.",
     ["table", "kind"],
 )
@@ -88,8 +88,8 @@ PHASE_SECONDS = Histogram(
 LAST_BATCH = Gauge(
     "ingestd_last_batch_timestamp_seconds", "When a micro-batch last finished; 0 if none has."
 )
-LAST_ROUND = Gauge(
-    "ingestd_last_round_timestamp_seconds",
+LAST_POLL = Gauge(
+    "ingestd_last_poll_timestamp_seconds",
     "When the query last began or finished a batch, or found nothing new to read; 0 if it never "
     "did.",
 )
@@ -249,9 +249,9 @@ def record_batch(seconds: float, time_seconds: float) -> None:
     LAST_BATCH.set(time_seconds)
 
 
-def record_round(time_seconds: float) -> None:
+def record_poll(time_seconds: float) -> None:
     """The query has asked its sources for something new, at this time (seconds since 1970)."""
-    LAST_ROUND.set(time_seconds)
+    LAST_POLL.set(time_seconds)
 
 
 def record_commit(table: str, result: str, attempts: int, seconds: float) -> None:
@@ -280,7 +280,7 @@ def record_compacted_bytes(table: str, read: int, written: int) -> None:
     COMPACTION_OUTPUT.labels(table).inc(written)
 
 
-def record_standing(table: str, level_0: int, runs: int) -> None:
+def record_lag(table: str, level_0: int, runs: int) -> None:
     """A table has so many files of level 0, and its fullest bucket so many sorted runs."""
     LEVEL_0_FILES.labels(table).set(level_0)
     SORTED_RUNS.labels(table).set(runs)

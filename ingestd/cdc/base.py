@@ -71,7 +71,7 @@ class RecordChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRecord:
     """A record that could not be used: where it is, at which stage it failed and why.
 
     Stages are decode, route, key, cast and schema; `reason` is a short stable code.
@@ -150,7 +150,7 @@ class Decoded:
     """
 
     batches: list[ChangeBatch]
-    rejected: list[Rejected]
+    rejected: list[RejectedRecord]
     truncates: list[Truncate]
     control: int
     schema_changes: list[SchemaChangeEvent] = field(default_factory=list)

@@ -85,7 +85,7 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
         if left_out is not None:
             unavailable[column.name] = left_out
     if not columns:
-        raise refuse("decode", "empty_row", "a row has no columns")
+        raise refuse("decode", "empty-row", "a row has no columns")
     return ChangeBatch(
         source=plan.source,
         columns=pa.table(columns),
@@ -168,7 +168,7 @@ def lay_out(plan: RowPlan, events: Events) -> LaidOut:
     for index in np.flatnonzero(kinds == RowKind.DELETE).tolist():
         rows[index] = _deleted_row(plan, events, index)
     if rows.count(None):
-        raise refuse("decode", "missing_after", "an event has no after image")
+        raise refuse("decode", "missing-after", "an event has no after image")
     if plan.key_values is None:
         return LaidOut(rows, kinds, None)
     _fill_keys(plan, events, rows)
@@ -180,7 +180,7 @@ def lay_out(plan: RowPlan, events: Events) -> LaidOut:
 def _row_kinds(changes: Sequence[Any]) -> npt.NDArray[np.int8]:
     operations = "".join([change.op for change in changes]).encode("ascii", "replace")
     if len(operations) != len(changes):
-        raise refuse("decode", "unknown_op", "an event has an unknown op")
+        raise refuse("decode", "unknown-op", "an event has an unknown op")
     return kinds_of_operations(np.frombuffer(operations, np.uint8))
 
 
@@ -188,7 +188,7 @@ def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
     """The row kind of each ASCII letter of an operation; RecordError if one is unknown."""
     kinds: npt.NDArray[np.int8] = _KIND_OF[letters]
     if (kinds == _INVALID).any():
-        raise refuse("decode", "unknown_op", "an event has an unknown op")
+        raise refuse("decode", "unknown-op", "an event has an unknown op")
     return kinds
 
 
@@ -203,7 +203,7 @@ def _deleted_row(plan: RowPlan, events: Events, index: int) -> Row:
         before = None
     if before is None:
         message = "a delete has neither a message key nor a before image: no row to delete"
-        raise refuse("key", "missing_key", message)
+        raise refuse("key", "missing-key", message)
     return before
 
 

@@ -97,7 +97,7 @@ class Envelopes:
     def _shape(self, message: bytes, schema: bytes, payload: bytes) -> Shape:
         start = _payload_start(message, payload)
         if message[start : start + len(payload)] != payload:
-            raise refuse(self._stage, "invalid_envelope", f"the {self._part} has two payloads")
+            raise refuse(self._stage, "invalid-envelope", f"the {self._part} has two payloads")
         around = (message[:start], message[start + len(payload) :])
         shape = self._shapes.get(around)
         if shape is None:
@@ -121,7 +121,7 @@ class Envelopes:
             return Shape(*around, columns)
         except (ConnectSchemaError, ValueError, RecursionError) as error:
             message = f"the schema in the {self._part} cannot be read: {error}"
-            raise refuse(self._stage, "invalid_schema", message) from error
+            raise refuse(self._stage, "invalid-schema", message) from error
 
 
 def _payload_start(message: bytes, payload: bytes) -> int:

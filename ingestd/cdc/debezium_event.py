@@ -62,13 +62,13 @@ def read_event(payload: bytes, topic: str) -> Event | None:
         head = _decode_head(payload)
     except msgspec.ValidationError as error:
         message = f"the {_PART} is not a JSON object: {error}"
-        raise refuse("decode", "not_an_object", message) from error
+        raise refuse("decode", "not-an-object", message) from error
     except PARSE_ERRORS as error:
         raise RecordError(explain(error, _PART)) from error
     if is_null(head.op):
         if is_control(head, topic):
             return None
-        raise refuse("decode", "missing_op", f"the {_PART} has no field op: no Debezium event")
+        raise refuse("decode", "missing-op", f"the {_PART} has no field op: no Debezium event")
     operation = _operation(head)
     if operation == _LOGICAL_MESSAGE:
         return None
@@ -95,10 +95,10 @@ def _operation(head: Head) -> str:
     try:
         operation = _decode_text(head.op)
     except PARSE_ERRORS as error:
-        raise refuse("decode", "unknown_op", f"op of the {_PART} is not text: {error}") from error
+        raise refuse("decode", "unknown-op", f"op of the {_PART} is not text: {error}") from error
     if operation not in _ROW_OPERATIONS and operation not in {_TRUNCATE, _LOGICAL_MESSAGE}:
         message = f"op of the {_PART} is {operation[:20]!r}, not one of c, r, u, d, t, m"
-        raise refuse("decode", "unknown_op", message)
+        raise refuse("decode", "unknown-op", message)
     return operation
 
 
@@ -108,7 +108,7 @@ def _source(head: Head) -> tuple[SourceTable, SourcePosition]:
     except PARSE_ERRORS as error:
         reason = explain(error, _PART)
         message = f"source of the {_PART}: {reason.message}"
-        raise RecordError(Reason("decode", "invalid_source", message)) from error
+        raise RecordError(Reason("decode", "invalid-source", message)) from error
     if not source.table:
-        raise refuse("decode", "missing_source", f"source of the {_PART} names no table")
+        raise refuse("decode", "missing-source", f"source of the {_PART} names no table")
     return SourceTable(source.db, source.schema, source.table), source

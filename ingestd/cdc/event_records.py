@@ -91,7 +91,7 @@ class EventRecords:
             try:
                 control += self._add(found, chunk, index, value)
             except RecordError as error:
-                if error.reason.code == "missing_op" and is_flat(value):
+                if error.reason.code == "missing-op" and is_flat(value):
                     found.flat.append(index)
                 else:
                     found.others.rejected.append(rejected(chunk, index, error.reason))

@@ -30,14 +30,14 @@ def stand_in(name: str) -> str:
     return _ESCAPED.sub(lambda found: f"{_MARK}{ord(found[0]):02x}", name)
 
 
-def restated(message: bytes) -> bytes:
+def normalized(message: bytes) -> bytes:
     """A JSON object with stand-ins for the names of its fields. Raises `PARSE_ERRORS`."""
     if b"\\" not in message and b"\x7f" not in message:
         return message  # no name of it has to be another
     return _renamed(message)
 
 
-def restated_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
+def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
     """A JSON object with stand-ins in the objects that some of its fields hold.
 
     Raises `PARSE_ERRORS`.

@@ -1,7 +1,7 @@
 """The decoder of all JSON formats that say where table, row, operation and key are in a message.
 
 A chunk whose messages are all alike is read natively as it is; of a chunk that mixes tables, the
-messages of each. Of all others each message is restated as a change (`table_form`), and those of
+messages of each. Every other message becomes a canonical event (`normalized_events`), and those of
 one form go through one row plan.
 """
 
@@ -17,14 +17,14 @@ from ingestd.cdc.base import (
     FormatSettings,
     KnownColumns,
     RecordChunk,
-    Rejected,
+    RejectedRecord,
 )
 from ingestd.cdc.column_learning import TableMemory, Types
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.alike import AlikeReader, Native
 from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.record_errors import Reason, RecordError, rejected
-from ingestd.cdc.restated_records import (
+from ingestd.cdc.native.uniform_chunk import Native, UniformChunkReader
+from ingestd.cdc.normalized_events import NormalizedEvent
+from ingestd.cdc.normalized_records import (
     Dialect,
     Group,
     GroupKey,
@@ -32,13 +32,13 @@ from ingestd.cdc.restated_records import (
     group_key,
     sort_records,
 )
-from ingestd.cdc.seen_columns import as_seen
-from ingestd.cdc.table_form import Restated
+from ingestd.cdc.record_errors import Reason, RecordError, rejected
 from ingestd.cdc.table_messages import Reasons, decode_messages
+from ingestd.cdc.visible_columns import strip_hidden
 
 _MAX_MEMORIES = 2000
 _NO_TYPES: Types = {}
-_EMPTY_ROW = Reason("decode", "empty_row", "a row has no columns")
+_EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class JsonChanges:
         self._type_mapping = settings.type_mapping
         self._images = settings.images
         self._module = module
-        self._alike = AlikeReader(module, native) if module and native else None
+        self._alike = UniformChunkReader(module, native) if module and native else None
         self._memories: dict[GroupKey, TableMemory] = {}
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
@@ -78,7 +78,7 @@ class JsonChanges:
         `known` are the columns that the target table has, `declared` those whose types the
         configuration fixes. Raises UnsupportedError for a column type without an Arrow form.
         """
-        whole = self._decode_alike(chunk, range(len(chunk.values)), known, declared)
+        whole = self._decode_uniform(chunk, range(len(chunk.values)), known, declared)
         if whole is not None:
             return Decoded([whole.batch], [], [], 0)
         read, found = self._sort(chunk, self._decode_tables(chunk, known, declared))
@@ -109,7 +109,7 @@ class JsonChanges:
         for indices in self._alike.by_table(chunk.values):
             if len(indices) == len(chunk.values):
                 break  # tried already
-            read = self._decode_alike(chunk.take(indices), indices.tolist(), known, declared)
+            read = self._decode_uniform(chunk.take(indices), indices.tolist(), known, declared)
             # What is named in two ways may still be one table.
             if read is not None and read.group not in found:
                 found[read.group] = read
@@ -131,7 +131,7 @@ class JsonChanges:
             found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
         return list(read.values()), found
 
-    def _decode_alike(
+    def _decode_uniform(
         self,
         chunk: RecordChunk,
         indices: Iterable[int],
@@ -142,10 +142,10 @@ class JsonChanges:
         if self._alike is None or not chunk.values or not chunk.values[0]:
             return None
         try:
-            first = self._dialect.restate(chunk.values[0], chunk.keys[0], chunk.topic)
+            first = self._dialect.normalize(chunk.values[0], chunk.keys[0], chunk.topic)
         except RecordError:
             return None
-        if not isinstance(first, Restated):
+        if not isinstance(first, NormalizedEvent):
             return None
         group = group_key(first)
         form, shape, names = group
@@ -156,7 +156,7 @@ class JsonChanges:
         if not memory.takes(chunk.values):
             return None
         batch = self._alike.read(chunk, first, memory.plan)
-        seen = None if batch is None else as_seen(batch, form)
+        seen = None if batch is None else strip_hidden(batch, form)
         return _Read(group, list(indices), seen) if seen is not None and seen.types else None
 
     def _decode_group(
@@ -166,7 +166,7 @@ class JsonChanges:
         keys = None if group.shape is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
         batches, refused = decode_messages(memory, messages, known, declared)
-        seen = [as_seen(batch, group.form) for batch in batches]
+        seen = [strip_hidden(batch, group.form) for batch in batches]
         for one in seen:
             if not one.types:
                 rows = np.flatnonzero(np.isin(messages.offsets, one.offset)).tolist()
@@ -222,5 +222,5 @@ def _without(batch: ChangeBatch, offsets: npt.NDArray[np.int64]) -> ChangeBatch:
     )
 
 
-def _rejected(chunk: RecordChunk, bad: Mapping[int, Reason]) -> list[Rejected]:
+def _rejected(chunk: RecordChunk, bad: Mapping[int, Reason]) -> list[RejectedRecord]:
     return [rejected(chunk, index, bad[index]) for index in sorted(bad)]

@@ -26,7 +26,7 @@ class HeadReader(Generic[Head]):
             return self._decode(value)
         except msgspec.ValidationError as error:
             message = f"the {_PART} is not what this format looks like: {error}"
-            raise refuse("decode", "not_an_event", message) from error
+            raise refuse("decode", "not-an-event", message) from error
         except PARSE_ERRORS as error:
             raise RecordError(explain(error, _PART)) from error
 
@@ -36,7 +36,7 @@ class HeadReader(Generic[Head]):
             return tuple(dict.fromkeys(_decode_names(field) or ()))
         except PARSE_ERRORS as error:
             message = f"{called} of the {_PART} is no list of names: {error}"
-            raise refuse("decode", "invalid_keys", message) from error
+            raise refuse("decode", "invalid-keys", message) from error
 
 
 def required(value: "Value | None", called: str) -> Value:

@@ -63,7 +63,7 @@ class MessageKeys:
             names = tuple(_decode_key_fields(payload))
         except msgspec.ValidationError as error:
             message = "the message key is not a JSON object"
-            raise refuse("key", "not_an_object", message) from error
+            raise refuse("key", "not-an-object", message) from error
         except PARSE_ERRORS as error:
             raise RecordError(explain(error, "message key", "key")) from error
         if not names:

@@ -35,5 +35,5 @@ class Messages:
         values = self.value_shape.cut(self.values)
         keys = None if self.keys is None else self.key_shape.cut(self.keys)
         if values is None or (keys is None and self.keys is not None):
-            raise refuse("decode", "invalid_envelope", "a message has a wrapper of its own")
+            raise refuse("decode", "invalid-envelope", "a message has a wrapper of its own")
         return Messages(values, keys, self.offsets)

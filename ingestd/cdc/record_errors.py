@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from ingestd.cdc.base import RecordChunk, Rejected
+from ingestd.cdc.base import RecordChunk, RejectedRecord
 from ingestd.cdc.cell_budget import CellBudgetError
 
 PARSE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -48,21 +48,21 @@ def explain(error: Exception, part: str, stage: str = "decode") -> Reason:
     if isinstance(error, UnicodeDecodeError):
         return Reason(stage, "invalid_utf8", f"the {part} is not UTF-8: {text}")
     if isinstance(error, RecursionError):
-        return Reason(stage, "too_deep", f"the {part} is nested too deeply")
+        return Reason(stage, "too-deep", f"the {part} is nested too deeply")
     if not isinstance(error, msgspec.ValidationError):
-        return Reason(stage, "invalid_json", f"the {part} is not JSON: {text}")
+        return Reason(stage, "invalid-json", f"the {part} is not JSON: {text}")
     column = (_AT_KEY if stage == "key" else _AT_COLUMN).search(text)
     if column:
         what = text.rpartition(" - at ")[0]
         at = "key column" if stage == "key" else "column"
         return Reason(
-            "key" if stage == "key" else "cast", "wrong_type", f"{at} {column[1]}: {what}"
+            "key" if stage == "key" else "cast", "wrong-type", f"{at} {column[1]}: {what}"
         )
     unknown = _UNKNOWN_FIELD.search(text)
     if unknown:
         message = f"the {part} has the field {unknown[1]!r}, which its schema lacks"
-        return Reason(stage, "unknown_column", message)
-    return Reason(stage, "wrong_type", f"the {part} is not a change event: {text}")
+        return Reason(stage, "unknown-column", message)
+    return Reason(stage, "wrong-type", f"the {part} is not a change event: {text}")
 
 
 def too_many_cells(error: CellBudgetError, stage: str, part: str) -> Reason:
@@ -85,13 +85,13 @@ def explain_cell(error: Exception, column: str, value: object, wanted: object) -
     too_large = isinstance(error, OverflowError) or any(
         word in text for word in ("too large", "out of range", "not in range", "does not fit")
     )
-    code = "out_of_range" if too_large else "wrong_type"
+    code = "out-of-range" if too_large else "wrong-type"
     return Reason("cast", code, f"column {column}: {shown} does not fit {wanted}: {text}")
 
 
-def rejected(chunk: RecordChunk, index: int, reason: Reason) -> Rejected:
+def rejected(chunk: RecordChunk, index: int, reason: Reason) -> RejectedRecord:
     """The rejection of the record at an index of a chunk."""
-    return Rejected(
+    return RejectedRecord(
         chunk.topic,
         chunk.partition,
         int(chunk.offsets[index]),

@@ -19,8 +19,8 @@ from ingestd.cdc.columns.json_inference import Kinds, default_kinds
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.field_names import (
     has_plain_name,
-    restated,
-    restated_images,
+    normalized,
+    normalized_images,
     stand_in,
     told_by_name,
 )
@@ -140,8 +140,10 @@ def make_plan(
         source=source,
         columns=plan_columns,
         key_names=key_names,
-        changes=_decoders(_change_struct(source, row, before), None if plain else restated_images),
-        keys=_decoders(key, None if plain else restated),
+        changes=_decoders(
+            _change_struct(source, row, before), None if plain else normalized_images
+        ),
+        keys=_decoders(key, None if plain else normalized),
         key_values=_values_getter(attributes),
         key_attributes=attributes,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
@@ -160,11 +162,11 @@ def _native(
     return None if layout is None else native_reader(module, layout, specs)
 
 
-def _decoders(struct: type[msgspec.Struct], restate: _Restate | None) -> Decoders:
+def _decoders(struct: type[msgspec.Struct], normalize: _Restate | None) -> Decoders:
     decoder = msgspec.json.Decoder(struct)
-    if restate is None:
+    if normalize is None:
         return Decoders(decoder.decode, decoder.decode_lines)
-    return Decoders(told_by_name(lambda message: decoder.decode(restate(message))), None)
+    return Decoders(told_by_name(lambda message: decoder.decode(normalize(message))), None)
 
 
 def _values_getter(attributes: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]] | None:
@@ -187,7 +189,7 @@ def _plan_column(
 def check_name(name: str) -> None:
     """RecordError for a column name that no table can have."""
     if not name.strip():
-        raise refuse("schema", "unsupported_column_name", "a column has an empty name")
+        raise refuse("schema", "unsupported-column-name", "a column has an empty name")
 
 
 def _struct(

@@ -26,7 +26,7 @@ def check_width(names: Collection[str]) -> None:
     if len(names) > MOST_IN_A_RECORD:
         raise refuse(
             "schema",
-            "too_many_columns",
+            "too-many-columns",
             f"the message has {len(names)} columns; {MOST_IN_A_RECORD} are read of one message",
         )
 

@@ -42,7 +42,7 @@ class Frame(NamedTuple):
         part = "message key" if stage == "key" else "message value"
         shown = self.mark[:8].hex(" ") or "nothing"
         message = f"the {part} names no schema: it begins with {shown}"
-        raise refuse(stage, "no_schema_id", message)
+        raise refuse(stage, "no-schema-id", message)
 
 
 def frame_of(framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool) -> Frame:

@@ -19,12 +19,12 @@ from ingestd.cdc.column_learning import (
     look_into,
     plan_of,
 )
+from ingestd.cdc.invalid_events import partition_valid, reason_of
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.rows import read_natively
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.scattered_columns import TooManyCellsError, check_cells, parts
-from ingestd.cdc.unfit_events import reason_of, sift
 
 Reasons = dict[int, Reason]
 """Why messages are refused, by place."""
@@ -58,7 +58,7 @@ def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
     return assemble(plan, Events(changes, keys, payloads.offsets))
 
 
-def decode_if_alike(
+def decode_if_uniform(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
 ) -> ChangeBatch | None:
     """The batch of messages all of which pass through one plan, None if there is no such plan.
@@ -84,7 +84,7 @@ def decode_messages(
 
     Raises UnsupportedError for a column type without an Arrow form.
     """
-    batch = decode_if_alike(memory, messages, known, declared)
+    batch = decode_if_uniform(memory, messages, known, declared)
     if batch is not None:
         return [batch], {}
     payloads = messages.payloads()
@@ -124,7 +124,7 @@ class _Learning:
         self._memory, self._messages = memory, messages
         self._bad: Reasons = {}
         self._sampled: dict[int, CellKinds] = {}
-        self._odd: dict[int, CellKinds] = {}
+        self._irregular: dict[int, CellKinds] = {}
         self._weight = 1
 
     def decode(self) -> tuple[ChangeBatch | None, Reasons]:
@@ -132,7 +132,7 @@ class _Learning:
             refused: Reasons = {}
             self._sieve(self._memory.plan, refused)
             if len(refused) <= _SAMPLE:
-                self._odd = self._look_into(refused)
+                self._irregular = self._look_into(refused)
                 return self._decode_good(self._plan())
         self._take_sample()
         try:
@@ -162,7 +162,9 @@ class _Learning:
         """The plan that has learnt from all messages which the first one does not do for."""
         refused: Reasons = {}
         self._sieve(plan, refused)
-        self._odd = self._look_into([place for place in refused if place not in self._sampled])
+        self._irregular = self._look_into(
+            [place for place in refused if place not in self._sampled]
+        )
         return self._plan()
 
     def _decode_good(self, plan: RowPlan) -> tuple[ChangeBatch | None, Reasons]:
@@ -191,8 +193,8 @@ class _Learning:
     def _plan(self) -> RowPlan:
         """The plan for all that was looked into and is not bad. Raises TooManyCellsError."""
         sampled = (kinds for place, kinds in self._sampled.items() if place not in self._bad)
-        odd = (kinds for place, kinds in self._odd.items() if place not in self._bad)
-        self._counts = counted(counted(self._memory.kinds, sampled, self._weight), odd)
+        irregular = (kinds for place, kinds in self._irregular.items() if place not in self._bad)
+        self._counts = counted(counted(self._memory.kinds, sampled, self._weight), irregular)
         check_cells(len(self._memory.lacking(self._counts)), self._messages.values)
         return plan_of(self._memory, self._counts)
 
@@ -221,7 +223,7 @@ class _Learning:
             places.append(place)
         has_keys = keys is not None
         events = Events(changes, key_rows if has_keys else None, self._messages.offsets[places])
-        unfit = sift(plan, events)
-        refused |= {places[index]: reason for index, reason in unfit.items()}
-        fit = [index for index in range(len(places)) if index not in unfit]
+        invalid = partition_valid(plan, events)
+        refused |= {places[index]: reason for index, reason in invalid.items()}
+        fit = [index for index in range(len(places)) if index not in invalid]
         return [places[index] for index in fit], events.take(fit)

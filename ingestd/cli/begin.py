@@ -16,9 +16,9 @@ from ingestd.ingest.recovery.begin import at_claims, at_now, at_origin
 from ingestd.ingest.recovery.begin import begin as give_record
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import read_claims
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
@@ -76,7 +76,7 @@ def begin(
 
 def _vector(
     at: At, table: str, settings: PipelineSettings, io: FileIO, stack: ExitStack
-) -> Callable[[Lake], Vector]:
+) -> Callable[[TableRegistry], Vector]:
     if at is At.ORIGIN:
         return at_origin(table)
     if at is At.CLAIMS:

@@ -29,7 +29,7 @@ from ingestd.dev.child import Child
 from ingestd.dev.produce import produce
 from ingestd.dev.workload import TABLES, Workload
 from ingestd.errors import ConfigError, IngestdError
-from ingestd.ingest.tables.lake_table import open_table
+from ingestd.ingest.tables.managed_table import open_table
 from ingestd.ingest.tables.positions import Vector, furthest
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 

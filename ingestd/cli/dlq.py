@@ -8,10 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from ingestd.cli.groups import DryRun, group, now_ms, tell
-from ingestd.cli.letters import (
+from ingestd.cli.dead_letters import (
     FILTER_COLUMNS,
-    LetterFilter,
+    DeadLetterFilter,
     Letters,
     OfReason,
     OfSource,
@@ -20,15 +19,16 @@ from ingestd.cli.letters import (
     OlderThan,
     millis_of,
     older_than,
-    open_letters,
+    open_dead_letters,
 )
+from ingestd.cli.groups import DryRun, group, now_ms, tell
 from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.replaying import Bootstrap, ConfigFile, Replayed, Target, cluster_of, replay_all
 from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
-from ingestd.ingest.letters.dead_letter import COLUMNS
-from ingestd.ingest.letters.letter_topic import record_headers
+from ingestd.ingest.dead_letters.dead_letter import COLUMNS
+from ingestd.ingest.dead_letters.dead_letter_topic import record_headers
 from ingestd.paimon.table.rewrite.delete_rows import Deletion, delete_rows
 
 _SENT = (
@@ -51,9 +51,9 @@ dlq = group(
 
 
 @dlq.command("ls")
-def list_letters(
+def list_dead_letters(
     warehouse: Warehouse,
-    letters: Letters,
+    dead_letters: Letters,
     source: OfSource = None,
     topic: OfTopic = None,
     stage: OfStage = None,
@@ -68,10 +68,10 @@ def list_letters(
 
     ingestd dlq ls /lake shop --topic shop.public.orders --json
     """
-    found = open_letters(warehouse, letters)
+    found = open_dead_letters(warehouse, dead_letters)
     parts = [
         part.append_column("replayed", pa.array(found.replays.marks(part).astype(np.int64)))
-        for part in found.rows(LetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
+        for part in found.rows(DeadLetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
     ]
     rows = _counted(pa.concat_tables(parts)) if parts else []
     if as_json:
@@ -84,7 +84,7 @@ def list_letters(
 @dlq.command("show")
 def show(
     warehouse: Warehouse,
-    letters: Letters,
+    dead_letters: Letters,
     topic: Annotated[str, typer.Argument(help="Topic of the record.")],
     partition: Annotated[int, typer.Argument(help="Its partition.")],
     offset: Annotated[int, typer.Argument(help="Its offset.")],
@@ -101,10 +101,10 @@ def show(
     """
     if form not in ("auto", "text", "hex"):
         raise ConfigError(f"--format '{form}': there is auto, text and hex")
-    found = open_letters(warehouse, letters)
+    found = open_dead_letters(warehouse, dead_letters)
     names = found.kept(tuple(name for name, _ in COLUMNS))
     rows: list[dict[str, Any]] = []
-    for part in found.rows(LetterFilter(topic=topic), names):
+    for part in found.rows(DeadLetterFilter(topic=topic), names):
         here = (part.column("partition").to_numpy() == partition) & (
             part.column("offset").to_numpy() == offset
         )
@@ -126,7 +126,7 @@ def show(
 @dlq.command("replay")
 def replay(
     warehouse: Warehouse,
-    letters: Letters,
+    dead_letters: Letters,
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
     to_topic: Target = None,
@@ -152,9 +152,9 @@ def replay(
 
     ingestd dlq replay /lake shop --bootstrap broker-0:9092 --to-topic shop.mended
     """
-    found = open_letters(warehouse, letters)
+    found = open_dead_letters(warehouse, dead_letters)
     cluster = cluster_of(config, bootstrap)
-    wanted = LetterFilter(source, topic, stage, reason)
+    wanted = DeadLetterFilter(source, topic, stage, reason)
     how = Replayed(again=again, dry_run=dry_run)
     with working("replaying letters of", found.table, left=_SENT, files=live_count()) as watched:
         done = replay_all(replace(found, table=watched), wanted, cluster, to_topic, how)
@@ -169,7 +169,7 @@ def replay(
 @dlq.command("purge")
 def purge(
     warehouse: Warehouse,
-    letters: Letters,
+    dead_letters: Letters,
     older: OlderThan = None,
     source: OfSource = None,
     topic: OfTopic = None,
@@ -192,10 +192,10 @@ def purge(
 
     ingestd dlq purge /lake shop --replayed
     """
-    wanted = LetterFilter(source, topic, stage, reason, older_than(older))
+    wanted = DeadLetterFilter(source, topic, stage, reason, older_than(older))
     if (wanted.takes_all and not replayed) != everything:
         raise ConfigError("say which letters: by --older-than or another option, or by --all alone")
-    found = open_letters(warehouse, letters)
+    found = open_dead_letters(warehouse, dead_letters)
 
     def doomed(rows: pa.Table) -> npt.NDArray[np.bool_]:
         marks = wanted.marks(rows)
@@ -208,7 +208,7 @@ def purge(
 
 def _tell_gone(name: str, gone: Deletion, *, as_json: bool, dry_run: bool) -> None:
     snapshot = gone.snapshot.id if gone.snapshot else None
-    text = f"{name}: {counted(gone.rows, 'letter')} deleted from {counted(gone.files, 'file')}"
+    text = f"{name}: {counted(gone.rows, 'dead_letter')} deleted from {counted(gone.files, 'file')}"
     text += f" by snapshot {snapshot}." if snapshot else "."
     document = {"table": name, "letters": gone.rows, "snapshot": snapshot}
     tell(text, document, as_json=as_json, dry_run=dry_run)

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.output import AsJson, print_json, say
-from ingestd.config.carried_over import Note, Tree, assemble
 from ingestd.config.flink_command import parse_flink_command
-from ingestd.config.imported_yaml import fault_of, render
+from ingestd.config.import_notes import Note, Tree, assemble
+from ingestd.config.imported_yaml import render, validation_error_of
 from ingestd.config.paimon_cdc import carry_over
 from ingestd.config.shell_words import shell_words
 from ingestd.log import printable, redact
@@ -50,7 +50,7 @@ def import_paimon_cdc(
         ends = line.rest.startswith((";", "|", "("))
         what = "to a shell the command ends before it; what follows was not read"
         carried.leave(line.rest, what, essential=ends)
-    tree, notes = assemble(carried, fault_of)
+    tree, notes = assemble(carried, validation_error_of)
     title = f"Made of Paimon's {command.action} by ingestd import-paimon-cdc."
     _show(tree, notes, render(tree, notes, title), as_json=as_json)
     raise typer.Exit(_LOST if any(one.essential for one in notes) else 0)

@@ -8,8 +8,8 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cdc.format_guess import Guess
-from ingestd.cli.broker_look import (
-    Seen,
+from ingestd.cli.broker_survey import (
+    BrokerSurvey,
     list_topics,
     look_at,
     proposed_sources,
@@ -129,7 +129,9 @@ def _proposal(said: _Said, file: Path) -> Proposal:
         return _looked_through(proposal, given, file)
 
 
-def _seen(real: dict[str, str], topics: Sequence[str], said: _Said) -> tuple[Seen, str | None]:
+def _seen(
+    real: dict[str, str], topics: Sequence[str], said: _Said
+) -> tuple[BrokerSurvey, str | None]:
     """What the topics hold, and the registry that their schemas are in, if one is needed."""
     url = said.registry
     while True:

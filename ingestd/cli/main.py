@@ -52,9 +52,9 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "snapshots": CommandInfo("ingestd.cli.tables", "List the snapshots of a table."),
     "files": CommandInfo("ingestd.cli.tables", "List the data files of a snapshot."),
     "schema": CommandInfo("ingestd.cli.tables", "Show the columns and options of a table."),
-    "truncate": CommandInfo("ingestd.cli.maintenance", "Empty a table, or one partition of it."),
-    "drop_partition": CommandInfo("ingestd.cli.maintenance", "Drop partitions of a table."),
-    "analyze": CommandInfo("ingestd.cli.maintenance", "Compute statistics and keep them."),
+    "truncate": CommandInfo("ingestd.cli.table_commands", "Empty a table, or one partition of it."),
+    "drop-partition": CommandInfo("ingestd.cli.table_commands", "Drop partitions of a table."),
+    "analyze": CommandInfo("ingestd.cli.table_commands", "Compute statistics and keep them."),
     "expire": CommandInfo(
         "ingestd.cli.expire", "Expire snapshots, changelogs, partitions and tags."
     ),

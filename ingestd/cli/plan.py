@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ingestd.cli.dry_run import dry_run_pipeline
 from ingestd.cli.output import AsJson, print_json
 from ingestd.cli.plan_report import plan_document, print_plan
-from ingestd.cli.rehearsing import rehearse_pipeline
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 
@@ -38,7 +38,7 @@ def plan(
 
     ingestd plan -c shop.yaml --records 5000 --json
     """
-    planned = rehearse_pipeline(pipeline_settings(load_config(config)), records)
+    planned = dry_run_pipeline(pipeline_settings(load_config(config)), records)
     if as_json:
         print_json(plan_document(config, planned))
     else:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ingestd.cli.output import Row, counted, print_table, say
-from ingestd.ingest.rehearsal.rehearsal import Rehearsal, Sample
-from ingestd.ingest.rehearsal.table_outlook import ColumnOutlook, TableOutlook, table_outlooks
+from ingestd.ingest.dry_run.dry_run import DryRun, Sample
+from ingestd.ingest.dry_run.table_preview import ColumnPreview, TablePreview, table_previews
 from ingestd.kafka.ranges import TopicOffsets
 from ingestd.log import printable, redact
 
@@ -32,7 +32,7 @@ class Planned(NamedTuple):
 
     logs: Mapping[str, TopicLogs]
     sample: Sample
-    found: Rehearsal
+    found: DryRun
 
 
 def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
@@ -42,7 +42,7 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
         "file": str(config),
         "passed": found.passed,
         "topics": _topic_rows(planned),
-        "tables": [_table_document(one) for one in table_outlooks(found)],
+        "tables": [_table_document(one) for one in table_previews(found)],
         "excluded": {str(feed): rows for feed, rows in sorted(found.excluded.items())},
         "truncated": sorted(found.truncates.emptied),
         "control": found.counts.control,
@@ -59,7 +59,7 @@ def print_plan(planned: Planned) -> None:
     found = planned.found
     names = ("source", "topic", "partitions", "offsets", "sampled")
     print_table(_topic_rows(planned), names, none="No topic is there yet.")
-    for one in table_outlooks(found):
+    for one in table_previews(found):
         _print_table(one)
         if one.table in found.truncates.emptied:
             _line("truncated", "a truncate is among the records; older rows are not counted")
@@ -97,7 +97,7 @@ def _topic_rows(planned: Planned) -> list[Row]:
     ]
 
 
-def _table_document(one: TableOutlook) -> Mapping[str, object]:
+def _table_document(one: TablePreview) -> Mapping[str, object]:
     return {
         **asdict(one),
         "problem": one.problem and redact(one.problem),
@@ -105,7 +105,7 @@ def _table_document(one: TableOutlook) -> Mapping[str, object]:
     }
 
 
-def _column_row(table: TableOutlook, column: ColumnOutlook) -> Row:
+def _column_row(table: TablePreview, column: ColumnPreview) -> Row:
     keys = {"primary": table.primary_keys, "partition": table.partition_keys}
     return {
         "column": column.name,
@@ -115,7 +115,7 @@ def _column_row(table: TableOutlook, column: ColumnOutlook) -> Row:
     }
 
 
-def _print_table(one: TableOutlook) -> None:
+def _print_table(one: TablePreview) -> None:
     say(f"\n{one.table} {_VERDICTS[one.verdict]}")
     _line("from", ", ".join(one.sources))
     _line("topics", ", ".join(one.topics))
@@ -136,7 +136,7 @@ def _print_table(one: TableOutlook) -> None:
     print_table(columns, ("column", "type", "key", "change"), none="")
 
 
-def _print_rejected(found: Rehearsal) -> None:
+def _print_rejected(found: DryRun) -> None:
     if not found.counts.rejected:
         return
     say(f"\n{counted(found.counts.rejected.total(), 'record')} would become dead letters:")
@@ -154,7 +154,7 @@ def _print_rejected(found: Rehearsal) -> None:
     print_table(rows, ("topic", "partition", "offset", "why"), none="")
 
 
-def _reasons(found: Rehearsal) -> dict[str, int]:
+def _reasons(found: DryRun) -> dict[str, int]:
     counts = sorted(found.counts.rejected.items())
     return {f"{stage}/{reason}": count for (stage, reason), count in counts}
 

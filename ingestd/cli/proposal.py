@@ -10,7 +10,7 @@ import yaml
 from ingestd.cdc.format_guess import Guess
 from ingestd.cli.output import counted
 from ingestd.config.references import holds_reference
-from ingestd.ingest.rehearsal.table_outlook import TableOutlook
+from ingestd.ingest.dry_run.table_preview import TablePreview
 from ingestd.log import is_secret_name, printable
 
 _SHOWN_TOPICS = 12
@@ -39,7 +39,7 @@ class Proposal:
     kafka: Mapping[str, str]
     sources: tuple[SourceProposal, ...]
     registry: str | None = None
-    tables: tuple[TableOutlook, ...] = ()
+    tables: tuple[TablePreview, ...] = ()
     remarks: tuple[str, ...] = field(default=())
 
 
@@ -126,7 +126,7 @@ def _source(one: SourceProposal, proposal: Proposal) -> Iterator[str]:
         yield f"      url: {_scalar(proposal.registry)}"
 
 
-def _tables(tables: Sequence[TableOutlook]) -> Iterator[str]:
+def _tables(tables: Sequence[TablePreview]) -> Iterator[str]:
     if not tables:
         return
     yield ""
@@ -138,7 +138,7 @@ def _tables(tables: Sequence[TableOutlook]) -> Iterator[str]:
         yield from _table(one)
 
 
-def _table(one: TableOutlook) -> Iterator[str]:
+def _table(one: TablePreview) -> Iterator[str]:
     yield f"#   {printable(one.table.partition('.')[2])}:"
     if one.problem:
         yield f"#     # problem: {' '.join(printable(one.problem).split())}"

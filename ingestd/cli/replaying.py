@@ -9,13 +9,13 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow as pa
 import typer
 
+from ingestd.cli.dead_letters import DeadLetterFilter, DeadLetters
 from ingestd.cli.groups import now_ms
-from ingestd.cli.letters import DeadLetters, LetterFilter
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
-from ingestd.ingest.letters.letter_topic import record_headers
-from ingestd.ingest.letters.replays import PLACE, Place
+from ingestd.ingest.dead_letters.dead_letter_topic import record_headers
+from ingestd.ingest.dead_letters.replays import PLACE, Place
 from ingestd.kafka.producing import Outgoing, produce
 from ingestd.kafka.properties import KafkaSource
 
@@ -88,8 +88,8 @@ def cluster_of(config: Path | None, bootstrap: str | None) -> Cluster:
 
 
 def replay_all(
-    letters: DeadLetters,
-    wanted: LetterFilter,
+    dead_letters: DeadLetters,
+    wanted: DeadLetterFilter,
     cluster: Cluster,
     to_topic: str | None,
     replayed: Replayed,
@@ -99,25 +99,25 @@ def replay_all(
     Records go to the partition they came from, unless they go to another topic. Raises what
     producing and committing raise: what was marked by then is not sent again.
     """
-    for part in letters.rows(wanted, (*PLACE, *letters.kept(_RECORD))):
+    for part in dead_letters.rows(wanted, (*PLACE, *dead_letters.kept(_RECORD))):
         ordered = part.sort_by([(name, "ascending") for name in PLACE])
-        chosen = _chosen(letters, ordered, replayed)
+        chosen = _chosen(dead_letters, ordered, replayed)
         for (source, topic), rows in chosen.items():
             target = to_topic or topic
             replayed.topics[target] += len(rows)
             if replayed.dry_run:
                 continue
             produce(cluster.of(source), target, (_message(row, to_topic) for row in rows))
-            letters.replays.mark(map(Place.of, rows), target, now_ms())
+            dead_letters.replays.mark(map(Place.of, rows), target, now_ms())
     return replayed
 
 
 def _chosen(
-    letters: DeadLetters, rows: pa.Table, replayed: Replayed
+    dead_letters: DeadLetters, rows: pa.Table, replayed: Replayed
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """The rows to send by source and topic, each record once."""
     chosen: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    marks = letters.replays.marks(rows).tolist()
+    marks = dead_letters.replays.marks(rows).tolist()
     for row, marked in zip(rows.to_pylist(), marks, strict=True):
         place = Place.of(row)
         if row["key"] is None and row["value"] is None:

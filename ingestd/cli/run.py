@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ingestd.config.peek import peek_spark
-from ingestd.spark.early_start import fork_early, start_early
+from ingestd.config.preload import preload_spark
+from ingestd.spark.prestart import fork_prestarted, prestart
 
 _SERVICE = "ingestd.daemon.service"
 
@@ -38,9 +38,9 @@ def run(
     """
     if as_json:
         os.environ["INGESTD__LOGGING__FORMAT"] = "json"  # counts before what the file says
-    spark = peek_spark(config, os.environ)
+    spark = preload_spark(config, os.environ)
     if spark is not None:
-        start_early(spark)
+        prestart(spark)
     service = importlib.import_module(_SERVICE)  # takes as long as the JVM, beside it
-    fork_early()
+    fork_prestarted()
     raise typer.Exit(service.serve(config, until_latest=until_latest))

@@ -28,13 +28,13 @@ from ingestd.ingest.recovery.recount import (
     scratch_settings,
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.lake_opening import LakeOpening, OpenedTables
+from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
 from ingestd.paimon.table.verify.findings import Finding
-from ingestd.spark.read_again import stream_of
+from ingestd.spark.reread import stream_of
 
 _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})
 """With one of these, what a log has is not what was read of it."""
@@ -100,7 +100,7 @@ def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows:
 def _open(settings: PipelineSettings, table: str | None) -> OpenedTables:
     io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
     catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
-    opened = LakeOpening(settings, catalog, io).open()
+    opened = RegistryOpening(settings, catalog, io).open()
     wanted = list(opened.tables) if table is None else [table]
     if not wanted or not opened.tables.keys() >= set(wanted):
         known = ", ".join(sorted(opened.tables)) or "none"

@@ -3,9 +3,9 @@
 from pydantic import Field
 
 from ingestd.config.section import Section
-from ingestd.ingest.settings.context import AppendChanges
+from ingestd.ingest.settings.context import KeylessTableMode
 from ingestd.ingest.settings.ordering import Ordering
-from ingestd.ingest.settings.truncate_policy import OnTruncate, RefusedTruncate
+from ingestd.ingest.settings.truncate_policy import AmbiguousTruncate, OnTruncate
 
 
 class ChangesSection(Section):
@@ -16,12 +16,12 @@ class ChangesSection(Section):
         description="What happens when the source empties a table: `apply` empties the target too, "
         "`ignore` keeps its rows.",
     )
-    on_refused_truncate: RefusedTruncate = Field(
+    on_ambiguous_truncate: AmbiguousTruncate = Field(
         default="dead-letter",
         description="What happens to a truncate of which nobody can tell which rows came before "
         "it: `dead-letter` puts it aside, `ignore` leaves it out, `fail` stops the pipeline.",
     )
-    append_changes: AppendChanges = Field(
+    keyless_table_mode: KeylessTableMode = Field(
         default="reject",
         description="What a table without a key makes of updates and deletes: `reject` makes dead "
         "letters of them, `latest-only` appends the row behind each change and leaves deletes out, "
@@ -40,8 +40,10 @@ class OwnChangesSection(Section):
     """The same for one table."""
 
     on_truncate: OnTruncate | None = Field(default=None, description="As in `defaults`.")
-    on_refused_truncate: RefusedTruncate | None = Field(
+    on_ambiguous_truncate: AmbiguousTruncate | None = Field(
         default=None, description="As in `defaults`."
     )
-    append_changes: AppendChanges | None = Field(default=None, description="As in `defaults`.")
+    keyless_table_mode: KeylessTableMode | None = Field(
+        default=None, description="As in `defaults`."
+    )
     ordering: Ordering | None = Field(default=None, description="As in `defaults`.")

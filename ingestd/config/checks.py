@@ -8,14 +8,14 @@ from ingestd.cdc.base import DATA_FORMATS, FRAMED, POSITIONED, REGISTERED
 from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
-from ingestd.config.faults import Fault
-from ingestd.config.imagined_columns import imagined_columns, imagined_key
 from ingestd.config.model import CatalogSection, Config
+from ingestd.config.placeholder_columns import placeholder_columns, placeholder_key
 from ingestd.config.registry_section import registry_settings
 from ingestd.config.routing_section import routing_of
 from ingestd.config.shape import nearest
 from ingestd.config.source_section import SourceSection, check_positions
 from ingestd.config.table_sections import TableSection, settings_of
+from ingestd.config.validation_errors import ValidationIssue
 from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.context import TableSettings
@@ -33,9 +33,9 @@ _ONE_MACHINE = ("local", "local-cluster")
 """Kinds of `spark.master` whose tasks run where the driver does."""
 
 
-def check(config: Config, document: Document) -> list[Fault]:
+def check(config: Config, document: Document) -> list[ValidationIssue]:
     """The faults of a configuration whose values are each fine."""
-    return list(_Checks(config, document).faults())
+    return list(_Checks(config, document).issues())
 
 
 class _Checks:
@@ -44,9 +44,9 @@ class _Checks:
     def __init__(self, config: Config, document: Document) -> None:
         self._config = config
         self._document = document
-        self._found: list[Fault] = []
+        self._found: list[ValidationIssue] = []
 
-    def faults(self) -> list[Fault]:
+    def issues(self) -> list[ValidationIssue]:
         config = self._config
         for name, source in config.sources.items():
             self._check_source(name, source)
@@ -65,7 +65,7 @@ class _Checks:
             self._add(path, error.message)
 
     def _add(self, path: Path, problem: str) -> None:
-        self._found.append(Fault.at(self._document, path, problem))
+        self._found.append(ValidationIssue.at(self._document, path, problem))
 
     def _check_source(self, name: str, source: SourceSection) -> None:
         with self._at("sources", name, "kafka"):
@@ -144,14 +144,14 @@ class _Checks:
             if settings.by_position:
                 self._check_ordering(settings)
             settings = settings.ordered()
-            columns = imagined_columns(settings)
+            columns = placeholder_columns(settings)
             for name, data_type in settings.column_types.items():
                 refuse_unreadable(name, data_type)
             check_shape(settings.shape, keys or ())
             check_policy(settings.evolution)
             schema = new_schema(
                 list(columns.items()),
-                imagined_key(settings) if keys is None else keys,
+                placeholder_key(settings) if keys is None else keys,
                 settings.partition_keys,
                 settings.options,
                 0,

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 
 from ingestd.config.document import Document, Path, Tree, dotted
-from ingestd.config.faults import Fault
 from ingestd.config.shape import Shape, nearest, plain
+from ingestd.config.validation_errors import ValidationIssue
 
 PREFIX = "INGESTD__"
 _DOTTED_MAPS = ("kafka",)
@@ -20,19 +20,21 @@ class _UnplacedError(Exception):
     """A variable whose name or value has no place in the configuration."""
 
 
-def apply_environment(document: Document, shape: Shape, environ: Mapping[str, str]) -> list[Fault]:
+def apply_environment(
+    document: Document, shape: Shape, environ: Mapping[str, str]
+) -> list[ValidationIssue]:
     """Put the values of all `INGESTD__` variables into the document; the faults found."""
-    faults = []
+    issues = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         place = f"environment {variable}"
         try:
             path, target = _resolve(variable, document, shape)
             value = _value(environ[variable], target)
         except _UnplacedError as error:
-            faults.append(Fault(place, str(error)))
+            issues.append(ValidationIssue(place, str(error)))
             continue
         _put(document, path, value, place)
-    return faults
+    return issues
 
 
 def _resolve(variable: str, document: Document, shape: Shape) -> tuple[Path, Shape]:

@@ -6,8 +6,8 @@ from pathlib import Path as FilePath
 
 import yaml
 
-from ingestd.config.carried_over import Note, Tree
 from ingestd.config.document import parse_document
+from ingestd.config.import_notes import Note, Tree
 from ingestd.config.load import load_document
 from ingestd.errors import ConfigError
 from ingestd.log import printable
@@ -49,7 +49,7 @@ def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
     return "\n".join([*lines, "", text])
 
 
-def fault_of(tree: Tree) -> str | None:
+def validation_error_of(tree: Tree) -> str | None:
     """What keeps the configuration from loading; None if nothing does.
 
     References to the environment count as set, since that is for the place where it will run.
@@ -58,8 +58,8 @@ def fault_of(tree: Tree) -> str | None:
         document = parse_document(yaml.safe_dump(tree, sort_keys=False), _NAME)
         load_document(document, FilePath("/"), _AnyVariable())
     except ConfigError as error:
-        faults = error.message.splitlines()[1:] or [error.message]
-        return "; ".join(one.strip().partition(": ")[2] or one.strip() for one in faults)
+        issues = error.message.splitlines()[1:] or [error.message]
+        return "; ".join(one.strip().partition(": ")[2] or one.strip() for one in issues)
     return None
 
 

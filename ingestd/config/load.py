@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from ingestd.config.checks import check
 from ingestd.config.document import Document, Tree, read_document
 from ingestd.config.environment import apply_environment
-from ingestd.config.faults import faults_of, refuse
 from ingestd.config.model import Config
 from ingestd.config.references import resolve_references
 from ingestd.config.shape import shape_of
+from ingestd.config.validation_errors import refuse, validation_errors_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,15 @@ def load_document(
 ) -> LoadedConfig:
     """Check a configuration that was read, as `load_config` does; the document is changed."""
     shape = shape_of(Config)
-    faults = apply_environment(document, shape, variables)
+    issues = apply_environment(document, shape, variables)
     tree, unresolved = resolve_references(document, variables, folder)
-    faults += unresolved
+    issues += unresolved
     try:
         config = Config.model_validate(_without_nulls(tree))
     except ValidationError as error:
-        refuse(document.name, faults + faults_of(error, document, shape))
+        refuse(document.name, issues + validation_errors_of(error, document, shape))
         raise
-    refuse(document.name, faults + check(config, document))
+    refuse(document.name, issues + check(config, document))
     return LoadedConfig(config, document, folder)
 
 

@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ingestd.config.errors_section import ErrorsSection
+from ingestd.config.maintenance_sections import CompactionSection, ExpirySection
 from ingestd.config.routing_section import RoutingSection
 from ingestd.config.section import Section
 from ingestd.config.source_section import SourceSection
 from ingestd.config.table_sections import DefaultsSection, TableSection
 from ingestd.config.telemetry_section import TelemetrySection
-from ingestd.config.upkeep_sections import CompactionSection, ExpirySection
 from ingestd.config.values import Address, Duration, Name, Size, TableName, Texts
 
 
@@ -35,7 +35,7 @@ class PipelineSection(Section):
     trigger: Duration = Field(
         default=1.0, description="Least time between the starts of two micro-batches."
     )
-    commit_offsets_to_kafka: bool = Field(
+    commit_group_offsets: bool = Field(
         default=True,
         description="Write Kafka's group offsets after the commit, for lag tools; only a first "
         "start with `scan.startup.mode: group-offsets` reads them.",
@@ -127,7 +127,7 @@ class ProcessingSection(Section):
     max_record_bytes: Size = Field(
         default=16 << 20, ge=1 << 10, description="Larger records become dead letters."
     )
-    max_run_bytes: Size = Field(
+    write_buffer_size: Size = Field(
         default=64 << 20,
         ge=1 << 20,
         description="Most bytes of rows that a task merges, sorts and writes at a time; a table "

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ingestd.config.carried_over import CarriedOver
 from ingestd.config.document import Path
 from ingestd.config.flink_command import FlinkCommand, flink_options
+from ingestd.config.import_notes import ImportNotes
 from ingestd.config.paimon_cdc_kafka import carry_kafka
 from ingestd.config.paimon_cdc_warehouse import carry_warehouse
 
@@ -58,7 +58,7 @@ _FLAGS: Mapping[str, str] = {
 }
 
 
-def carry_over(command: FlinkCommand, *, keep_secrets: bool = False) -> CarriedOver:
+def carry_over(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
     """What a command becomes, piece by piece; secrets only as references unless they are kept."""
     one = _Command(command, keep_secrets=keep_secrets)
     one.carry()
@@ -76,7 +76,7 @@ class _Command:
     """One command on its way; arguments are taken out as they are used."""
 
     def __init__(self, command: FlinkCommand, *, keep_secrets: bool) -> None:
-        self.carried = CarriedOver()
+        self.carried = ImportNotes()
         self._command = command
         self._keep_secrets = keep_secrets
         self._arguments = {name: list(values) for name, values in command.arguments.items()}

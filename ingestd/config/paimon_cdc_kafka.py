@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ingestd.cdc.base import DATA_FORMATS, REGISTERED
-from ingestd.config.carried_over import CarriedOver, Piece
 from ingestd.config.document import Path
+from ingestd.config.import_notes import ImportNotes, Piece
 
 _JAAS = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]+))""")
 _CLIENT = "properties."
@@ -67,7 +67,7 @@ _ANY_FORMAT = "debezium-json"
 _STAND_IN = "CHANGE-ME"
 
 
-def carry_kafka(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> CarriedOver:
+def carry_kafka(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> ImportNotes:
     """The pieces of a source at a path, from the values of `--kafka_conf` by name."""
     one = _Kafka(conf, source, keep_secrets=keep_secrets)
     one.carry()
@@ -78,7 +78,7 @@ class _Kafka:
     """One source on its way; names that were looked at are not unknown."""
 
     def __init__(self, conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> None:
-        self.carried = CarriedOver()
+        self.carried = ImportNotes()
         self._conf = conf
         self._source = source
         self._keep_secrets = keep_secrets

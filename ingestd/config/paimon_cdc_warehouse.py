@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from ingestd.config.carried_over import CarriedOver, Piece
+from ingestd.config.import_notes import ImportNotes, Piece
 from ingestd.errors import IngestdError
 from ingestd.log import is_secret_name
 from ingestd.paimon.catalog.base import CASE_SENSITIVE, METASTORES
@@ -20,7 +20,7 @@ _FOLDER = "/var/lib/ingestd"
 
 def carry_warehouse(
     warehouse: str, database: str, conf: Mapping[str, str], *, keep_secrets: bool
-) -> CarriedOver:
+) -> ImportNotes:
     """The pieces of the section, from the path and the values of `--catalog_conf` by name."""
     found = _Warehouse(conf, keep_secrets=keep_secrets)
     found.place(warehouse)
@@ -33,7 +33,7 @@ class _Warehouse:
     """The section on its way."""
 
     def __init__(self, conf: Mapping[str, str], *, keep_secrets: bool) -> None:
-        self.carried = CarriedOver()
+        self.carried = ImportNotes()
         self._conf = conf
         self._keep_secrets = keep_secrets
         self._kind = conf.get(_METASTORE, "filesystem").lower()

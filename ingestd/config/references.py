@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 
 from ingestd.config.document import Document, Path, Tree, walk
-from ingestd.config.faults import Fault
+from ingestd.config.validation_errors import ValidationIssue
 from ingestd.log import add_secrets, is_secret_name
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -29,12 +29,12 @@ def holds_reference(text: str | None) -> bool:
 
 def resolve_references(
     document: Document, environ: Mapping[str, str], folder: FilePath
-) -> tuple[Tree, list[Fault]]:
+) -> tuple[Tree, list[ValidationIssue]]:
     """The tree with all references replaced, and the faults of those that lead to nothing.
 
     A relative path is one from `folder`. A line break at the end of a file is not part of it.
     """
-    faults: list[Fault] = []
+    issues: list[ValidationIssue] = []
 
     def replaced(tree: Tree, path: Path) -> Tree:
         if path == _OTHER_DOLLARS:
@@ -48,12 +48,12 @@ def resolve_references(
         try:
             return _REFERENCE.sub(lambda found: _look_up(found[1], environ, folder), tree)
         except _UnresolvedError as error:
-            faults.append(Fault.at(document, path, str(error)))
+            issues.append(ValidationIssue.at(document, path, str(error)))
             return tree
 
     resolved = replaced(document.tree, ())
     _register(document.tree, resolved)
-    return resolved, faults
+    return resolved, issues
 
 
 def _register(raw: Tree, resolved: Tree) -> None:

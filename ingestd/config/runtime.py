@@ -50,7 +50,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         unreadable=config.errors.unreadable_policy,
         limits=_limits(config.processing),
         spark=dict(config.spark),
-        commit_group_offsets=pipeline.commit_offsets_to_kafka,
+        commit_group_offsets=pipeline.commit_group_offsets,
         formerly=pipeline.formerly,
     )
 
@@ -101,7 +101,7 @@ def _limits(section: ProcessingSection) -> BatchLimits:
         max_chunk_records=section.max_chunk_records,
         max_chunk_bytes=section.max_chunk_bytes,
         max_record_bytes=section.max_record_bytes,
-        max_run_bytes=section.max_run_bytes,
+        write_buffer_size=section.write_buffer_size,
         index_cache_bytes=section.index_cache_bytes,
         worker_memory=section.worker_memory,
         slots=section.write_tasks,

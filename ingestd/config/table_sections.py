@@ -23,9 +23,9 @@ from ingestd.ingest.settings.evolution_policy import (
     MAX_COLUMNS,
     EvolutionMode,
     EvolutionPolicy,
+    IncompatibleSchema,
     OnDrop,
     OnRename,
-    RefusedChange,
 )
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
@@ -39,7 +39,7 @@ class FollowSection(Section):
         description="Which changes of a schema there may be: new columns and wider types, new "
         "columns only, or none.",
     )
-    on_refused_change: RefusedChange = Field(
+    on_incompatible_schema: IncompatibleSchema = Field(
         default="dead-letter",
         description="What happens to values that no schema there may be has a place for: "
         "`dead-letter` puts their records aside, and as well as that `ignore` leaves out new "
@@ -62,7 +62,7 @@ class FollowSection(Section):
         default=MAX_COLUMNS,
         ge=1,
         description="Most columns that a table gets, those that are computed among them; a column "
-        "beyond is a change that may not be, and treated as `on-refused-change` says. A table that "
+        "beyond is a change that is not allowed; `on-incompatible-schema` decides. A table that "
         "has more keeps them.",
     )
 
@@ -71,7 +71,9 @@ class SchemaSection(Section):
     """What is known of a table's columns beyond what messages say."""
 
     evolution: EvolutionMode | None = Field(default=None, description="As in `defaults`.")
-    on_refused_change: RefusedChange | None = Field(default=None, description="As in `defaults`.")
+    on_incompatible_schema: IncompatibleSchema | None = Field(
+        default=None, description="As in `defaults`."
+    )
     on_rename: OnRename | None = Field(default=None, description="As in `defaults`.")
     on_drop: OnDrop | None = Field(default=None, description="As in `defaults`.")
     max_columns: int | None = Field(default=None, ge=1, description="As in `defaults`.")
@@ -167,14 +169,14 @@ def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
         ),
         evolution=EvolutionPolicy(
             mode=follow.evolution,
-            on_refused=follow.on_refused_change,
+            on_refused=follow.on_incompatible_schema,
             aliases=dict(own.aliases),
             drop=own.drop,
             on_rename=follow.on_rename,
             on_drop=follow.on_drop,
             max_columns=follow.max_columns,
         ),
-        truncates=TruncatePolicy(section.on_truncate, section.on_refused_truncate),
-        append_changes=section.append_changes,
+        truncates=TruncatePolicy(section.on_truncate, section.on_ambiguous_truncate),
+        keyless_table_mode=section.keyless_table_mode,
         ordering=section.ordering,
     )

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from ingestd import lag_metrics, metrics, registry_metrics
 from ingestd.daemon.batch_trace import BatchTrace
+from ingestd.daemon.maintenance import Maintenance
 from ingestd.daemon.status import Status
-from ingestd.daemon.upkeep import Upkeep
 from ingestd.errors import IngestdError
+from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.settings.error_policy import CLAIM_STAGES
 from ingestd.ingest.settings.topic_trial import SetAside
-from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import bind_thread
@@ -33,11 +33,11 @@ class BatchLog:
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
         *,
-        upkeep: Upkeep | None = None,
+        maintenance: Maintenance | None = None,
         trace: BatchTrace | None = None,
     ) -> None:
         self._status = status
-        self._upkeep = upkeep
+        self._maintenance = maintenance
         self._trace = trace
         self._succeeded = succeeded
         self._clock = clock
@@ -45,11 +45,11 @@ class BatchLog:
         self._begun = ticks()
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Upkeep has them from now on, and the status their schemas; no topic is set aside."""
+        """Maintenance has them from now on, and the status their schemas; no topic is set aside."""
         lag_metrics.forget_set_aside()
         self._status.tables_opened(tables)
-        if self._upkeep is not None:
-            self._upkeep.opened(tables)
+        if self._maintenance is not None:
+            self._maintenance.opened(tables)
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """Count records that were lost."""
@@ -70,8 +70,8 @@ class BatchLog:
         self._begun = self._ticks()
         bind_thread(batch_id=batch_id)
         self._status.batch_started(batch_id, ranges)
-        if self._upkeep is not None:
-            self._upkeep.batch_started()
+        if self._maintenance is not None:
+            self._maintenance.batch_started()
         if self._trace is not None:
             self._trace.started(batch_id, ranges)
         _LOG.debug("batch_started", extra={"ctx": {"offsets": sum(one.rows for one in ranges)}})
@@ -95,8 +95,8 @@ class BatchLog:
                 metrics.record_phase(phase, spent)
         metrics.record_batch(seconds, now)
         self._status.batch_finished(summary)
-        if self._upkeep is not None:
-            self._upkeep.committed(summary.commits, cut=summary.cut)
+        if self._maintenance is not None:
+            self._maintenance.committed(summary.commits, cut=summary.cut)
         if self._trace is not None:
             self._trace.finished(summary)
         self._succeeded()
@@ -108,14 +108,14 @@ class BatchLog:
         """A run has ended with an error, and with it the batch under way."""
         if self._trace is not None:
             self._trace.failed(error)
-        if self._upkeep is not None:
-            self._upkeep.run_died()
+        if self._maintenance is not None:
+            self._maintenance.run_died()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Wait where upkeep wants ingest to."""
-        if self._upkeep is not None:
+        """Wait where maintenance wants ingest to."""
+        if self._maintenance is not None:
             self._status.held_back(held=True)
-            self._upkeep.between_batches(stopping)
+            self._maintenance.between_batches(stopping)
             self._status.held_back(held=False)
 
 

@@ -1,4 +1,4 @@
-"""How an upkeep process gives way to ingest, unless it does what ingest is about to wait for.
+"""How an maintenance process gives way to ingest, unless it does what ingest is about to wait for.
 
 Imports next to nothing, so that a process can give way before it imports anything else. Priority
 that was given up is not to be had back without privileges.

@@ -12,15 +12,15 @@ from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.daemon.http_access import HttpAccess
+from ingestd.daemon.maintenance import MaintenanceSettings
 from ingestd.daemon.reload import changed, reread, taken_over
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
-from ingestd.daemon.upkeep import UpkeepSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.metrics_page import MetricsPage
 from ingestd.spark.class_archive import make_in_background
-from ingestd.spark.early_start import archive_wanted, end_unused
+from ingestd.spark.prestart import archive_wanted, end_unused
 from ingestd.telemetry.opening import open_sink
 from ingestd.telemetry.spans import SpanSink
 
@@ -58,10 +58,10 @@ def page_access(loaded: LoadedConfig) -> HttpAccess:
     return HttpAccess(*(one and str(loaded.folder / one) for one in given))
 
 
-def upkeep_settings(config: Config) -> UpkeepSettings:
+def maintenance_settings(config: Config) -> MaintenanceSettings:
     """What the sections on compaction and expiry say."""
     compaction, expiry = config.compaction, config.expiry
-    return UpkeepSettings(
+    return MaintenanceSettings(
         mode=compaction.mode,
         processes=compaction.processes,
         inline_budget=compaction.inline_budget,
@@ -124,7 +124,7 @@ def daemon_settings(
         ),
         until_latest=until_latest,
         batch_timeout=restart.batch_timeout,
-        upkeep=upkeep_settings(loaded.config),
+        maintenance=maintenance_settings(loaded.config),
         spans=spans,
         log_level=lines.level,
         log_format=lines.format,

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ingestd import metrics
-from ingestd.daemon.recent import Failure, Recent, total_lag
-from ingestd.daemon.rounds import STUCK_SECONDS, Rounds
+from ingestd.daemon.lag_tracker import LagTracker
+from ingestd.daemon.recent_history import Failure, Recent, total_lag
 from ingestd.daemon.schema_log import SchemaLog
 from ingestd.daemon.set_aside import SetAsidePage
-from ingestd.daemon.standing import Standing
+from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
-from ingestd.ingest.upkeep.batch_summary import BatchSummary
+from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
 from ingestd.paimon.spec.schema import TableSchema
@@ -79,14 +79,14 @@ class Status:
         self._tables: dict[str, TableStatus] = {}
         self._rows: Counter[str] = Counter()
         self._files: Counter[str] = Counter()
-        self._standing = Standing()
+        self._lag_tracker = LagTracker()
         self._schemas = SchemaLog()
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
-        self._rounds = Rounds(clock, ticks, batch_timeout, len(self._reachable))
+        self._watchdog = Watchdog(clock, ticks, batch_timeout, len(self._reachable))
         self._why_silent: dict[str, str] = {}
         self.set_aside = SetAsidePage()
         self._met: set[str] = set()
-        self._upkeep: Callable[[], dict[str, Any]] = dict
+        self._maintenance: Callable[[], dict[str, Any]] = dict
         metrics.record_build(version)
         metrics.expect_restarts(one.__name__ for one in _HEALING)
         metrics.record_state(self._state)
@@ -97,21 +97,21 @@ class Status:
             self._state, self._since, self._beat = state, self._clock(), self._ticks()
             if state == "starting":
                 self._batch_done, self._running = False, None
-                self._rounds.started()
-                self._standing.given_up()
+                self._watchdog.started()
+                self._lag_tracker.given_up()
             elif state == "running":
-                self._rounds.opened()
+                self._watchdog.opened()
         metrics.record_state(state)
 
     def follow(self, sources: Iterable[str]) -> None:
         """The pipeline reads these sources from now on."""
         with self._lock:
             self._reachable = {name: self._reachable.get(name) for name in sources}
-            self._standing.keep(self._reachable)
+            self._lag_tracker.keep(self._reachable)
 
-    def show_upkeep(self, document: Callable[[], dict[str, Any]]) -> None:
+    def show_maintenance(self, document: Callable[[], dict[str, Any]]) -> None:
         """Ask this for the part of the document that is about compaction and expiry."""
-        self._upkeep = document
+        self._maintenance = document
 
     def beat(self) -> None:
         """The loop is alive."""
@@ -122,12 +122,12 @@ class Status:
         """The query waits for its next trigger: sources were asked for what is new."""
         with self._lock:
             if self._running is None:
-                self._rounds.done()
+                self._watchdog.done()
 
     def held_back(self, *, held: bool) -> None:
         """The next batch is put off on purpose, or no more."""
         with self._lock:
-            self._rounds.hold(held=held)
+            self._watchdog.hold(held=held)
 
     def failed(self, error: IngestdError) -> None:
         """The query failed."""
@@ -152,9 +152,9 @@ class Status:
     def batch_started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
         """A batch begins: what it starts from is in the tables."""
         with self._lock:
-            self._rounds.done()
+            self._watchdog.done()
             self._running = RunningBatch(batch_id, self._ticks())
-            self._standing.started(ranges)
+            self._lag_tracker.started(ranges)
 
     def phase(self, name: str, seconds: float) -> None:
         """A phase of the batch under way is over."""
@@ -169,11 +169,11 @@ class Status:
         with self._lock:
             self._running, self._finished_batch = None, summary.batch_id
             self._batch_done = True
-            self._rounds.done()
+            self._watchdog.done()
             self._recent.finished(summary, now)
             self._count_tables(summary, now)
-            self._standing.landed(summary, now)
-            self._standing.publish(now)
+            self._lag_tracker.landed(summary, now)
+            self._lag_tracker.publish(now)
 
     def _count_tables(self, summary: BatchSummary, now: float) -> None:
         for (table, _), rows in summary.counts.rows.items():
@@ -190,7 +190,7 @@ class Status:
     def sample(self) -> None:
         """Remember rate and lag as they are now, and tell how far tables are behind by now."""
         with self._lock:
-            self._standing.publish(self._clock())
+            self._lag_tracker.publish(self._clock())
             lag = total_lag({name: self._source(name) for name in self._reachable})
             self._recent.sample(self._clock(), lag)
 
@@ -201,8 +201,8 @@ class Status:
             self._met.add(source)
             self._why_silent.pop(source, None)
             now = self._clock()
-            self._standing.answered(source, ends, now)
-            self._standing.publish(now)
+            self._lag_tracker.answered(source, ends, now)
+            self._lag_tracker.publish(now)
         metrics.record_reachable(source, reachable=True)
         metrics.expect_reading(source, ends)
 
@@ -232,21 +232,21 @@ class Status:
 
     def _plans_too_long(self) -> bool:
         """Whether the query should have begun a batch, or have found nothing to do, long ago."""
-        return self._state == "running" and self._running is None and self._rounds.is_overdue
+        return self._state == "running" and self._running is None and self._watchdog.is_overdue
 
     @property
     def is_ready(self) -> bool:
         """Whether the query runs, and has finished a batch or found its sources and its offsets."""
         with self._lock:
-            found = self._rounds.any and all(self._reachable.values())
+            found = self._watchdog.any and all(self._reachable.values())
             goes = self._state == "running" and not self._plans_too_long()
             return goes and (self._batch_done or found)
 
     def document(self) -> dict[str, Any]:
         """Everything, for /status."""
-        live, ready, upkeep = self.is_live, self.is_ready, self._upkeep()
+        live, ready, maintenance = self.is_live, self.is_ready, self._maintenance()
         with self._lock:
-            behind = self._standing.freshness(self._clock())
+            behind = self._lag_tracker.freshness(self._clock())
             failure = self._recent.failures[-1] if self._recent.failures else None
             running = self._running
             return {
@@ -264,7 +264,7 @@ class Status:
                     "seconds": running and round(self._ticks() - running.begun, 3),
                     "phases": running and dict(running.phases),
                     "finished": self._finished_batch,
-                    "seconds_since_round": round(self._rounds.seconds, 3),
+                    "seconds_since_poll": round(self._watchdog.seconds, 3),
                 },
                 "tables": {
                     name: {
@@ -279,7 +279,7 @@ class Status:
                     for name, one in sorted(self._tables.items())
                 },
                 "sources": {name: self._source(name) for name in sorted(self._reachable)},
-                "upkeep": upkeep,
+                "maintenance": maintenance,
                 "recent": {**self._recent.document(), "schemas": self._schemas.document()},
             }
 
@@ -287,7 +287,7 @@ class Status:
         return {
             "reachable": self._reachable[name],
             "error": self._why_silent.get(name),
-            "topics": self._standing.document(name),
+            "topics": self._lag_tracker.document(name),
             "set_aside": self.set_aside.document(name),
         }
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
-from ingestd.daemon.recent import total_lag
+from ingestd.daemon.recent_history import total_lag
 from ingestd.daemon.sparkline import sparkline
 
 _HOUR = 3600.0
@@ -50,11 +50,11 @@ def _main(status: Mapping[str, Any]) -> str:
             _head(status),
             _plots(status, recent),
             _trouble(recent["errors"]),
-            _tables(status["tables"], status["upkeep"]),
+            _tables(status["tables"], status["maintenance"]),
             _sources(status["sources"]),
             _batches(recent["batches"]),
             _schemas(recent["schemas"]),
-            _compactions(status["upkeep"]),
+            _compactions(status["maintenance"]),
             _rejected(recent["rejected"]),
         )
     )
@@ -63,7 +63,7 @@ def _main(status: Mapping[str, Any]) -> str:
 def _head(status: Mapping[str, Any]) -> str:
     batch = status["batch"]
     running = "waits for records"
-    if status["upkeep"].get("throttled_by"):
+    if status["maintenance"].get("throttled_by"):
         running = "waits for compactions"
     if batch["running"] is not None:
         phases = ", ".join(f"{name} {spent:.1f} s" for name, spent in batch["phases"].items())
@@ -114,8 +114,8 @@ def _trouble(errors: Sequence[Mapping[str, Any]]) -> str:
     return f'<section class="trouble"><h2>Errors</h2><ul>{items}</ul></section>'
 
 
-def _tables(tables: Mapping[str, Any], upkeep: Mapping[str, Any]) -> str:
-    standings, over = upkeep.get("tables", {}), upkeep.get("over_stop_trigger", ())
+def _tables(tables: Mapping[str, Any], maintenance: Mapping[str, Any]) -> str:
+    standings, over = maintenance.get("tables", {}), maintenance.get("over_stop_trigger", ())
     rows = (
         (
             html.escape(name),
@@ -181,8 +181,8 @@ def _schemas(changes: Sequence[Mapping[str, Any]]) -> str:
     return _table("schemas", "Schema changes", head, rows, "")
 
 
-def _compactions(upkeep: Mapping[str, Any]) -> str:
-    if not upkeep:
+def _compactions(maintenance: Mapping[str, Any]) -> str:
+    if not maintenance:
         return ""
     rows = (
         (
@@ -194,10 +194,12 @@ def _compactions(upkeep: Mapping[str, Any]) -> str:
             f"{_number(one.get('bytes_read'))} to {_number(one.get('bytes_written'))}",
             _number(one.get("snapshot_id")),
         )
-        for one in upkeep["compactions"][:_SHOWN_BATCHES]
+        for one in maintenance["compactions"][:_SHOWN_BATCHES]
     )
     head = ("table", "finished", "result", "seconds", "files", "bytes", "snapshot")
-    return _table("compactions", "Compactions", head, rows, _NO_COMPACTION[upkeep["mode"] == "off"])
+    return _table(
+        "compactions", "Compactions", head, rows, _NO_COMPACTION[maintenance["mode"] == "off"]
+    )
 
 
 def _rejected(rejected: Sequence[Mapping[str, Any]]) -> str:

@@ -19,14 +19,14 @@ from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.lag import LagMonitor
+from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
+from ingestd.daemon.maintenance_process import Opening
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
 from ingestd.daemon.signals import Asked, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
-from ingestd.daemon.upkeep import Upkeep, UpkeepSettings
-from ingestd.daemon.upkeep_process import Opening
 from ingestd.errors import IngestdError, RetryableError, SourceSilentError, has_full_disk
+from ingestd.ingest.maintenance.batch_summary import BatchListener
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.log import LogFormat
 from ingestd.metrics_page import MetricsPage
 from ingestd.spark.pipeline import Pipeline
@@ -79,13 +79,13 @@ class DaemonSettings:
     linger: float = 0.0
     access: HttpAccess = field(default_factory=HttpAccess)
     metrics: MetricsPage = field(default_factory=MetricsPage)
-    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     spans: SpanSink | None = None
     log_level: str = "INFO"
     log_format: LogFormat = "auto"
 
     def opening(self, settings: PipelineSettings) -> Opening:
-        """What a process of upkeep is told."""
+        """What a process of maintenance is told."""
         return Opening(
             pipeline=settings.name,
             metastore=settings.metastore,
@@ -105,7 +105,7 @@ class Supervisor:
         daemon: DaemonSettings,
         status: Status,
         make_run: MakeRun = Pipeline,
-        upkeep: Upkeep | None = None,
+        maintenance: Maintenance | None = None,
     ) -> None:
         self._settings = settings
         self._until_latest = daemon.until_latest
@@ -114,7 +114,9 @@ class Supervisor:
         self._make_run = make_run
         self._budget = RestartBudget(daemon.restarts)
         trace = None if daemon.spans is None else BatchTrace(daemon.spans)
-        self._listener = BatchLog(status, self._budget.succeeded, upkeep=upkeep, trace=trace)
+        self._listener = BatchLog(
+            status, self._budget.succeeded, maintenance=maintenance, trace=trace
+        )
         self._stopping = threading.Event()
         self._next: PipelineSettings | None = None
         self._run: Run | None = None
@@ -227,37 +229,39 @@ def supervise(
     with handled_signals(asked):
         limit = daemon.batch_timeout
         status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
-        upkeep = Upkeep(daemon.upkeep, daemon.opening(settings))
-        status.show_upkeep(upkeep.document)
-        supervisor = Supervisor(settings, daemon, status, make_run, upkeep)
+        maintenance = Maintenance(daemon.maintenance, daemon.opening(settings))
+        status.show_maintenance(maintenance.document)
+        supervisor = Supervisor(settings, daemon, status, make_run, maintenance)
         with (
             _pages(daemon, settings, status) as lag,
-            _running(upkeep),
+            _running(maintenance),
             ThreadPoolExecutor(1, "query") as thread,
         ):
             _LOG.info("daemon_started", extra={"ctx": context})
             task = thread.submit(supervisor.run)
             while not wait([task], timeout=0.1).done:
                 if asked.take(asked.stop):
-                    upkeep.end()
+                    maintenance.end()
                     supervisor.stop()
                 elif asked.take(asked.reload) and (found := reload()) is not None:
                     status.follow(found.sources)
                     lag.follow({name: one.kafka for name, one in found.sources.items()})
                     supervisor.follow(found)
-            if task.exception() is None and task.result() == 0:  # by itself, or upkeep has ended
-                upkeep.finish(asked.stop)
+            if (
+                task.exception() is None and task.result() == 0
+            ):  # by itself, or maintenance has ended
+                maintenance.finish(asked.stop)
     return _exit_code(task)
 
 
 @contextmanager
-def _running(upkeep: Upkeep) -> Iterator[None]:
-    """Upkeep runs beside the block, whatever ends it."""
-    upkeep.start()
+def _running(maintenance: Maintenance) -> Iterator[None]:
+    """Maintenance runs beside the block, whatever ends it."""
+    maintenance.start()
     try:
         yield
     finally:
-        upkeep.stop()
+        maintenance.stop()
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.native_reader import NativeReader, native_kafka
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.python_reader import PythonReader
 from ingestd.kafka.records import Reader
-from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 LOG = logging.getLogger(__name__)
 
@@ -25,15 +25,15 @@ class Lent:
     """One consumer and what its client last said."""
 
     reader: Reader
-    heard: Heard
+    client_errors: ClientErrors
 
     def listen(self) -> None:
         """Take in what went wrong meanwhile."""
-        self.heard.extend(self.reader.problems())
+        self.client_errors.extend(self.reader.problems())
 
     def last_words(self, source: KafkaSource) -> str:
         """What the client said last as a clause for a message, empty when it said nothing."""
-        newest = self.heard.newest
+        newest = self.client_errors.newest
         return "" if newest is None else f"; the client says: {explain(source, newest)}"
 
 
@@ -51,10 +51,10 @@ def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Len
     try:
         lent = kept.pop()  # threads may lend at once
     except IndexError:
-        lent = Lent(_connect(source, headers), Heard(source))
+        lent = Lent(_connect(source, headers), ClientErrors(source))
     else:
         lent.listen()
-        lent.heard.forget()
+        lent.client_errors.forget()
     try:
         yield lent
     except BaseException:

@@ -17,13 +17,13 @@ from confluent_kafka import KafkaError
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.errors import SourceError, SourceSilentError
+from ingestd.kafka.auth_errors import explain
 from ingestd.kafka.columns import Columns
 from ingestd.kafka.consumers import Lent, lend_consumer
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.reading import Reading
 from ingestd.kafka.records import Place, Records
-from ingestd.kafka.refusals import explain
 
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
@@ -192,23 +192,23 @@ class _Together:
         """Those of the records that belong to the range of their topic partition."""
         reading = self._readings.get(place)
         if reading is None:  # the client speaks of itself
-            self._lent.heard.extend(event.problem for event in records.events)
+            self._lent.client_errors.extend(event.problem for event in records.events)
             return records.first(0)
         mine = reading.take(records)
-        self._lent.heard.extend(reading.problems)
+        self._lent.client_errors.extend(reading.problems)
         reading.problems.clear()
         self._wasted += len(records) - len(mine)
         return mine
 
     def _check_stalled(self, left: _Readings) -> None:
         self._lent.listen()
-        refusal = self._lent.heard.refusal
-        if refusal is not None:
-            reason = explain(self._source, refusal)
+        rejection_reason = self._lent.client_errors.rejection_reason
+        if rejection_reason is not None:
+            reason = explain(self._source, rejection_reason)
             raise SourceError(f"cannot read {_where(left)}: {reason}")
-        if any(one.code in _GONE for one in self._lent.heard.problems):
+        if any(one.code in _GONE for one in self._lent.client_errors.problems):
             # The client says "unknown" of a deleted topic, but also while brokers change roles.
-            self._lent.heard.forget()
+            self._lent.client_errors.forget()
             for one in left.values():
                 one.check_gone()
         if time.monotonic() > self._deadline:

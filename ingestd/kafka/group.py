@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestd.errors import SourceError, SourceSilentError
+from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, admin_properties
-from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 _POLL_SECONDS = 0.05
 _PAUSE_SECONDS = 0.1
@@ -47,10 +47,10 @@ class Group:
         self._source = source
         self._name = name
         self._seconds = seconds
-        self._heard = Heard(source)
+        self._client_errors = ClientErrors(source)
         self._answers: list[KafkaError | None] = []
         properties = {**admin_properties(source), **_NOT_JOINED, "group.id": name}
-        hooks = {"error_cb": self._heard.note, "on_commit": self._note_commit}
+        hooks = {"error_cb": self._client_errors.note, "on_commit": self._note_commit}
         with refused_properties(source):
             self._consumer = Consumer({**properties, **hooks}, logger=LOG)
 
@@ -65,7 +65,7 @@ class Group:
                 continue
             wrong = next((one.error for one in found if one.error is not None), None)
             if wrong is None:
-                self._heard.forget()
+                self._client_errors.forget()
                 return found
             self._go_on_or_raise(wrong, end)
 
@@ -82,7 +82,7 @@ class Group:
                     raise self._unanswered("no answer", silent=True)
             answer = self._answers[-1]
             if answer is None:
-                self._heard.forget()
+                self._client_errors.forget()
                 return
             self._go_on_or_raise(answer, end)
 
@@ -108,12 +108,15 @@ class Group:
         time.sleep(_PAUSE_SECONDS)
 
     def _unanswered(self, reason: str, *, silent: bool) -> SourceError:
-        source, said = self._source, self._heard.refusal or self._heard.newest
+        source, said = (
+            self._source,
+            self._client_errors.rejection_reason or self._client_errors.newest,
+        )
         message = (
             f"source {source.name}: {source.bootstrap} did not tell about group {self._name}: "
             f"{reason}"
         )
         if said is not None:
             message += f"; the client says: {explain(source, said)}"
-        refused = self._heard.refusal is not None
+        refused = self._client_errors.rejection_reason is not None
         return SourceSilentError(message) if silent and not refused else SourceError(message)

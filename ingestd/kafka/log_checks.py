@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
+from ingestd.kafka.auth_errors import ClientErrors, explain
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, consumer_properties
-from ingestd.kafka.refusals import Heard, explain
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -119,9 +119,9 @@ def _first_answers(
     source: KafkaSource, positions: Mapping[Place, tuple[int, int]], seconds: float
 ) -> Iterator[tuple[Place, Message]]:
     """Yield once for each place what a consumer finds there: a record, or one of `_ANSWERS`."""
-    heard = Heard(source)
+    client_errors = ClientErrors(source)
     pending = set(positions)
-    with closing(_connect(source, heard)) as consumer:
+    with closing(_connect(source, client_errors)) as consumer:
         consumer.assign([_assigned(place, *positions[place]) for place in sorted(pending)])
         deadline = time.monotonic() + seconds
         while pending:
@@ -130,7 +130,7 @@ def _first_answers(
                 place = (message.topic() or "", _number(message.partition()))
                 error = message.error()
                 if error is not None and error.code() not in _ANSWERS:
-                    heard.note(error)
+                    client_errors.note(error)
                 elif place in pending:
                     pending.remove(place)
                     answered.append(TopicPartition(*place))
@@ -138,8 +138,8 @@ def _first_answers(
             if answered:
                 consumer.pause(answered)
                 deadline = time.monotonic() + seconds
-            elif heard.refusal is not None or time.monotonic() > deadline:
-                raise _unanswered(source, pending, heard, seconds)
+            elif client_errors.rejection_reason is not None or time.monotonic() > deadline:
+                raise _unanswered(source, pending, client_errors, seconds)
 
 
 def _number(partition: int | None) -> int:
@@ -153,22 +153,22 @@ def _assigned(place: Place, offset: int, epoch: int) -> TopicPartition:
 
 
 def _unanswered(
-    source: KafkaSource, pending: set[Place], heard: Heard, seconds: float
+    source: KafkaSource, pending: set[Place], client_errors: ClientErrors, seconds: float
 ) -> SourceError:
     topic, partition = min(pending)
     more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
     what = f"cannot look into the log of {topic}/{partition}{more} of source {source.name}"
-    if heard.refusal is not None:
-        return SourceError(f"{what}: {explain(source, heard.refusal)}")
-    newest = heard.newest
+    if client_errors.rejection_reason is not None:
+        return SourceError(f"{what}: {explain(source, client_errors.rejection_reason)}")
+    newest = client_errors.newest
     words = "" if newest is None else f"; the client says: {explain(source, newest)}"
     return SourceSilentError(
         f"{what}: {source.bootstrap} gave no answer for {seconds:.0f} s{words}"
     )
 
 
-def _connect(source: KafkaSource, heard: Heard) -> Consumer:
-    properties = {**consumer_properties(source), **_SMALL, "error_cb": heard.note}
+def _connect(source: KafkaSource, client_errors: ClientErrors) -> Consumer:
+    properties = {**consumer_properties(source), **_SMALL, "error_cb": client_errors.note}
     try:
         return Consumer(properties, logger=LOG)
     except KafkaException as error:

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
 )
 
 from ingestd.errors import SourceError, SourceSilentError
-from ingestd.kafka.asking import PAUSE_SECONDS, Asking, Future
+from ingestd.kafka.admin_client import PAUSE_SECONDS, Asking, Future
 from ingestd.kafka.group import Group
 from ingestd.kafka.log_checks import divergences, fingerprints
 from ingestd.kafka.properties import KafkaSource

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ingestd.errors import ConfigError, PolicyStopError, SourceError, SourceSilentError
+from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, producer_properties
-from ingestd.kafka.refusals import Heard, explain, refused_properties
 
 _FLUSHES = 130
 """Of a second each: more than `delivery.timeout.ms` of the client, when every message is done with.
@@ -50,15 +50,17 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
     answered) or do not let the client in, PolicyStopError for a
     message that is larger than the topic allows, ConfigError for properties that cannot be used.
     """
-    failures, count, heard = _Failures(), 0, Heard(source)
+    failures, count, client_errors = _Failures(), 0, ClientErrors(source)
     where = f"topic {topic} at {source.bootstrap}"
     with refused_properties(source):
-        producer = Producer({**producer_properties(source), "error_cb": heard.note}, logger=LOG)
+        producer = Producer(
+            {**producer_properties(source), "error_cb": client_errors.note}, logger=LOG
+        )
     try:
         for one in messages:
             _send(producer, topic, one, failures)
             count += 1
-        left = _flush(producer, heard)
+        left = _flush(producer, client_errors)
     except KafkaException as error:
         _refuse(where, error.args[0])
         raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
@@ -66,20 +68,20 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
         _refuse(where, failures.first)
         raise SourceError(f"{where} did not take {failures.count} messages: {failures.first.str()}")
     if left:
-        refusal = heard.refusal or heard.newest
-        why = "is the broker up?" if refusal is None else explain(source, refusal)
-        kind = SourceSilentError if heard.refusal is None else SourceError
+        rejection_reason = client_errors.rejection_reason or client_errors.newest
+        why = "is the broker up?" if rejection_reason is None else explain(source, rejection_reason)
+        kind = SourceSilentError if client_errors.rejection_reason is None else SourceError
         where = f"source {source.name}: {where}"
         raise kind(f"{where} did not answer for {left} messages: {why}")
     return count
 
 
-def _flush(producer: Producer, heard: Heard) -> int:
+def _flush(producer: Producer, client_errors: ClientErrors) -> int:
     """Wait for answers; how many messages have none when there is no use in waiting longer."""
     left = 0
     for _ in range(_FLUSHES):
         left = producer.flush(1.0)
-        if not left or heard.refusal is not None:
+        if not left or client_errors.rejection_reason is not None:
             break
     return left
 

@@ -12,7 +12,7 @@ from socket import create_connection
 _SECONDS = 5.0
 
 
-def certificate_fault(address: str, properties: Mapping[str, str]) -> str | None:
+def certificate_error(address: str, properties: Mapping[str, str]) -> str | None:
     """Why the certificate at HOST:PORT does not pass, in OpenSSL's words; None if it does.
 
     `properties` are those of the Kafka client. None too if nobody answers in a few seconds.

@@ -8,7 +8,7 @@ batch by batch up to the offset that does.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from ingestd.kafka.apart import Unreadable, answers
+from ingestd.kafka.isolated_fetch import Unreadable, answers
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.try_range import out_of_memory, read_apart

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ingestd.ingest.schemas.discovery import KeptChunk
+from ingestd.ingest.maintenance.batch_summary import BatchListener, TableCommit
+from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import Feed
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.batch_span import BatchSpan
-from ingestd.ingest.upkeep.batch_summary import BatchListener, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 
@@ -33,12 +33,12 @@ class Batch:
     following: BatchOffsets | None = None
     truncates: Truncates = field(default_factory=Truncates)
     found: set[str] = field(default_factory=set)
-    kept: list[KeptChunk] = field(default_factory=list)
+    kept: list[CachedChunk] = field(default_factory=list)
     times: BatchTimes = field(default_factory=BatchTimes)
     seconds: dict[str, float] = field(default_factory=dict)
     commits: list[TableCommit] = field(default_factory=list)
     owners: dict[str, frozenset[Feed]] = field(default_factory=dict)
-    refused: dict[str, Refusal] = field(default_factory=dict)
+    refused: dict[str, SourceRejection] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ingestd.errors import RetryableError
 from ingestd.spark.class_archive import archive_file, archive_flags
-from ingestd.spark.nursery_start import Nursery, open_nursery
+from ingestd.spark.prefork_start import PreforkServer, open_prefork_server
 from ingestd.spark.settings import (
     JVM_OPTIONS,
     PRIVATE_UMASK,
@@ -100,33 +100,37 @@ class Jvm:
         process: subprocess.Popen[bytes],
         command: tuple[str, ...],
         folder: Path,
-        nursery: Nursery | None = None,
+        prefork_server: PreforkServer | None = None,
     ) -> None:
         self.command = command
-        self._nursery = nursery
+        self._prefork_server = prefork_server
         self._process = process
         self._folder = folder
 
     @property
     def python(self) -> str | None:
         """The command that its Python workers are started with; None for this Python."""
-        return None if self._nursery is None else self._nursery.variables["PYSPARK_PYTHON"]
+        return (
+            None
+            if self._prefork_server is None
+            else self._prefork_server.variables["PYSPARK_PYTHON"]
+        )
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment in which that command finds the nursery; empty without one."""
-        return {} if self._nursery is None else self._nursery.variables
+        """The environment in which that command finds the prefork server; empty without one."""
+        return {} if self._prefork_server is None else self._prefork_server.variables
 
-    def fork_nursery(self) -> None:
-        """Make the nursery of this process, which must have no threads yet."""
-        if self._nursery is not None:
+    def fork_prefork_server(self) -> None:
+        """Make the prefork server of this process, which must have no threads yet."""
+        if self._prefork_server is not None:
             stdin = self._process.stdin
-            self._nursery.fork([] if stdin is None else [stdin.fileno()])
+            self._prefork_server.fork([] if stdin is None else [stdin.fileno()])
 
     def gateway(self) -> Gateway:
         """Wait until it listens. Raises RetryableError when it ended or stays silent."""
-        if self._nursery is not None:
-            self._nursery.spawn()
+        if self._prefork_server is not None:
+            self._prefork_server.spawn()
         end = time.monotonic() + _PATIENCE_SECONDS
         file = self._folder / "address"
         try:
@@ -152,8 +156,8 @@ class Jvm:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
         self._process.wait()
-        if self._nursery is not None:
-            self._nursery.close()
+        if self._prefork_server is not None:
+            self._prefork_server.close()
 
     def kill(self) -> None:
         """End it at once."""
@@ -175,15 +179,15 @@ class Jvm:
 def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
     """Start the JVM of a session, without waiting for it; None where PySpark's launcher has to.
 
-    With it goes a nursery for its Python processes, which is begun by `fork_nursery` or at last by
-    `gateway`, unless the user names the Python for them.
+    With it starts a prefork server for its Python processes, by `fork_prefork_server` or at the
+    latest by `gateway`, unless the user names the Python for them.
     """
     command = jvm_command(settings)
     if command is None:
         return None
     folder = Path(tempfile.mkdtemp(prefix="ingestd-jvm-"))
-    nursery = None if PYTHON in settings else open_nursery()
-    variables = nursery.variables if nursery is not None else {}
+    prefork_server = None if PYTHON in settings else open_prefork_server()
+    variables = prefork_server.variables if prefork_server is not None else {}
     try:
         process = subprocess.Popen(  # noqa: S603  (the user's own options)
             command,
@@ -194,10 +198,10 @@ def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
         )
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
-        if nursery is not None:
-            nursery.close()
+        if prefork_server is not None:
+            prefork_server.close()
         return None
-    return Jvm(process, command, folder, nursery)
+    return Jvm(process, command, folder, prefork_server)
 
 
 def jvm_command(settings: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -24,31 +24,31 @@ from pyspark import SparkContext
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import SchemaConflictError, WorkerLostError
+from ingestd.ingest.maintenance.backlog import is_cut
+from ingestd.ingest.maintenance.batch_summary import BatchListener, BatchSummary, TableCommit
+from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
-from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, outlives_batch
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import TopicKeys
-from ingestd.ingest.upkeep.backlog import is_cut
-from ingestd.ingest.upkeep.batch_summary import BatchListener, BatchSummary, TableCommit
-from ingestd.ingest.upkeep.table_work import TableGrowth
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.spark.ahead import Ahead
 from ingestd.spark.batch import Batch
-from ingestd.spark.read_again import reading_again, stream_of
+from ingestd.spark.prefetch import Prefetch
+from ingestd.spark.reread import reading_again, stream_of
 from ingestd.spark.set_aside import SetAsideTopics
 from ingestd.spark.stages import run_stages
 from ingestd.spark.table_changes import act_on_findings
 
 _LOG = logging.getLogger(__name__)
-_MAX_ROUNDS = 8
+_MAX_ATTEMPTS = 8
 _COMMIT_THREADS = 8
 
 
@@ -73,26 +73,26 @@ class MicroBatch:
         self,
         spark: SparkContext,
         settings: PipelineSettings,
-        lake: Lake,
+        table_registry: TableRegistry,
         read_offsets: Callable[[int], BatchOffsets],
         before_commit: BeforeCommit,
         listener: BatchListener,
     ) -> None:
         self._spark = spark
         self._settings = settings
-        self._lake = lake
+        self._table_registry = table_registry
         self._read_offsets = read_offsets
         self._before_commit = before_commit
         self._listener = listener
         self._gauge = RejectionGauge(settings.rejection_limits)
         self.set_aside = SetAsideTopics(settings, listener)
-        self._ahead = Ahead(spark)
+        self._prefetch = Prefetch(spark)
         self._settled = False
         self._begun = datetime.now(UTC)
 
     def close(self) -> None:
         """Let go of what was begun for a next batch; there will be none."""
-        self._ahead.close()
+        self._prefetch.close()
         self.set_aside.close()
 
     def refresh_records(self) -> None:
@@ -101,9 +101,9 @@ class MicroBatch:
         Raises FencedError if the process does not lead any more, and what a commit raises.
         """
         self._before_commit.check([])
-        refreshed = self._lake.refresh_records()
+        refreshed = self._table_registry.refresh_records()
         if refreshed:
-            self._lake.write_claims()
+            self._table_registry.write_claims()
             _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
@@ -115,33 +115,37 @@ class MicroBatch:
             return self._run(batch_id)
         except BaseException as error:  # noqa: BLE001  (it is raised again)
             try:
-                self._ahead.forget()
+                self._prefetch.forget()
             finally:
                 raise error  # the first one, whatever a JVM that is gone makes of the second
 
     def _run(self, batch_id: int) -> Offsets:
         planned, clock = self._read_offsets(batch_id), time.monotonic()
         self._before_commit.learn(planned.all_ranges())
-        self._lake.keys = self._before_commit.keys
-        stream = stream_of(self._lake, self._settings, planned.until)
-        self._lake.begin(planned)  # has the first offsets of topics that are set aside, too
+        self._table_registry.keys = self._before_commit.keys
+        stream = stream_of(self._table_registry, self._settings, planned.until)
+        self._table_registry.begin(
+            planned
+        )  # has the first offsets of topics that are set aside, too
         offsets = self.set_aside.without(planned)
         batch = self._batch(batch_id, offsets, clock, stream)
         self._listener.batch_started(batch.batch_id, tuple(batch.ranges))
         reach(Point.BATCH_PLANNED)
         result = None
         while batch.ranges and (result := self._run_readable(batch)) is None:
-            self._ahead.forget()
+            self._prefetch.forget()
             offsets = self.set_aside.without(offsets)
             batch = self._batch(batch_id, offsets, clock, stream)
         reach(Point.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
-            batch.span = with_fingerprints(batch.span, result.last_records, self._lake.keys)
+            batch.span = with_fingerprints(
+                batch.span, result.last_records, self._table_registry.keys
+            )
             with batch.phase("commit"):
                 self._commit(batch, result)
         with batch.phase("claims"):
-            self._lake.finish(batch.span)
+            self._table_registry.finish(batch.span)
         batch.seconds["total"] = time.monotonic() - batch.started
         self._listener.batch_finished(
             BatchSummary(
@@ -159,7 +163,7 @@ class MicroBatch:
         reach(Point.BATCH_DONE)
         return offsets.until
 
-    def _run_readable(self, batch: Batch) -> RoundResult | None:
+    def _run_readable(self, batch: Batch) -> AttemptResult | None:
         """Run a batch; None if something was set aside, so that it has to run without it."""
         try:
             result = self._run_rounds(batch)
@@ -170,17 +174,17 @@ class MicroBatch:
         return None if self.set_aside.judge(result, batch.ranges) else result
 
     def _batch(self, number: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
-        span, ranges = self._lake.begin(offsets), offsets.ranges()
+        span, ranges = self._table_registry.begin(offsets), offsets.ranges()
         name = batch_name(self._begun, number)
         return Batch(name, ranges, span, started, self._listener, stream, offsets.following)
 
-    def _run_rounds(self, batch: Batch) -> RoundResult:
+    def _run_rounds(self, batch: Batch) -> AttemptResult:
         """Run the stages until they discover nothing more."""
         context, groups = self._reading(batch)
         if self._settled and batch.following is not None and len(groups) > 1:
-            self._ahead.follow(context, groups)  # in the way in which another can follow it
-        with self._ahead.hand_over(context, groups) as hand_over:
-            for _ in range(_MAX_ROUNDS):
+            self._prefetch.follow(context, groups)  # in the way in which another can follow it
+        with self._prefetch.hand_over(context, groups) as hand_over:
+            for _ in range(_MAX_ATTEMPTS):
                 # The next batch would know too little, as long as this one discovers something.
                 hand_over.behind = partial(self._follow, batch) if self._settled else None
                 with batch.phase("stages"):
@@ -190,14 +194,14 @@ class MicroBatch:
                 self._settled = not result.runs_again
                 if self._settled or result.unreadable:
                     return result
-                self._ahead.forget()
+                self._prefetch.forget()
                 batch.kept.extend(result.kept)
                 with batch.phase("evolve"):
                     limits = self._settings.routing.limits
-                    act_on_findings(self._lake, limits, context, batch, result)
+                    act_on_findings(self._table_registry, limits, context, batch, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
-            f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ROUNDS} "
+            f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ATTEMPTS} "
             f"rounds: {'; '.join(map(str, result.discoveries[:3]))}"
         )
 
@@ -205,7 +209,9 @@ class MicroBatch:
         """What a run of the batch knows, and the ranges that it reads."""
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
-        context = self._lake.context(self._slots(), truncates.emptied, reading, batch.found)
+        context = self._table_registry.context(
+            self._slots(), truncates.emptied, reading, batch.found
+        )
         context = replace(
             context,
             refused_truncates=truncates.refused,
@@ -222,8 +228,8 @@ class MicroBatch:
             return
         groups = self._groups(batch.following.ranges())
         if len(groups) > 1:
-            context = self._lake.context(self._slots(), {}, batch.following.ranges())
-            self._ahead.follow(context, groups)
+            context = self._table_registry.context(self._slots(), {}, batch.following.ranges())
+            self._prefetch.follow(context, groups)
 
     def _slots(self) -> int:
         return self._settings.limits.slots or self._spark.defaultParallelism
@@ -233,13 +239,13 @@ class MicroBatch:
             return [ranges]
         return split(ranges, self._spark.defaultParallelism)
 
-    def _commit(self, batch: Batch, result: RoundResult) -> None:
+    def _commit(self, batch: Batch, result: AttemptResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""
         # Of what was read again, too: offsets of a topic that is another one mean other records.
         self._before_commit.check(batch.truncates.reading(batch.ranges, batch.stream))
         names = sorted({*result.messages, *batch.truncates.emptied})
-        self._lake.mark(names)
-        first = [name for name in names if name == self._lake.dead_letters]
+        self._table_registry.mark(names)
+        first = [name for name in names if name == self._table_registry.dead_letters]
         for group in (first, [name for name in names if name not in first]):
             with ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool:
                 steps = {name: self._step(name, batch, result) for name in group}
@@ -248,15 +254,17 @@ class MicroBatch:
                     for name, step in steps.items()
                 ]
             batch.commits.extend(one.result() for one in done)
-            reach(Point.LETTERS_COMMITTED if group is first else Point.TABLES_COMMITTED)
+            reach(Point.DEAD_LETTERS_COMMITTED if group is first else Point.TABLES_COMMITTED)
 
     def _commit_table(
-        self, name: str, batch: Batch, result: RoundResult, step: TableStep
+        self, name: str, batch: Batch, result: AttemptResult, step: TableStep
     ) -> TableCommit:
         begin, begun = time.monotonic(), time.time()
         messages, emptied = result.messages.get(name, ()), name in batch.truncates.emptied
         with bind(batch_id=batch.batch_id, table=name):  # the thread is one of a pool
-            committed = self._lake.commit(name, messages, batch.span, step, overwrite=emptied)
+            committed = self._table_registry.commit(
+                name, messages, batch.span, step, overwrite=emptied
+            )
         return TableCommit(
             table=name,
             status=committed.status,
@@ -268,7 +276,7 @@ class MicroBatch:
         )
 
     def _growth(
-        self, name: str, result: RoundResult, committed: CommitResult
+        self, name: str, result: AttemptResult, committed: CommitResult
     ) -> TableGrowth | None:
         if committed.status != "committed" or committed.snapshot is None:
             return None
@@ -276,15 +284,15 @@ class MicroBatch:
         for message in result.messages.get(name, ()):
             if message.bucket >= 0:  # what waits for its bucket is in no sorted run
                 files[message.partition, message.bucket] += len(message.new_files)
-        schema = self._lake.tables[name].table.schema
+        schema = self._table_registry.tables[name].table.schema
         return TableGrowth(schema, committed.snapshot.id, files)
 
-    def _step(self, name: str, batch: Batch, result: RoundResult) -> TableStep:
+    def _step(self, name: str, batch: Batch, result: AttemptResult) -> TableStep:
         emptied = batch.truncates.emptied.get(name)
         lasting = emptied if outlives_batch(name, result, batch.stream) else None
         topics = result.topics.get(name, frozenset())
         return TableStep(
-            fed=frozenset(self._lake.keys[topic] for topic in topics),
+            fed=frozenset(self._table_registry.keys[topic] for topic in topics),
             feeds=result.feeds.get(name, frozenset()),
             rows={
                 kind.name.lower(): result.counts.rows[name, kind]

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ingestd.errors import IngestdError
-from ingestd.ingest.upkeep.backlog import is_cut
+from ingestd.ingest.maintenance.backlog import is_cut
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import (

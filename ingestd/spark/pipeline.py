@@ -14,14 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ingestd.errors import FencedError, IngestdError, RetryableError
+from ingestd.ingest.maintenance.batch_summary import BatchListener
 from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.topic_trial import without_topics
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.leadership import Leadership
-from ingestd.ingest.upkeep.batch_summary import BatchListener
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import Offsets, covers
 from ingestd.paimon.catalog.base import load_catalog
@@ -61,7 +61,7 @@ class Pipeline:
         self._query: StreamingQuery | None = None
         self._failure: IngestdError | None = None
         self._verdict: Callable[[IngestdError], IngestdError] = lambda error: error
-        self._ahead: Offsets = {}
+        self._prefetch: Offsets = {}
         self._arrived = threading.Event()
         self._stopping = threading.Event()
         self._in_flight = threading.Lock()
@@ -94,22 +94,24 @@ class Pipeline:
             prove_exclusive(io, settings.warehouse)
         catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
         leadership = lead(settings, io)
-        lake = Lake(settings, catalog, io, _now_ms)
-        lake.open()
-        self._listener.tables_opened({name: one.table.schema for name, one in lake.tables.items()})
+        table_registry = TableRegistry(settings, catalog, io, _now_ms)
+        table_registry.open()
+        self._listener.tables_opened(
+            {name: one.table.schema for name, one in table_registry.tables.items()}
+        )
         clusters = {
             name: self._clients.enter_context(closing(OffsetClient(one.kafka)))
             for name, one in settings.sources.items()
         }
-        start = self._recover(lake, clusters, leadership)
-        topics = TopicKeyCheck(lake.keys, clusters)
+        start = self._recover(table_registry, clusters, leadership)
+        topics = TopicKeyCheck(table_registry.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())
         session = starting.result()
         warm_up(session.sparkContext)
         batch = MicroBatch(
             session.sparkContext,
             settings,
-            lake,
+            table_registry,
             partial(read_batch_offsets, checkpoint),
             BeforeCommit(leadership, topics),
             self._listener,
@@ -117,16 +119,19 @@ class Pipeline:
         self._clients.callback(batch.close)
         self._batch = batch
         self._verdict = leadership.verdict
-        self._ahead = {} if until_latest else bounds_ahead(settings, clusters)
-        now = until_latest or (settings.is_bounded and not self._ahead)
+        self._prefetch = {} if until_latest else bounds_ahead(settings, clusters)
+        now = until_latest or (settings.is_bounded and not self._prefetch)
         self._query = self._start_query(session, checkpoint, start, batch, ends_now=now)
 
     def _recover(
-        self, lake: Lake, clusters: Mapping[str, OffsetClient], leadership: Leadership
+        self,
+        table_registry: TableRegistry,
+        clusters: Mapping[str, OffsetClient],
+        leadership: Leadership,
     ) -> StartPositions:
         try:
             leadership.check()
-            start = recover(lake, self._settings, clusters, take_given_up())
+            start = recover(table_registry, self._settings, clusters, take_given_up())
         except FencedError as error:
             # Two that start at once: who leads has met the first commit of the other.
             raise leadership.verdict(error) from error
@@ -251,7 +256,9 @@ class Pipeline:
                     raise
             if self._settings.commit_group_offsets:
                 groups.publish(until)
-            if self._ahead and covers(until, without_topics(self._ahead, batch.set_aside.topics)):
+            if self._prefetch and covers(
+                until, without_topics(self._prefetch, batch.set_aside.topics)
+            ):
                 self._arrived.set()
             self._listener.between_batches(self._stopping)
 

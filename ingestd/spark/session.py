@@ -17,8 +17,8 @@ from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
 from pyspark.sql import SparkSession
 
 from ingestd.errors import ConfigError, RetryableError
-from ingestd.spark.early_start import keep, take_early
 from ingestd.spark.jvm import Gateway, Jvm, start_jvm
+from ingestd.spark.prestart import keep, take_prestarted
 from ingestd.spark.settings import (
     PRIVATE_UMASK,
     is_confidential,
@@ -71,7 +71,7 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
 
 def _start_context(settings: Mapping[str, str]) -> None:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    jvm = take_early(settings) or start_jvm(settings)
+    jvm = take_prestarted(settings) or start_jvm(settings)
     if jvm is not None and _start_in(jvm, conf):
         return
     shown = [(name, value) for name, value in settings.items() if not is_confidential(name)]
@@ -104,8 +104,10 @@ def _start_in(jvm: Jvm, conf: SparkConf) -> bool:
         return False
     keep(jvm)
     gateway = _connected(address)
-    ahead = threading.Thread(target=_prepare_classes, args=(gateway,), name="classes", daemon=True)
-    ahead.start()
+    prefetch = threading.Thread(
+        target=_prepare_classes, args=(gateway,), name="classes", daemon=True
+    )
+    prefetch.start()
     with _python_of_workers(jvm.python):
         _start_in_gateway(conf, gateway)
     return True

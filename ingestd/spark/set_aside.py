@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ingestd.errors import PolicyStopError
+from ingestd.ingest.maintenance.batch_summary import BatchListener
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.topic_trial import SetAside, Topic, TopicTrial, batch_without
-from ingestd.ingest.stages.outcome import RoundResult
-from ingestd.ingest.upkeep.batch_summary import BatchListener
-from ingestd.kafka.apart import Unreadable
+from ingestd.ingest.stages.outcome import AttemptResult
+from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Place, starts_of
 from ingestd.kafka.try_range import start_try
 from ingestd.kafka.unreadable import by_source, find_unreadable
@@ -46,7 +46,7 @@ class SetAsideTopics:
         """The topics, by source and name."""
         return frozenset(self._found)
 
-    def judge(self, result: RoundResult, ranges: Iterable[OffsetRange]) -> bool:
+    def judge(self, result: AttemptResult, ranges: Iterable[OffsetRange]) -> bool:
         """Judge what a batch read, before anything of it is committed.
 
         Whether something is set aside now: then the batch has to run again without it.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.errors import StorageError, storage_error
-from ingestd.spark.slot_files import SPARE, SUFFIX
+from ingestd.spark.blob_files import SPARE, SUFFIX
 
 _PREFIX = "ingestd-blobs-"
 _NEW_SECONDS = 60.0

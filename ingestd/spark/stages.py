@@ -19,7 +19,7 @@ from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
 from ingestd.errors import FatalError
-from ingestd.ingest.schemas.discovery import KeptChunk
+from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
@@ -28,7 +28,7 @@ from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.disk_token import DiskToken, disk_tokens
 from ingestd.spark.failure import task_error
-from ingestd.spark.hand_over import FolderShelf, collect, leave
+from ingestd.spark.local_exchange import FolderBlobStore, collect, leave
 from ingestd.spark.shared_folder import shared_folder
 from ingestd.spark.spool import Spool
 
@@ -43,7 +43,7 @@ class DecodeTask:
 
     context: BatchContext
     folder: str | None
-    kept: Sequence[KeptChunk] = ()
+    kept: Sequence[CachedChunk] = ()
 
     def __call__(
         self, task_index: int, ranges: Iterator[OffsetRange]
@@ -54,7 +54,7 @@ class DecodeTask:
                 self.context,
                 list(ranges),
                 task_index=task_index,
-                shelf=None if self.folder is None else FolderShelf(self.folder),
+                blob_store=None if self.folder is None else FolderBlobStore(self.folder),
                 kept=self.kept,
             )
             yield from leave(pairs, self.folder)
@@ -71,7 +71,7 @@ class WriteTask:
 
     def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
         """One outcome for all blobs of the task, or the fatal error met."""
-        blobs = Spool(self.context.max_run_bytes)
+        blobs = Spool(self.context.write_buffer_size)
         for _, blob in pairs:
             if blob.startswith(_ERROR_MARK):
                 yield pickle.loads(blob[len(_ERROR_MARK) :])  # noqa: S301  (our own stage 1 wrote it)
@@ -88,7 +88,7 @@ class WriteTask:
 
 
 @contextmanager
-def hand_over_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Iterator[str | None]:
+def exchange_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Iterator[str | None]:
     """The folder in which the tasks of all runs of a batch leave files for each other.
 
     None where they do not share a machine, or where there is nothing to hand over.
@@ -115,7 +115,7 @@ def run_stages(
     context: BatchContext,
     groups: list[list[OffsetRange]],
     hand_over: HandOver,
-    kept: Sequence[KeptChunk] = (),
+    kept: Sequence[CachedChunk] = (),
 ) -> list[WriteOutcome]:
     """Run both stages over `groups` (one stage 1 task each) and return what was written.
 
@@ -146,7 +146,7 @@ def decoded(
     view: BatchContext,
     groups: list[list[OffsetRange]],
     folder: str | None,
-    kept: Sequence[KeptChunk] = (),
+    kept: Sequence[CachedChunk] = (),
 ) -> Pairs:
     """Stage 1 over `groups`, shuffled if there are several; it runs when its pairs are wanted."""
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))

@@ -8,10 +8,10 @@ from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.settings.routing_rules import TableLimits
-from ingestd.ingest.stages.outcome import RoundResult
-from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.stages.outcome import AttemptResult
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.spark.batch import Batch
 
@@ -19,7 +19,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def act_on_findings(
-    lake: Lake, limits: TableLimits, context: BatchContext, batch: Batch, result: RoundResult
+    table_registry: TableRegistry,
+    limits: TableLimits,
+    context: BatchContext,
+    batch: Batch,
+    result: AttemptResult,
 ) -> None:
     """Settle truncates and claims to tables, and make one new schema for each table found.
 
@@ -34,37 +38,41 @@ def act_on_findings(
     new = [
         found
         for found in result.discoveries
-        if found.table in context.tables or lake.adopt(found.table) is None
+        if found.table in context.tables or table_registry.adopt(found.table) is None
     ]
     now_ms = int(time.time() * 1000)
-    existing = [one.table for name, one in lake.tables.items() if name != lake.dead_letters]
+    existing = [
+        one.table
+        for name, one in table_registry.tables.items()
+        if name != table_registry.dead_letters
+    ]
     evolution = within_limits(plan(context, new, now_ms), existing, limits, now_ms)
-    refused = {**evolution.refused, **_create(lake, context, evolution.creates)}
+    refused = {**evolution.refused, **_create(table_registry, context, evolution.creates)}
     batch.refused.update(refused)
     for name, one in refused.items():
         at = {"table": name, "stage": one.stage, "reason": one.reason, "problem": one.message}
         _LOG.warning("table_refused", extra={"ctx": at})
     for name, changes in evolution.changes.items():
-        lake.alter(name, changes)
+        table_registry.alter(name, changes)
         done = [str(change) for change in changes]
         _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
 
 
 def _create(
-    lake: Lake, context: BatchContext, creates: Mapping[str, TableSchema]
-) -> Mapping[str, Refusal]:
+    table_registry: TableRegistry, context: BatchContext, creates: Mapping[str, TableSchema]
+) -> Mapping[str, SourceRejection]:
     """Create tables; those that the catalog refuses, unless their policy is to stop."""
-    refused: dict[str, Refusal] = {}
+    refused: dict[str, SourceRejection] = {}
     try:
-        lake.ensure_all(creates)
+        table_registry.ensure_all(creates)
     except (ConfigError, SchemaConflictError):
         for name, schema in creates.items():  # one of several: which one it is shows one by one
             try:
-                lake.ensure(name, schema)
+                table_registry.ensure(name, schema)
             except (ConfigError, SchemaConflictError) as error:
                 if context.settings_of(name).evolution.fails:
                     raise
-                refused[name] = Refusal("schema", "impossible-table", error.message)
+                refused[name] = SourceRejection("schema", "impossible-table", error.message)
     for name, schema in creates.items():
         if name not in refused:
             columns = [column.name for column in schema.fields]

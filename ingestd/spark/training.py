@@ -24,8 +24,8 @@ from ingestd.spark.class_archive import (
     record_into,
     recording_flags,
 )
-from ingestd.spark.early_start import end_all
 from ingestd.spark.jvm import own_archive
+from ingestd.spark.prestart import end_all
 from ingestd.spark.session import build_session
 from ingestd.spark.settings import JVM_OPTIONS
 

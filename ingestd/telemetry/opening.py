@@ -27,7 +27,7 @@ def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
     it. Raises ConfigError, saying what to install, when the extra `otel` is not there.
     """
     try:
-        door = import_module(_DOOR)
+        listener = import_module(_DOOR)
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(_PACKAGES):
             raise
@@ -36,7 +36,7 @@ def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
             "install it with `pip install 'ingestd[otel]'`, or set telemetry.traces to none"
         ) from error
     add_secrets(secrets_of(os.environ, endpoint))
-    return cast("SpanSink", door.OtlpSink(pipeline, version, endpoint))
+    return cast("SpanSink", listener.OtlpSink(pipeline, version, endpoint))
 
 
 def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator[str]:

@@ -61,7 +61,7 @@ def test_made_up_files_are_never_opened_and_a_compaction_takes_what_batches_brin
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(growing, "PARTITIONS", 20)
-    side = growing.upkeep(tmp_path / "t", 50)
+    side = growing.maintenance(tmp_path / "t", 50)
     assert isinstance(side, growing.Maintained)
     side.step()
     table = side.bench.catalog.get_table(Identifier(DATABASE, "t"))

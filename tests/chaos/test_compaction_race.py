@@ -23,7 +23,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     snapshot_ids,
 )
 from ingestd.paimon.table.read.table_read import read_table
-from ingestd.paimon.table.retention.upkeep import run_upkeep
+from ingestd.paimon.table.retention.maintenance import run_maintenance
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle
@@ -101,7 +101,7 @@ class _Worker:
                 outcome = compact_table(self.table, now_ms=NOW_MS, full=full)
                 self.done[outcome.status] += 1
             if self.chance.random() < 0.3:
-                run_upkeep(self.table, LATER_MS)
+                run_maintenance(self.table, LATER_MS)
             self._read_held()
 
     def _read_held(self) -> None:
@@ -160,7 +160,7 @@ def test_nothing_is_lost_and_nothing_there_twice(name: str, tmp_path: Path, orac
     # Writers that know nothing of each other give the same numbers to rows of shared keys.
     assert {one.code for one in verify(table)} <= {"sequence-overlap"}
     assert compact_table(table, now_ms=NOW_MS, full=True).status in ("compacted", "nothing")
-    run_upkeep(table, LATER_MS)
+    run_maintenance(table, LATER_MS)
     ids = snapshot_ids(table.io, table.paths)
     assert len(ids) == RETAINED
     kinds = {read_snapshot(table.io, table.paths, one).commit_kind for one in ids}

@@ -1,4 +1,4 @@
-"""The whole daemon dies at named steps, in whatever process takes them: driver, worker, upkeep."""
+"""The whole daemon dies at named steps, in the process that takes them."""
 
 import contextlib
 import os
@@ -99,7 +99,7 @@ def test_a_driver_that_dies_while_a_batch_runs_ahead_goes_on_from_its_tables(
 def _taken_ahead(folder: Path) -> int:
     """How many batches of all runs so far found their first stage done."""
     log = folder / "ingestd.log"
-    return log.read_text(errors="replace").count('"ahead_taken"') if log.exists() else 0
+    return log.read_text(errors="replace").count('"prefetch_used"') if log.exists() else 0
 
 
 def await_death(daemon: Daemon, mark: Path) -> None:

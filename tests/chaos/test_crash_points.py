@@ -1,4 +1,4 @@
-"""SIGKILL at every named step of a batch, a commit and upkeep, for every kind of table.
+"""SIGKILL at every named step of a batch, a commit and maintenance, for every kind of table.
 
 Alone, and in chains in which every process dies while it makes good the death of the one before.
 With INGESTD_LONG=1 every kind is killed each time it passes a step, not only the first time.

@@ -1,6 +1,6 @@
 """kill -9 at random moments of one run: nothing is lost and nothing counts twice.
 
-The driver with all its children, a worker, or the process of upkeep, as the dice say, and the next
+The driver with all its children, a worker, or the maintenance process, drawn at random, and the next
 only when something has been committed since. Compaction and expiry are at work all the time.
 With INGESTD_LONG=1 there are 200 kills.
 """
@@ -27,7 +27,7 @@ LONG = "INGESTD_LONG" in os.environ
 EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "100000" if LONG else "40000"))
 KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "10"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
-DRIVER, WORKER, UPKEEP = "driver", "ingestd-worker", "ingestd-upkeep"
+DRIVER, WORKER, UPKEEP = "driver", "ingestd-worker", "ingestd-maintenance"
 VICTIMS = {DRIVER: 35, WORKER: 35, UPKEEP: 30}
 PAUSE = 2.5
 STANDSTILL = 300
@@ -77,7 +77,7 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
 
 
 def _kill(daemon: Daemon, victim: str) -> None:
-    """SIGKILL to it; a worker or the process of upkeep may have to be waited for."""
+    """SIGKILL to it; a worker or the process of maintenance may have to be waited for."""
     if victim == DRIVER:
         daemon.kill()
     else:

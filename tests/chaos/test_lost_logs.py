@@ -47,8 +47,8 @@ def test_a_topic_that_was_created_again_is_accepted_once_by_a_policy(
     truth.live()
     new = range(100, 106) if policy == "earliest" else range(105, 106)
     assert truth.ids("orders") == [*range(10), *new]
-    (letter,) = truth.letters()
-    assert f"created again: {ORDERS}/0 of source src, offsets 10 to its unknown end" in letter
+    (dead_letter,) = truth.dead_letters()
+    assert f"created again: {ORDERS}/0 of source src, offsets 10 to its unknown end" in dead_letter
 
 
 def test_a_topic_that_is_created_again_between_reading_and_commit_leaves_nothing(
@@ -108,14 +108,14 @@ def test_retention_that_overtakes_the_reader_is_an_error_or_a_dead_letter(
     kept = range(14, 20) if policy == "earliest" else range(0)
     assert truth.ids("orders") == [*range(10), *kept]
     assert truth.ids("users") == list(range(20))
-    letters = [one for one in truth.letters() if "table lake.orders" in one]
+    dead_letters = [one for one in truth.dead_letters() if "table lake.orders" in one]
     until = 14 if policy == "earliest" else 20
-    assert [f"{ORDERS}/0 of source src, offsets 10 to {until}, table" in o for o in letters] == [
-        True
-    ], "what `latest` leaves out is named, too"
-    before = truth.letters()
+    assert [
+        f"{ORDERS}/0 of source src, offsets 10 to {until}, table" in o for o in dead_letters
+    ] == [True], "what `latest` leaves out is named, too"
+    before = truth.dead_letters()
     truth.live()
-    assert truth.letters() == before, "once, not for ever"
+    assert truth.dead_letters() == before, "once, not for ever"
 
 
 def test_what_only_a_rolled_back_table_has_lost_is_named_for_it(truth: Truth) -> None:
@@ -123,8 +123,8 @@ def test_what_only_a_rolled_back_table_has_lost_is_named_for_it(truth: Truth) ->
     held = len(truth.ids("orders"))
     truth.kafka.topics[ORDERS].logs[0].first = 8
     replace(truth, policy="earliest").live()
-    (letter,) = truth.letters()
-    assert f"offsets {held} to 8, table lake.orders" in letter
+    (dead_letter,) = truth.dead_letters()
+    assert f"offsets {held} to 8, table lake.orders" in dead_letter
     assert truth.ids("orders") == [*range(held), 8, 9]
 
 
@@ -144,7 +144,7 @@ def test_a_log_whose_end_went_back_is_noticed_at_every_start_however_far_it_grew
     if policy == "earliest":
         replace(truth, policy=policy).live()
         assert truth.ids("orders") == [*range(10), *range(100, 100 + grown)]
-        assert any("offsets 6 to 10, table lake.orders" in one for one in truth.letters())
+        assert any("offsets 6 to 10, table lake.orders" in one for one in truth.dead_letters())
         truth.kafka.produce(ORDERS, 500)
         truth.live()
         assert truth.ids("orders")[-1] == 500
@@ -191,8 +191,8 @@ def test_a_dropped_table_is_reported_with_the_offsets_of_the_topic_that_exists(
     replace(truth, policy="earliest").live()
     drop(truth)
     truth.live()
-    (letter,) = [one for one in truth.letters() if "the table was dropped" in one]
-    assert f'"{ORDERS}/0": 3' in letter
+    (dead_letter,) = [one for one in truth.dead_letters() if "the table was dropped" in one]
+    assert f'"{ORDERS}/0": 3' in dead_letter
 
 
 def test_a_change_of_leaders_alone_is_no_loss(truth: Truth) -> None:
@@ -245,7 +245,7 @@ def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_was_rolled_b
     with pytest.raises(OffsetLostError, match=r"created again.*lake\.orders"):
         truth.live()
     accepting.live()
-    assert len([one for one in truth.letters() if "created again" in one]) == 2
+    assert len([one for one in truth.dead_letters() if "created again" in one]) == 2
     truth.live()
     held = [one for one in truth.ids("orders") if one < 100]
     assert truth.ids("orders") == [*held, 100, 101, 102]

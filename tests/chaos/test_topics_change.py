@@ -56,5 +56,5 @@ def test_new_partitions_are_read_and_a_topic_created_again_only_if_that_is_accep
     rows = oracle.read(tmp_path / "warehouse", DATABASE, "t")
     new = [number for number in range(100, 150) for _ in range(3)]
     assert sorted(row["id"] for row in rows) == [*range(20), *new]
-    letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
-    assert {row["reason"] for row in letters} == {"topic-recreated"}
+    dead_letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
+    assert {row["reason"] for row in dead_letters} == {"topic-recreated"}

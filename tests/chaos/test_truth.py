@@ -21,8 +21,8 @@ from ingestd.errors import (
 )
 from ingestd.ingest.recovery.begin import at_claims, begin
 from ingestd.ingest.tables.claims import read_claims
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
 from ingestd.paimon.table.compact.table_compact import compact_table
@@ -34,7 +34,7 @@ from tests.support.truth_rig import Kafka, Log, Topic, Truth
 pytestmark = pytest.mark.chaos
 ORDERS, USERS = "shop.orders", "shop.users"
 DAY_MS = 86_400_000
-Vectors = Callable[[Lake], Vector]
+Vectors = Callable[[TableRegistry], Vector]
 
 
 @pytest.fixture
@@ -188,17 +188,17 @@ def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_reported_o
     how(truth)
     goes_on(truth)
     truth.live()
-    (letter,) = truth.letters()
-    assert "the table was dropped" in letter
-    assert f'"{ORDERS}/0": 10' in letter
+    (dead_letter,) = truth.dead_letters()
+    assert "the table was dropped" in dead_letter
+    assert f'"{ORDERS}/0": 10' in dead_letter
     assert truth.ids("orders") == list(range(10, 20))
     assert truth.ids("users") == list(range(20))
     truth.live()
-    assert len(truth.letters()) == 1, "once, not for ever"
+    assert len(truth.dead_letters()) == 1, "once, not for ever"
     drop(truth)
     truth.live()
     truth.live()
-    assert len(truth.letters()) == 2, "the second time is another loss"
+    assert len(truth.dead_letters()) == 2, "the second time is another loss"
 
 
 def test_a_table_that_is_dropped_meanwhile_stops_the_batch_and_begins_again(truth: Truth) -> None:
@@ -206,7 +206,7 @@ def test_a_table_that_is_dropped_meanwhile_stops_the_batch_and_begins_again(trut
     with pytest.raises(CommitConflictError, match=r"lake\.orders was rolled back below"):
         replace(truth, between=lambda: drop(truth)).live()
     truth.live()
-    assert len(truth.letters()) == 1
+    assert len(truth.dead_letters()) == 1
     assert truth.ids("orders") == list(range(10, 20))
     assert truth.ids("users") == list(range(20))
 
@@ -237,9 +237,9 @@ def test_a_rolled_back_table_gets_what_came_by_partitions_that_it_had_never_seen
     assert truth.ids("orders") == list(range(10))
 
 
-@pytest.mark.parametrize("database", ["lake", "lake2"])
+@pytest.mark.parametrize("database", ["table_registry", "lake2"])
 def test_another_warehouse_or_database_begins_at_the_beginning(truth: Truth, database: str) -> None:
-    root = truth.root / "other" if database == "lake" else truth.root
+    root = truth.root / "other" if database == "table_registry" else truth.root
     other = replace(truth, root=root, database=database)
     other.live()
     goes_on(truth)
@@ -326,14 +326,14 @@ def test_a_table_that_another_pipeline_created_meanwhile_is_judged_before_it_is_
     truth: Truth,
 ) -> None:
     drop(truth)
-    lake = Lake(truth.settings, truth.catalog, truth.io, truth.now_ms)
-    lake.open()
+    table_registry = TableRegistry(truth.settings, truth.catalog, truth.io, truth.now_ms)
+    table_registry.open()
     other = replace(truth, name="other", kafka=Kafka({"copy.orders": Topic("a copy")}))
     other.kafka.produce("copy.orders", 1)
     other.live()
     with pytest.raises(CommitConflictError, match="pipeline other has begun to write it"):
-        lake.adopt("lake.orders")
-    again = Lake(truth.settings, truth.catalog, truth.io, truth.now_ms)
+        table_registry.adopt("lake.orders")
+    again = TableRegistry(truth.settings, truth.catalog, truth.io, truth.now_ms)
     again.open()
     assert again.adopt("lake.orders") is not None
 
@@ -453,10 +453,10 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     assert truth.ids("orders") == list(range(20))
     rerouted = replace(truth, merge_shards=True)
     rerouted.live()
-    letters = truth.letters()
-    assert any("the routing changed" in one and "table lake.orders" in one for one in letters)
+    dead_letters = truth.dead_letters()
+    assert any("the routing changed" in one and "table lake.orders" in one for one in dead_letters)
     rerouted.live()
-    assert truth.letters() == letters
+    assert truth.dead_letters() == dead_letters
 
 
 def _overwrite(truth: Truth) -> int:
@@ -485,8 +485,8 @@ def test_overwrites_by_another_program_are_all_named_also_below_commits_of_ours(
     third = _overwrite(truth)
     truth.live()
     truth.live()
-    (letter,) = [one for one in truth.letters() if "overwritten" in one]
-    assert f"in snapshot {first}, {second}, {third}: " in letter
+    (dead_letter,) = [one for one in truth.dead_letters() if "overwritten" in one]
+    assert f"in snapshot {first}, {second}, {third}: " in dead_letter
 
 
 def test_a_pipeline_that_was_renamed_before_it_had_a_row_is_noticed(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from ingestd.errors import ConfigError, OffsetLostError, ProgressLostError
 from ingestd.ingest.recovery.begin import at_claims, at_now, at_origin, begin
 from ingestd.ingest.tables.claims import read_claims
-from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.lake_table import open_table
+from ingestd.ingest.tables.managed_table import open_table
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -107,8 +107,8 @@ def test_records_of_idle_tables_are_kept_before_others_can_expire_them(tmp_path:
     for topic in (ORDERS, USERS):
         truth.kafka.topics[topic] = Topic(f"id of {topic}")
         truth.kafka.produce(topic, *range(10))
-    lake = truth.live()
-    assert lake.refresh_records() == []
+    table_registry = truth.live()
+    assert table_registry.refresh_records() == []
     without_record(truth, keep_old=True)
     assert truth.live().refresh_records() == [TABLE], "another writer's snapshot is on top"
     table = truth.table("orders")
@@ -132,12 +132,14 @@ def test_a_record_says_nothing_of_what_it_was_not_made_for(truth: Truth) -> None
     """`begin` does not move other tables, nor those that are yet to come."""
     decide(truth, at_now({"src": truth.kafka}))  # type: ignore[arg-type]
     claims(truth).unlink()
-    lake = Lake(truth.settings, truth.catalog, LocalFileIO(sync=False), truth.now_ms)
-    lake.open()
-    assert lake.progress.end[f"id of {USERS}"][0].offset <= 10
+    table_registry = TableRegistry(
+        truth.settings, truth.catalog, LocalFileIO(sync=False), truth.now_ms
+    )
+    table_registry.open()
+    assert table_registry.progress.end[f"id of {USERS}"][0].offset <= 10
     assert open_table("lake.users", truth.table("users"), (truth.name,)).covered
-    lake.keys = {("src", USERS): f"id of {USERS}"}
-    context = lake.context(1, {}, [OffsetRange("src", USERS, 0, 0, 5)])
+    table_registry.keys = {("src", USERS): f"id of {USERS}"}
+    context = table_registry.context(1, {}, [OffsetRange("src", USERS, 0, 0, 5)])
     assert "lake.users" in context.tables
 
 
@@ -151,15 +153,15 @@ def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_begins_befor
     truth.live()
     truth.kafka.topics.pop(ORDERS)
     truth.live()
-    named = [one for one in truth.letters() if ORDERS in one]
+    named = [one for one in truth.dead_letters() if ORDERS in one]
     truth.live()
-    assert [one for one in truth.letters() if ORDERS in one] == named, "accepted once"
+    assert [one for one in truth.dead_letters() if ORDERS in one] == named, "accepted once"
     truth.truncate("orders")
     decide(truth, at_origin(TABLE))
     with pytest.raises(OffsetLostError, match=rf"{ORDERS}/0 .*0 to .*table lake\.orders"):
         replace(truth, policy="fail").live()
     truth.live()
-    again = [one for one in truth.letters() if f"{ORDERS}/0" in one and "offsets 0 to" in one]
+    again = [one for one in truth.dead_letters() if f"{ORDERS}/0" in one and "offsets 0 to" in one]
     assert len(again) == 1
     truth.live()
-    assert len(truth.letters()) == len(named) + 1
+    assert len(truth.dead_letters()) == len(named) + 1

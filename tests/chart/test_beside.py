@@ -10,7 +10,7 @@ import yaml
 from ingestd.cli.main import load_command
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.daemon.rounds import STUCK_SECONDS
+from ingestd.daemon.watchdog import STUCK_SECONDS
 from tests.support.chart import CHART, helm, objects, only
 
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())

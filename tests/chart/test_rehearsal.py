@@ -157,8 +157,8 @@ def test_alerts_of_storage_brokers_compaction_and_other_writers_fire_and_clear(
         with installed(tmp_path, given, ledger, broker, 20) as (release, _, prometheus):
             release.wait_for_rows()
             warehouse = release.pod.path("/lake/warehouse")
-            upkeep = release.daemon.logged("upkeep_process_started")["pid"]
-            with provoked(prometheus, "IngestdCompactionBehind"), stopped(upkeep):
+            maintenance = release.daemon.logged("maintenance_process_started")["pid"]
+            with provoked(prometheus, "IngestdCompactionBehind"), stopped(maintenance):
                 prometheus.wait_for_alerts("IngestdCompactionBehind", seconds=PATIENCE)
             conflicts = "IngestdCommitConflicts"
             with provoked(prometheus, conflicts), Rival(warehouse, f"{DATABASE}.entry"):

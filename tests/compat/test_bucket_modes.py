@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ingestd.ingest.settings.context import TableSettings
-from ingestd.ingest.stages import decode_stage, held_rows
+from ingestd.ingest.stages import decode_stage, map_side_dedup
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -131,7 +131,7 @@ def test_java_and_ingestd_move_each_others_waiting_rows_into_buckets(
 def test_java_reads_and_compacts_a_table_whose_older_rows_never_left_the_decode_tasks(
     tmp_path: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_rows, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(map_side_dedup, "_LEAST_ROWS", 1)
     options = {"dynamic-bucket.target-row-num": "6"}
     settings = TableSettings(primary_keys=("id",), options=options)
     rig = Rig(settings={"orders": settings}, slots=2)

@@ -107,7 +107,7 @@ def test_row_kinds_from_a_column_are_java_s(tmp_path: Path, oracle: Oracle) -> N
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 def test_nulls_are_the_oldest_in_either_order(order: str, tmp_path: Path, oracle: Oracle) -> None:
-    options = {"bucket": "1", "sequence.field": "s,t", "sequence.field.sort-order": order}
+    options = {"bucket": "1", "sequence.field": "s, t", "sequence.field.sort-order": order}
     columns = [("k", "INT"), ("s", "INT"), ("t", "DOUBLE"), ("v", "INT")]
     table = native_table(tmp_path, columns, keys=["k"], options=options)
     cells = [None, -1, 7]

@@ -9,8 +9,8 @@ from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import (
     Catalog,
     DatabaseNotEmptyError,
@@ -192,22 +192,22 @@ def test_a_pipeline_finds_its_offsets_again(
         max_offsets_per_trigger={},
     )
 
-    def opened() -> Lake:
-        lake = Lake(settings, catalog, LocalFileIO(sync=False), lambda: NOW_MS)
-        lake.open()
-        return lake
+    def opened() -> TableRegistry:
+        table_registry = TableRegistry(settings, catalog, LocalFileIO(sync=False), lambda: NOW_MS)
+        table_registry.open()
+        return table_registry
 
     name = f"{database}.t"
-    lake = opened()
-    lake.ensure(name, schema())
-    lake.alter(name, [AddColumn("new", parse_type("INT"))])
-    one = lake.tables[name]
+    table_registry = opened()
+    table_registry.ensure(name, schema())
+    table_registry.alter(name, [AddColumn("new", parse_type("INT"))])
+    one = table_registry.tables[name]
     assert [field.name for field in one.table.schema.fields][-1] == "new"
     rows = rows_table(one.table.schema, [{"id": 1, "dt": 1, "new": 5}])
     span = BatchSpan({"id": {0: 0}}, {"id": {0: Position(10, 0)}})
     messages = write(one.table, one.state, rows)
-    lake.mark([name])
-    done = lake.commit(name, messages, span, TableStep(frozenset({"id"})))
+    table_registry.mark([name])
+    done = table_registry.commit(name, messages, span, TableStep(frozenset({"id"})))
     assert done.status == "committed"
     again = opened()
     assert again.tables[name].covered["id"][0].offset == 10

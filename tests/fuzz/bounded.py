@@ -45,13 +45,13 @@ def _huge(data_format: str) -> Iterator[Case]:
     found = seeds(data_format)
     for case in found[:1]:
         key, value = case.sound[0]
-        for number, odd in enumerate(_HUGE):
-            made = replaced(value or b"", number * 7, odd)
+        for number, irregular in enumerate(_HUGE):
+            made = replaced(value or b"", number * 7, irregular)
             if made is not None:
                 yield _with(case, (key, made))
-        for odd in _BYTES:
+        for irregular in _BYTES:
             for kept in (5, 8):
-                yield _with(case, (key, (value or b"")[:kept] + odd))
+                yield _with(case, (key, (value or b"")[:kept] + irregular))
 
 
 def _with(case: Case, message: Message) -> Case:

@@ -47,7 +47,7 @@ class Case:
         return bool(self.mode & _IMAGES)
 
 
-def odd(random: Random, case: Case, changes: int) -> Case:
+def irregular(random: Random, case: Case, changes: int) -> Case:
     """The case with so many changes."""
     for _ in range(changes):
         case = _changed(random, case)

@@ -44,7 +44,7 @@ class Fuzzer:
     def mutate(self, data: bytes, limit: int, seed: int) -> bytes:
         """The bytes of a case with a change or more; what would be longer than `limit` stays."""
         random = Random(seed)
-        changed = self._cases.odd(random, self._case(data), random.choice((1, 1, 1, 2, 4)))
+        changed = self._cases.irregular(random, self._case(data), random.choice((1, 1, 1, 2, 4)))
         found = (data[:1] or b"\0") + self._cases.packed(changed)
         return found if len(found) <= limit else data
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import Decoded
-from tests.fuzz.cases import FINDINGS, load, odd, packed, save, unpacked
+from tests.fuzz.cases import FINDINGS, irregular, load, packed, save, unpacked
 from tests.fuzz.seeds import FORMATS, seeds
 from tests.fuzz.verdict import judge
 
@@ -27,7 +27,7 @@ def test_sound_messages_are_rows_of_their_own(name: str) -> None:
 def test_odd_messages_are_in_one_place_and_cost_nobody_a_row(
     name: str, random: Random, changes: int
 ) -> None:
-    judge(odd(random, random.choice(seeds(name)), changes))
+    judge(irregular(random, random.choice(seeds(name)), changes))
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
@@ -40,7 +40,7 @@ def test_a_finding_stays_mended(path: Path) -> None:
 def test_a_case_is_kept_whole(
     tmp_path_factory: pytest.TempPathFactory, random: Random, name: str, changes: int
 ) -> None:
-    case = odd(random, random.choice(seeds(name)), changes)
+    case = irregular(random, random.choice(seeds(name)), changes)
     assert unpacked(packed(case), case) == case or not case.messages
     folder = tmp_path_factory.mktemp("kept")
     assert load(save(case, "x", "why", folder)) == case

@@ -120,9 +120,11 @@ def test_no_module_is_a_junk_drawer() -> None:
 
 def test_packages_have_an_inhabitant() -> None:
     empty = [
-        name(door.parent)
-        for door in PACKAGE.rglob("__init__.py")
-        if not any(p for p in door.parent.iterdir() if p != door and not p.name.startswith("__"))
+        name(listener.parent)
+        for listener in PACKAGE.rglob("__init__.py")
+        if not any(
+            p for p in listener.parent.iterdir() if p != listener and not p.name.startswith("__")
+        )
     ]
     assert empty == []
 

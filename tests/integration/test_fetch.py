@@ -99,8 +99,8 @@ def test_the_same_consumer_reads_range_after_range_in_any_order(broker: DevBroke
         (second, 2999, 3000),
         (first, 5, 7),
     ]:
-        letter = b"a" if topic == first else b"b"
-        expected = [letter + b"%d" % i for i in range(start, until)]
+        dead_letter = b"a" if topic == first else b"b"
+        expected = [dead_letter + b"%d" % i for i in range(start, until)]
         assert values(read(source, topic, start, until)) == expected
 
 

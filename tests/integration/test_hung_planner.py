@@ -51,11 +51,11 @@ def test_a_query_that_hangs_before_its_first_records_is_not_live_though_nothing_
             assert daemon.get("/readyz")[0] == 503
             status = json.loads(daemon.get("/status")[1])
             assert (status["state"], status["batch"]["running"]) == ("running", None)
-            assert status["batch"]["seconds_since_round"] > 5
-            last = metric(daemon, "ingestd_last_round_timestamp_seconds")
+            assert status["batch"]["seconds_since_poll"] > 5
+            last = metric(daemon, "ingestd_last_poll_timestamp_seconds")
         daemon.wait_until(lambda: daemon.get("/livez")[0] == 200)
         daemon.wait_until_ready()
-        assert metric(daemon, "ingestd_last_round_timestamp_seconds") > last
+        assert metric(daemon, "ingestd_last_poll_timestamp_seconds") > last
         assert metric(daemon, "ingestd_batch_seconds_count") <= 1
         daemon.terminate()
         assert daemon.wait() == 0

@@ -64,8 +64,8 @@ def test_messages_of_ten_megabytes_land_in_bounded_memory(tmp_path: Path, oracle
     found = oracle.fsck(warehouse, DATABASE, "docs")
     assert [one for one in found if one["severity"] == "error"] == []
     told = ingestd("dlq", "ls", warehouse, DATABASE, "--json")
-    (letters,) = json.loads(told.stdout)["groups"]
-    assert letters["reason"] == "too-large"
+    (dead_letters,) = json.loads(told.stdout)["groups"]
+    assert dead_letters["reason"] == "too-large"
     print(f"peak of the process tree: {meter.peak_pss_bytes >> 20} MiB shared pages counted once")
     assert 0 < meter.peak_pss_bytes < MOST_BYTES
 

@@ -19,7 +19,7 @@ from ingestd.paimon.table.read.table_read import read_table
 from tests.support.metadata_tables import append, live_names, message, metadata_table
 from tests.support.native_tables import native_table, put
 from tests.support.racing import Runner, Track, wrong_race
-from tests.support.s3_proxy import TROUBLES, Fault, FaultyProxy, Trouble
+from tests.support.s3_proxy import TROUBLES, FaultyProxy, Trouble, ValidationIssue
 from tests.support.s3_server import S3Server, built, can_be_had, running_s3
 
 pytestmark = [
@@ -80,7 +80,7 @@ def test_a_commit_lands_once_whatever_becomes_of_its_publication(
     """Eight in a row are more than the library tries again by itself."""
     table = metadata_table(io, path=f"{root}/t")
     state = append(table, "me", 1, message("a")).state
-    proxy.faults.append(Fault(trouble, "PUT", "/snapshot-2", times=times))
+    proxy.issues.append(ValidationIssue(trouble, "PUT", "/snapshot-2", times=times))
     done = append(table, "me", 2, message("b"), state=state)
     assert (done.status, len(proxy.struck) >= min(times, 7)) == ("committed", True)
     assert append(table, "me", 2, message("b")).status == "replayed"
@@ -95,8 +95,8 @@ def test_a_rival_wins_behind_a_lost_answer_and_is_built_upon(
     table = metadata_table(io, path=f"{root}/t")
     state = append(table, "me", 1, message("a")).state
     assert append(table, "rival", 1, message("r")).status == "committed"
-    proxy.faults.append(Fault("lost", "PUT", "/snapshot-3"))
-    proxy.faults.append(Fault("cut", "GET", "/snapshot-2"))
+    proxy.issues.append(ValidationIssue("lost", "PUT", "/snapshot-3"))
+    proxy.issues.append(ValidationIssue("cut", "GET", "/snapshot-2"))
     done = append(table, "me", 2, message("b"), state=state)
     assert (done.status, done.snapshot and done.snapshot.id) == ("committed", 3)
     assert live_names(table) == ["a", "b", "r"]
@@ -108,8 +108,8 @@ def test_a_store_that_stays_silent_leaves_the_outcome_open_and_the_files_there(
     table = metadata_table(io, path=f"{root}/t", options={"commit.max-retries": "1"})
     state = append(table, "me", 1, message("a")).state
     for kind in ("PUT", "GET", "HEAD"):
-        proxy.faults.append(Fault("conflict", kind, "/snapshot-2", times=1000))
-    proxy.faults[-1].first = 2  # the look whether somebody was first
+        proxy.issues.append(ValidationIssue("conflict", kind, "/snapshot-2", times=1000))
+    proxy.issues[-1].first = 2  # the look whether somebody was first
     with pytest.raises(CommitUnknownError, match="whether snapshot 2 was published is not known"):
         append(table, "me", 2, message("b"), state=state)
     proxy.forget()
@@ -155,10 +155,10 @@ def test_a_large_file_goes_in_parts_and_is_whole_whatever_part_of_it_is_troubled
     io: FileIO, root: str, proxy: FaultyProxy
 ) -> None:
     content = os.urandom(LARGE)
-    proxy.faults += [
-        Fault("slow-down", "POST", "uploads="),
-        Fault("lost", "PUT", "partNumber=2"),
-        Fault("lost", "POST", "uploadId="),
+    proxy.issues += [
+        ValidationIssue("slow-down", "POST", "uploads="),
+        ValidationIssue("lost", "PUT", "partNumber=2"),
+        ValidationIssue("lost", "POST", "uploadId="),
     ]
     with io.open_output(f"{root}/large") as stream:
         stream.write(content)
@@ -176,7 +176,7 @@ def test_a_large_file_goes_in_parts_and_is_whole_whatever_part_of_it_is_troubled
 def test_a_small_file_whose_answer_is_lost_counts_as_written(
     io: FileIO, root: str, proxy: FaultyProxy
 ) -> None:
-    proxy.faults.append(Fault("lost", "PUT", "/small"))
+    proxy.issues.append(ValidationIssue("lost", "PUT", "/small"))
     with io.open_output(f"{root}/small") as stream:
         stream.write(b"rows")
     assert (len(proxy.struck), io.read_bytes(f"{root}/small")) == (1, b"rows")

@@ -88,7 +88,7 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     }
     assert document["excluded"] == {"shop:inv._item_gho": 1}
     (rejected,) = document["rejected"]["samples"]
-    assert (rejected["topic"], rejected["offset"], rejected["reason"]) == (custs, 1, "invalid_json")
+    assert (rejected["topic"], rejected["offset"], rejected["reason"]) == (custs, 1, "invalid-json")
 
     text = run_command(capsys, "plan", "-c", config).out
     assert f"{DATABASE}.cust exists and would be changed" in text
@@ -140,7 +140,7 @@ def test_single_records_of_a_topic_are_parsed(
     assert several["records"] == 4
     newest = run_command(capsys, *how, "--offset", -1)
     assert newest.code == 1
-    assert "invalid_json" in newest.out
+    assert "invalid-json" in newest.out
     beyond = run_command(capsys, *how, "--offset", 4)
     assert beyond.code == 2
     assert "its log has 0 up to 3" in beyond.err

@@ -60,14 +60,14 @@ def test_good_records_arrive_and_bad_ones_are_kept_once(
 
     rows = oracle.read(tmp_path / "warehouse", DATABASE, "t")
     assert sorted(row["id"] for row in rows) == list(range(10 * len(bad_offsets)))
-    letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
-    assert sorted(letter["offset"] for letter in letters) == sorted(bad_offsets)
-    for letter in letters:
-        wanted = bad_offsets[letter["offset"]]
-        assert letter["value"] == (None if wanted is None else wanted.hex())
-        assert letter["topic"] == topic
-        assert letter["reason"]
-        assert letter["message"]
+    dead_letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
+    assert sorted(dead_letter["offset"] for dead_letter in dead_letters) == sorted(bad_offsets)
+    for dead_letter in dead_letters:
+        wanted = bad_offsets[dead_letter["offset"]]
+        assert dead_letter["value"] == (None if wanted is None else wanted.hex())
+        assert dead_letter["topic"] == topic
+        assert dead_letter["reason"]
+        assert dead_letter["message"]
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line[:1] == "{"]
     named = {line["offset"] for line in lines if line.get("topic") == topic and "offset" in line}
     assert set(bad_offsets) <= named, "each bad record is logged with its coordinates"
@@ -108,12 +108,12 @@ def test_forged_events_end_no_pipeline(tmp_path: Path, broker: DevBroker, oracle
         6,
         7,
     ]
-    letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
-    assert {one["offset"]: (one["stage"], one["reason"]) for one in letters} == {
+    dead_letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
+    assert {one["offset"]: (one["stage"], one["reason"]) for one in dead_letters} == {
         10: ("route", "table-taken"),
         11: ("route", "reserved-table"),
         12: ("schema", "refused-change"),
-        13: ("cast", "wrong_type"),
+        13: ("cast", "wrong-type"),
         14: ("schema", "refused-change"),
         17: ("route", "table-taken"),
     }

@@ -36,7 +36,7 @@ MONTHLY = {
     "partition_keys": ["month"],
     "options": {"bucket": "1"},
     "computed-columns": {"month": "date_format(placed, yyyy-MM, 3)"},
-    "schema": {"aliases": {"amount": "n"}, "evolution": "none", "on-refused-change": "ignore"},
+    "schema": {"aliases": {"amount": "n"}, "evolution": "none", "on-incompatible-schema": "ignore"},
     "select": {"exclude": ["secret"]},
 }
 JUNE, JULY = 1_750_000_000_000, 1_752_000_000_000

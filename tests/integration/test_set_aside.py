@@ -35,7 +35,7 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
     other = {**config["sources"]["shop"], "topic-pattern": bad, "format": "canal-json"}
     config["sources"]["other"] = other
 
-    def letters() -> list[dict[str, Any]]:
+    def dead_letters() -> list[dict[str, Any]]:
         return oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
 
     with run_daemon(config, tmp_path, until_latest=True) as daemon:
@@ -45,7 +45,7 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
     assert line["offsets"] == {"0": 0, "1": 0}
     assert "sources.other.format" in daemon.logged("pipeline_failed")["message"]
     assert len(oracle.read(tmp_path / "warehouse", DATABASE, "good")) == 50
-    assert letters() == []
+    assert dead_letters() == []
 
     with run_daemon(config, tmp_path) as daemon:
         daemon.wait_until(lambda: f'topic="{bad}"}} 1.0' in daemon.get("/metrics")[1])
@@ -58,7 +58,7 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
         daemon.terminate()
         assert daemon.wait() == 0
     assert len(oracle.read(tmp_path / "warehouse", DATABASE, "good")) == 60
-    assert letters() == []
+    assert dead_letters() == []
 
     file = tmp_path / "planned.yaml"
     file.write_text(yaml.safe_dump(config))
@@ -70,4 +70,4 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
     catch_up(config, tmp_path)
     rows = oracle.read(tmp_path / "warehouse", DATABASE, "bad")
     assert sorted(row["id"] for row in rows) == list(range(210))
-    assert letters() == []
+    assert dead_letters() == []

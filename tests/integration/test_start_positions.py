@@ -160,8 +160,8 @@ def test_a_gap_in_the_log_is_a_dead_letter_a_log_line_and_no_silence(
     document["sources"]["s"] |= {"on-offset-out-of-range": "latest"}
     daemon = run(document, tmp_path)
     assert ids(oracle, tmp_path) == [*range(10), *range(16, 20)]
-    letters = oracle.read(tmp_path / "lake", DATABASE, "ingestd_dead_letters")
-    first, second = sorted(letters, key=lambda letter: letter["offset"])
+    dead_letters = oracle.read(tmp_path / "lake", DATABASE, "ingestd_dead_letters")
+    first, second = sorted(dead_letters, key=lambda dead_letter: dead_letter["offset"])
     assert (first["stage"], first["reason"]) == ("fetch", "offset-gap")
     assert (first["topic"], first["partition"], first["offset"]) == (topic, 0, 10)
     assert "offsets 10 to 16, table" in first["message"]

@@ -9,10 +9,10 @@ import pytest
 
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import SourceSilentError
-from ingestd.kafka import apart, fetch
-from ingestd.kafka.apart import Unreadable, fetch_readable
+from ingestd.kafka import fetch, isolated_fetch
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import Bounds
+from ingestd.kafka.isolated_fetch import Unreadable, fetch_readable
 from ingestd.kafka.native_reader import native_kafka
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.try_range import start_try
@@ -44,7 +44,7 @@ def test_what_is_read_with_it_goes_on(
         monkeypatch.setattr("ingestd.kafka.consumers.native_kafka", lambda: None)
     close_consumers()
     monkeypatch.setattr(fetch, "STALL_SECONDS", 4.0)
-    monkeypatch.setattr(apart, "APART_SECONDS", 3.0)
+    monkeypatch.setattr(isolated_fetch, "APART_SECONDS", 3.0)
     topics = [fresh_topic(broker, 1, LARGE) for _ in range(4)]
     for topic in topics:
         produce(broker, topic, [(None, b"%d" % one) for one in range(10)])
@@ -74,7 +74,7 @@ def test_a_broker_that_does_not_answer_makes_nothing_unreadable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fetch, "STALL_SECONDS", 3.0)
-    monkeypatch.setattr(apart, "_ASK_SECONDS", 2.0)
+    monkeypatch.setattr(isolated_fetch, "_ASK_SECONDS", 2.0)
     with DevBroker() as broker:
         broker.create_topic("gone", 1)
         produce(broker, "gone", [(None, b"1")])
@@ -130,7 +130,9 @@ def test_after_its_tries_the_policy_names_the_range_and_reads_on(
     def rows(table: str) -> list[dict[str, Any]]:
         return oracle.read(tmp_path / "warehouse", DATABASE, table)
 
-    letters = [one for one in rows("ingestd_dead_letters") if one["reason"] == "unreadable"]
-    assert {(one["topic"], one["partition"], one["offset"]) for one in letters} == {(bad, 0, 10)}
-    assert f"{bad}/0 of source shop, offsets 10 to 12" in letters[0]["message"]
+    dead_letters = [one for one in rows("ingestd_dead_letters") if one["reason"] == "unreadable"]
+    assert {(one["topic"], one["partition"], one["offset"]) for one in dead_letters} == {
+        (bad, 0, 10)
+    }
+    assert f"{bad}/0 of source shop, offsets 10 to 12" in dead_letters[0]["message"]
     assert sorted(row["id"] for row in rows("bad")) == [*range(10), 12]

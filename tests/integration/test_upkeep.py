@@ -84,7 +84,7 @@ def _produce(ledger: Ledger, broker: DevBroker, number: int) -> None:
 
 def _status(daemon: Daemon) -> Mapping[str, Any]:
     code, body = daemon.get("/status")
-    found: Mapping[str, Any] = json.loads(body)["upkeep"] if code == 200 else {"tables": {}}
+    found: Mapping[str, Any] = json.loads(body)["maintenance"] if code == 200 else {"tables": {}}
     return found
 
 
@@ -98,7 +98,7 @@ def _records(daemon: Daemon) -> int:
 
 def _kill_upkeep(daemon: Daemon) -> None:
     """SIGKILL to the process that compacts, whatever it does just then."""
-    found = [pid for pid, command in daemon.family().items() if "ingestd-upkeep" in command]
+    found = [pid for pid, command in daemon.family().items() if "ingestd-maintenance" in command]
     assert found, daemon.family()
     os.kill(found[0], signal.SIGKILL)
 

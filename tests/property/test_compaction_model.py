@@ -12,7 +12,7 @@ from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.compaction_options import CompactionOptions, compaction_options
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.compact.plan import Choice, Moment, RunSize, choose
+from ingestd.paimon.table.compact.plan import CompactionPick, Moment, RunSize, choose
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.changelog_read import read_changelog
@@ -44,7 +44,7 @@ def trees(draw: st.DrawFn, max_level: int) -> list[RunSize]:
     return newest + [RunSize(level, draw(SIZES)) for level in levels]
 
 
-def compacted(runs: list[RunSize], choice: Choice) -> list[RunSize]:
+def compacted(runs: list[RunSize], choice: CompactionPick) -> list[RunSize]:
     size = sum(run.size for run in runs[: choice.count])
     return [RunSize(choice.output_level, size), *runs[choice.count :]]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.cross_partition import assigner as cross_partition
-from ingestd.paimon.table.cross_partition.kept_indexes import KeptIndexes
+from ingestd.paimon.table.cross_partition.index_cache import IndexCache
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.moving_keys import Batch, load_places
 from tests.support.native_tables import native_table
@@ -39,14 +39,14 @@ def test_every_key_is_where_its_last_row_said_and_nowhere_else(
     )
     model: dict[int, dict[str, Any]] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_partition, "KEPT", KeptIndexes(limit))
+        patch.setattr(cross_partition, "KEPT", IndexCache(limit))
         for number, (events, fate) in enumerate(run):
             rows = [
                 {"id": key, "day": day, "n": number * 100 + at, "_kind": kind}
                 for at, (key, day, kind) in enumerate(events)
             ]
             if fate == "forgets":
-                patch.setattr(cross_partition, "KEPT", KeptIndexes(limit))
+                patch.setattr(cross_partition, "KEPT", IndexCache(limit))
             batch = Batch(table).write(rows)
             if fate == "is lost":
                 continue

@@ -69,7 +69,7 @@ def test_every_record_is_accounted_for(
         values = [message(*change, bare=bare) for change in history]
         decoded = data_format.decode(chunk(values, keys), {}, {})
         bad = [number for op, number, _ in history if op == "bad"]
-        assert [letter.offset for letter in decoded.rejected] == bad
+        assert [dead_letter.offset for dead_letter in decoded.rejected] == bad
         assert decoded.control == sum(op == "tombstone" for op, _, _ in history)
         found = {
             offset: (kind, row)

@@ -67,7 +67,7 @@ def test_a_store_that_takes_nothing_more_is_named_and_work_goes_on_once_it_does(
         scene.live()
     calls, told = io.calls, 0
     for full in range(1, calls, calls // 10):
-        io = LyingFileIO(MemoryFileIO(), full=full, refusal=words)
+        io = LyingFileIO(MemoryFileIO(), full=full, rejection_reason=words)
         with scene_on(kind, io) as scene:
             for _ in range(2):
                 try:

@@ -33,8 +33,8 @@ def chunks(draw: st.DrawFn, name: str) -> list[RecordChunk]:
     keys = draw(st.sampled_from(KEYS))
     found, first = [], 0
     for number in range(draw(st.integers(2, 3))):
-        odd = draw(st.sampled_from([0, 8, 3])) if number else 0
-        values = draw(mixed(name, draw(st.integers(2, 12)), first, odd))
+        irregular = draw(st.sampled_from([0, 8, 3])) if number else 0
+        values = draw(mixed(name, draw(st.integers(2, 12)), first, irregular))
         offsets = np.arange(first, first + len(values))
         texts = [draw(st.sampled_from(keys)) for _ in values]
         found.append(RecordChunk("p.inv.item", 0, offsets, offsets, [*texts], values, None))

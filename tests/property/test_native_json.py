@@ -128,7 +128,7 @@ def odd_object(draw: st.DrawFn, pairs: list[tuple[str, str]]) -> str:
 
 
 @st.composite
-def messages(draw: st.DrawFn, names: list[str], *, odd: bool) -> tuple[str, str]:
+def messages(draw: st.DrawFn, names: list[str], *, irregular: bool) -> tuple[str, str]:
     """Payloads of a value and of its key."""
     row = draw(rows(names))
     before = dict(row) if draw(st.booleans()) else draw(rows(names))
@@ -145,7 +145,7 @@ def messages(draw: st.DrawFn, names: list[str], *, odd: bool) -> tuple[str, str]
     source = [*NAMES, ("snapshot", draw(st.sampled_from(SNAPSHOTS))), *draw(POSITIONS)]
     key = [(name, row.get(name, before[name])) for name in ("id", "part") if name in names]
     event = [*images.items(), ("source", joined(source)), ("op", f'"{op}"'), ("ts_ms", "12")]
-    if not odd:
+    if not irregular:
         return joined(event), joined(key)
     spot = draw(st.integers(0, 5))
     if spot == 0:
@@ -201,8 +201,8 @@ def streams(draw: st.DrawFn) -> dict[str, Any]:
         values: list[bytes | None] = []
         keys: list[bytes | None] = []
         for _ in range(draw(st.integers(1, 6))):
-            odd = number > 0 and draw(st.integers(0, 3)) == 0
-            value, key = (part.encode() for part in draw(messages(names, odd=odd)))
+            irregular = number > 0 and draw(st.integers(0, 3)) == 0
+            value, key = (part.encode() for part in draw(messages(names, irregular=irregular)))
             values.append(value if bare else wrapped(value, fields))
             keys.append(None if not keyed else key if bare else wrapped_key(key, key_fields))
             if number and draw(st.integers(0, 15)) == 0:

@@ -124,7 +124,7 @@ SOUND = '{"a":1,"id":%d,"table":"t","file":"f","z":null}'
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "irregular",
     [
         SOUND.replace('"t"', '"u"'),
         SOUND.replace('"z":null', '"id":1'),
@@ -141,11 +141,13 @@ SOUND = '{"a":1,"id":%d,"table":"t","file":"f","z":null}'
     ],
 )
 @pytest.mark.parametrize("before", [0, 1, 2, 200])
-def test_what_is_odd_is_found_behind_any_number_of_sound_objects(odd: str, before: int) -> None:
+def test_what_is_odd_is_found_behind_any_number_of_sound_objects(
+    irregular: str, before: int
+) -> None:
     sound = [SOUND % number for number in range(before)]
     assert read(sound) is not None
-    assert read([*sound, odd % 7]) is None
-    assert read([odd % 7, *sound]) is None
+    assert read([*sound, irregular % 7]) is None
+    assert read([irregular % 7, *sound]) is None
 
 
 def test_shapes_that_never_settle_are_read_to_the_end() -> None:

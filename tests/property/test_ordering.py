@@ -137,7 +137,7 @@ def test_a_change_without_a_position_is_a_dead_letter_where_positions_decide() -
     assert unknown != known
     rig.produce(known, unknown)
     result = rig.run()
-    assert [(one.offset, one.reason) for one in result.rejected] == [(1, "unknown_position")]
+    assert [(one.offset, one.reason) for one in result.rejected] == [(1, "unknown-position")]
     incremental = unknown.replace(b'"u"', b'"r"').replace(b'"false"', b'"incremental"')
     rig.produce(
         incremental.replace(b'"id": 1', b'"id": 2'), incremental.replace(b'"v": 1', b'"v": 7')

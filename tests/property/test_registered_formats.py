@@ -75,9 +75,9 @@ def histories(draw: st.DrawFn) -> tuple[Any, list[Any], list[bytes]]:
     """A schema, values, and as many odd bytes."""
     inner, values = draw(types())
     rows = draw(st.lists(values, min_size=1, max_size=6)) * draw(st.sampled_from([1, 5]))
-    odd = draw(st.lists(st.binary(max_size=20), min_size=len(rows), max_size=len(rows)))
+    irregular = draw(st.lists(st.binary(max_size=20), min_size=len(rows), max_size=len(rows)))
     top = record("Top", [{"name": "x", "type": numbered(inner, count())}])
-    return top, rows, odd
+    return top, rows, irregular
 
 
 def same(wanted: Any, got: Any) -> bool:
@@ -93,11 +93,11 @@ def same(wanted: Any, got: Any) -> bool:
 @given(histories())
 @settings(max_examples=120, deadline=None)
 def test_avro_of_any_schema_is_read_as_it_was_written(history: tuple[Any, Any, Any]) -> None:
-    schema, rows, odd = history
+    schema, rows, irregular = history
     node = parse_avro(json.dumps(schema))
     parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
     messages = []
-    for row, bad in zip(rows, odd, strict=True):
+    for row, bad in zip(rows, irregular, strict=True):
         out = io.BytesIO()
         fastavro.schemaless_writer(out, parsed, {"x": row})
         messages += [out.getvalue(), bad]
@@ -113,7 +113,7 @@ def test_avro_of_any_schema_is_read_as_it_was_written(history: tuple[Any, Any, A
     # Passing over looks less closely, but never finds an end where reading finds none.
     assert not (passed.bad & ~cursor.bad).any()
     for place in np.flatnonzero(~cursor.bad[1::2]).tolist():
-        data = io.BytesIO(odd[place])
+        data = io.BytesIO(irregular[place])
         judged = fastavro.schemaless_reader(data, parsed, None)
         assert same(judged["x"], array.to_pylist()[2 * place + 1]) and not data.read()
 

@@ -34,15 +34,15 @@ class Daemon(Writer):
         topics = lost_topics(world, settings, memory)
         if settings.policy == "fail":
             self._stop_at_losses(ranges, topics)
-        letters = self._letters(ranges, topics)
+        dead_letters = self._letters(ranges, topics)
         founded = self._found_sources()
         if DEAD_LETTERS not in memory.coverage:
             memory.coverage[DEAD_LETTERS] = dict(memory.finished)
             memory.fed[DEAD_LETTERS] = frozenset()
             memory.base.setdefault(DEAD_LETTERS, 0)
             founded = True
-        if letters or (founded and self._on("founding-commit")):
-            self._accept(ranges, topics, letters)
+        if dead_letters or (founded and self._on("founding-commit")):
+            self._accept(ranges, topics, dead_letters)
         for _, key, log in world.logs(settings):
             memory.meet(key, log)
         if memory.met and self._on("met-recorded"):
@@ -65,14 +65,14 @@ class Daemon(Writer):
         memory = self.memory
         gone = sorted(memory.names - memory.coverage.keys())
         memory.names.difference_update(gone)
-        letters = [one for table in gone for one in emptied(memory, table, memory.finished)]
+        dead_letters = [one for table in gone for one in emptied(memory, table, memory.finished)]
         if self._on("overwrite-reported"):
             for table in sorted(memory.overwritten):
-                letters += emptied(memory, table, memory.coverage[table])
+                dead_letters += emptied(memory, table, memory.coverage[table])
         rerouted = routed_otherwise(memory) if self._on("routing-recorded") else []
         memory.rerouted = {one.table for one in rerouted if one.table}
         topics += passed_by(self.world, memory, topics)
-        return letters + rerouted + letters_of(memory, ranges, topics)
+        return dead_letters + rerouted + letters_of(memory, ranges, topics)
 
     def _found_sources(self) -> bool:
         """Apply the start modes of sources that nothing knows."""
@@ -94,7 +94,9 @@ class Daemon(Writer):
                     memory.origin[key] = memory.finished[key]
         return bool(new)
 
-    def _accept(self, ranges: list[Loss], topics: list[LostTopic], letters: list[Letter]) -> None:
+    def _accept(
+        self, ranges: list[Loss], topics: list[LostTopic], dead_letters: list[Letter]
+    ) -> None:
         """Write what is lost to the dead letters, then move each table that lacks it past it."""
         memory = self.memory
         if self.settings.policy == "latest":
@@ -114,7 +116,9 @@ class Daemon(Writer):
             vector.update({key: at for (table, key), at in past.items() if table == name})
             memory.coverage[name] = vector
             memory.fed[name] = memory.fed[name] - memory.retired
-            self._commit(name, (), memory.finished, {}, letters if name == DEAD_LETTERS else [])
+            self._commit(
+                name, (), memory.finished, {}, dead_letters if name == DEAD_LETTERS else []
+            )
         memory.overwritten.clear()
         memory.rerouted.clear()
         if self._on("claims-after-acceptance"):

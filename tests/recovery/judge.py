@@ -104,7 +104,7 @@ def is_missing(world: World, role: str) -> bool:
 
 
 def _named(warehouse: Warehouse, table: str, key: Key, place: tuple[int, int]) -> bool:
-    return any(letter.names(table, key, *place) for letter in warehouse.letters)
+    return any(dead_letter.names(table, key, *place) for dead_letter in warehouse.dead_letters)
 
 
 def forget(world: World, driver: Driver) -> None:

@@ -103,14 +103,14 @@ def _starts(world: World, driver: Driver) -> StoppedError | None:
     found: dict[str, StoppedError | None] = {}
     for turn in range(2):
         for role in roles:
-            letters = len(world.warehouse(role).letters)
+            dead_letters = len(world.warehouse(role).dead_letters)
             stopped = driver.run(world, role)
             check_once(world)
             if stopped is not None:
                 stopped.role = role
                 check_reason(world, role, stopped)
-            if turn and len(world.warehouse(role).letters) > letters:
-                raise BrokenError(f"{role} TOLD AGAIN: {world.warehouse(role).letters[-1]}")
+            if turn and len(world.warehouse(role).dead_letters) > dead_letters:
+                raise BrokenError(f"{role} TOLD AGAIN: {world.warehouse(role).dead_letters[-1]}")
             if turn and _told(stopped) != _told(found[role]):
                 raise BrokenError(f"{role} SAYS {stopped} WHERE IT SAID {found[role]}")
             found[role] = stopped

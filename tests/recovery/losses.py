@@ -109,9 +109,9 @@ def _lags(world: World, memory: Memory, table: str, topic_id: int) -> bool:
 
 def emptied(memory: Memory, table: str, coverage: Vector) -> list[Letter]:
     """Dead letters for a table of which nothing is left below a vector."""
-    letters = [Letter(table, key, 0, at.offset) for key, at in coverage.items()]
+    dead_letters = [Letter(table, key, 0, at.offset) for key, at in coverage.items()]
     gone = sorted(memory.retired)
-    return letters + [Letter(table, Key(one, EVERY_PARTITION), 0, None) for one in gone]
+    return dead_letters + [Letter(table, Key(one, EVERY_PARTITION), 0, None) for one in gone]
 
 
 def routed_otherwise(memory: Memory) -> list[Letter]:
@@ -120,26 +120,26 @@ def routed_otherwise(memory: Memory) -> list[Letter]:
     One that is ahead took what it has of a batch that died, and passed over what would be its own
     today; one that lags is brought what is its own today, not what it had.
     """
-    letters = []
+    dead_letters = []
     for table in sorted(memory.rerouted):
         for key in memory.finished.keys() | memory.coverage[table].keys():
             ends = sorted((memory.covered(table, key).offset, memory.covered(None, key).offset))
             if ends[0] < ends[1]:
-                letters.append(Letter(table, key, ends[0], ends[1]))
-    return letters
+                dead_letters.append(Letter(table, key, ends[0], ends[1]))
+    return dead_letters
 
 
 def letters_of(memory: Memory, losses: list[Loss], topics: list[LostTopic]) -> list[Letter]:
     """Dead letters for what was lost."""
     known = frozenset(memory.coverage)
-    letters = [Letter(one.table, one.key, one.first, one.until, known) for one in losses]
+    dead_letters = [Letter(one.table, one.key, one.first, one.until, known) for one in losses]
     keys = {key for vector in (memory.finished, *memory.coverage.values()) for key in vector}
     for table, topic_id in topics:
         # The tail that no batch has read is unknown, to every table that the topic may feed.
         for key in sorted(key for key in keys if key.topic_id == topic_id):
             at = memory.covered(table, key)
-            letters.append(Letter(table, key, at.offset, None, epoch=at.epoch))
-    return letters
+            dead_letters.append(Letter(table, key, at.offset, None, epoch=at.epoch))
+    return dead_letters
 
 
 def begun_at_end(

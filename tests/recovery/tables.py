@@ -132,7 +132,7 @@ class Warehouse:
 
     tables: dict[str, Table] = field(default_factory=dict)
     files: dict[str, Any] = field(default_factory=dict)
-    letters: list[Letter] = field(default_factory=list)
+    dead_letters: list[Letter] = field(default_factory=list)
     begun: dict[Key, int] = field(default_factory=dict)
     earliest: dict[Key, int] = field(default_factory=dict)
     founded: set[str] = field(default_factory=set)
@@ -142,7 +142,7 @@ class Warehouse:
         """Take over what was noted of a warehouse whose tables or files are put here."""
         for key, offset in other.earliest.items():
             self.earliest[key] = min(offset, self.earliest.get(key, offset))
-        self.letters.extend(other.letters)
+        self.dead_letters.extend(other.dead_letters)
         for uid, tables in other.settled.items():
             self.settled[uid] = self.settled.get(uid, frozenset()) | tables
 
@@ -151,7 +151,7 @@ class Warehouse:
         return Warehouse(
             dict(self.tables),
             dict(self.files),
-            list(self.letters),
+            list(self.dead_letters),
             dict(self.begun),
             dict(self.earliest),
             set(self.founded),

@@ -53,7 +53,7 @@ def begin(world: World, stopped: StoppedError) -> None:
         snapshots=(*table.snapshots, snapshot),
         marks=table.marks | {settings.pipeline},
     )
-    warehouse.letters.extend(emptied(memory, stopped.what, end))
+    warehouse.dead_letters.extend(emptied(memory, stopped.what, end))
 
 
 def formerly(world: World, stopped: StoppedError) -> None:

@@ -72,7 +72,7 @@ class Writer:
         rows: tuple[tuple[Key, int], ...],
         start: Vector,
         until: Vector,
-        letters: list[Letter],
+        dead_letters: list[Letter],
     ) -> None:
         memory, warehouse = self.memory, self._warehouse()
         table = self._base(name)
@@ -121,7 +121,7 @@ class Writer:
         warehouse.tables[name] = replace(table, snapshots=snapshots, marks=marks)
         memory.coverage[name] = dict(end)
         memory.base[name], memory.bound[name] = token, record.token
-        warehouse.letters.extend(letters)
+        warehouse.dead_letters.extend(dead_letters)
         for key, offset in self._decided.items():
             warehouse.begun.setdefault(key, offset)
             warehouse.earliest[key] = min(offset, warehouse.earliest.get(key, offset))

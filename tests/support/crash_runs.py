@@ -75,8 +75,8 @@ def wrong(scene: Scene) -> list[str]:
     problems = _wrong_rows(scene, table)
     problems += [str(finding) for finding in verify(table)]
     problems += _wrong_books(table)
-    letters = scene.catalog.get_table(Identifier(DATABASE, "ingestd_dead_letters"))
-    if (found := read_table(letters).num_rows) != 1:
+    dead_letters = scene.catalog.get_table(Identifier(DATABASE, "ingestd_dead_letters"))
+    if (found := read_table(dead_letters).num_rows) != 1:
         problems.append(f"{found} dead letters")
     remove_orphans(table, find_orphans(table, _FAR_AHEAD_MS))
     problems += [f"without orphans: {finding}" for finding in verify(table)]

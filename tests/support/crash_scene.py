@@ -17,6 +17,9 @@ import numpy as np
 from ingestd.cdc.base import RecordChunk
 from ingestd.crash_points import Point, killer, watch
 from ingestd.errors import IngestdError, RetryableError
+from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.maintenance.jobs import NotDone, do_job
+from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.ingest.settings.context import (
     BatchContext,
@@ -28,10 +31,7 @@ from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSetti
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
-from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.upkeep.batch_summary import BatchSummary
-from ingestd.ingest.upkeep.choice import Job
-from ingestd.ingest.upkeep.work import NotDone, do_job
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Identifier
@@ -114,12 +114,12 @@ class Scene:
 
     def live(self) -> None:
         """Go on where the marks say, to the end. May be called again and again, by anybody."""
-        lake = Lake(self._settings(), self.catalog, self.io, _now_ms)
-        lake.open()
+        table_registry = TableRegistry(self._settings(), self.catalog, self.io, _now_ms)
+        table_registry.open()
         batch = MicroBatch(
             _Local(),  # type: ignore[arg-type]
             self._settings(),
-            lake,
+            table_registry,
             _offsets,
             same_topics(TOPIC),
             _Silent(),
@@ -129,11 +129,11 @@ class Scene:
                 if not self._is_marked(f"commit-{number}"):
                     batch.run(number)
                     self._mark(f"commit-{number}")
-                if not self._is_marked(f"upkeep-{number}"):
-                    self.upkeep(full=number + 1 == BATCHES)
-                    self._mark(f"upkeep-{number}")
+                if not self._is_marked(f"maintenance-{number}"):
+                    self.maintenance(full=number + 1 == BATCHES)
+                    self._mark(f"maintenance-{number}")
 
-    def upkeep(self, *, full: bool) -> None:
+    def maintenance(self, *, full: bool) -> None:
         """Give waiting rows their buckets, compact, and expire, as the options say."""
         table = self.table()
         move_waiting(table, "mover", state=load_state(table), now_ms=_now_ms())

@@ -14,7 +14,7 @@ from ingestd.cdc.base import (
     FormatSettings,
     KnownColumns,
     RecordChunk,
-    Rejected,
+    RejectedRecord,
 )
 from ingestd.cdc.formats.debezium_json import DebeziumJson
 from ingestd.cdc.native.module import native_module
@@ -56,7 +56,7 @@ def _facts(decoded: Decoded) -> Facts:
     }
 
 
-def _unplaced(rejected: Rejected) -> Rejected:
+def _unplaced(rejected: RejectedRecord) -> RejectedRecord:
     """Without the byte, which counts from the payload on if the wrapper was met before."""
     return replace(rejected, message=re.sub(r"\(byte \d+\)", "(byte)", rejected.message))
 

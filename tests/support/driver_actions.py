@@ -227,7 +227,7 @@ def copy_warehouse(world: World) -> bool:
         truth=replace(home.truth, root=home.truth.root / "copy"),
         begun=dict(home.begun),
         seen=set(home.seen),
-        letters=list(home.letters),
+        dead_letters=list(home.dead_letters),
         rows_of_letters=home.rows_of_letters.copy(),
         overwritten=list(home.overwritten),
         emptied=set(home.emptied),

@@ -194,7 +194,7 @@ def foreign_overwrite(world: World) -> bool:
     truncate_table(home.truth.table("orders"), now_ms=world.clock[0])
     newest = _newest(home, "orders")
     assert newest is not None
-    home.overwritten.append(("orders", newest.id, len(home.letters), held))
+    home.overwritten.append(("orders", newest.id, len(home.dead_letters), held))
     foreign = replace(
         newest,
         commit_user="spark",
@@ -218,7 +218,7 @@ def roll_back_as_latest(world: World) -> bool:
         target = tagged_snapshot(table, _TAG)
     if not target.properties:  # looks like any other overwrite
         held = frozenset(ids(home, "orders"))
-        home.overwritten.append(("orders", newest.id + 1, len(home.letters), held))
+        home.overwritten.append(("orders", newest.id + 1, len(home.dead_letters), held))
     again = replace(
         target,
         id=newest.id + 1,

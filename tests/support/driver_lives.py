@@ -31,8 +31,8 @@ from ingestd.errors import (
 from ingestd.ingest.recovery.begin import at_origin, begin
 from ingestd.ingest.recovery.losses import TO_BE
 from ingestd.ingest.tables.claims import read_claims
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -193,7 +193,7 @@ class Home:
     truth: Truth
     begun: dict[Place, int] = field(default_factory=dict)
     seen: set[Place] = field(default_factory=set)
-    letters: list[Letter] = field(default_factory=list)
+    dead_letters: list[Letter] = field(default_factory=list)
     rows_of_letters: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     overwritten: list[tuple[str, int, int, frozenset[int]]] = field(default_factory=list)
     emptied: set[tuple[str, int]] = field(default_factory=set)
@@ -335,7 +335,7 @@ def live(
     batches: int = FOREVER,
     death: Callable[[Point], None] | None = None,
     between: Callable[[], object] | None = None,
-) -> Lake:
+) -> TableRegistry:
     """Run the pipeline of the current warehouse; raises what ends it."""
     home = world.home
     world.clock[0] += 1000
@@ -409,7 +409,7 @@ def _collect_letters(
         span = re.search(r"offsets (\d+) to (\d+|its unknown end),", message)
         until = FOREVER if span is None or not span[2].isdigit() else int(span[2])
         short = table_name.removeprefix(f"{DATABASE}.") if table_name else None
-        letter = Letter(
+        dead_letter = Letter(
             short,
             reason,
             topic,
@@ -422,7 +422,7 @@ def _collect_letters(
             frozenset(tables),
             home.truth.policy,
         )
-        home.letters.append(letter)
+        home.dead_letters.append(dead_letter)
         if reason == "topic-recreated" and home.truth.policy == "latest":
             for one, log in enumerate(world.kafka.topics[topic].logs):
                 place = (world.kafka.topics[topic].topic_id, one)
@@ -466,10 +466,10 @@ def missing(world: World, home: Home) -> list[str]:
     excused = {
         (table, number)
         for table, snapshot, since, numbers in home.overwritten
-        for letter in home.letters[since:]
-        if letter.reason == "table-overwritten"
-        and letter.table == table
-        and str(snapshot) in re.findall(r"\d+", letter.message)
+        for dead_letter in home.dead_letters[since:]
+        if dead_letter.reason == "table-overwritten"
+        and dead_letter.table == table
+        and str(snapshot) in re.findall(r"\d+", dead_letter.message)
         for number in numbers
     }
     excused |= home.emptied
@@ -492,7 +492,9 @@ def missing(world: World, home: Home) -> list[str]:
             for offset, (number, _) in enumerate(log.records):
                 if offset < start or number in there:
                     continue
-                if any(one.names(tables, key, (name, partition, offset)) for one in home.letters):
+                if any(
+                    one.names(tables, key, (name, partition, offset)) for one in home.dead_letters
+                ):
                     continue
                 found.append(f"{name}({key})/{partition} offset {offset} of {sorted(tables)}")
     return found

@@ -7,10 +7,10 @@ from typing import Any
 from unittest import mock
 
 from ingestd.ingest.recovery.comparison import LogComparison
-from ingestd.ingest.tables.lake_opening import LakeOpening, OpenedTables
-from ingestd.ingest.tables.lake_table import LakeTable, open_table
+from ingestd.ingest.tables.managed_table import ManagedTable, open_table
 from ingestd.ingest.tables.positions import furthest, shared_if_equal
 from ingestd.ingest.tables.progress import PipelineProgress
+from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
 
 Rule = Callable[[], contextlib.AbstractContextManager[object]]
 RULES: dict[str, Rule] = {}
@@ -81,35 +81,35 @@ _patched(
 
 
 def _judged_by_name(
-    self: LakeOpening, name: str, one: LakeTable, progress: PipelineProgress
-) -> LakeTable:
+    self: RegistryOpening, name: str, one: ManagedTable, progress: PipelineProgress
+) -> ManagedTable:
     if self._claims and name in self._claims.complete:
         covered = furthest(one.covered, self._claims.progress.end)
         return replace(one, covered=shared_if_equal(covered, progress.end))
     return _JUDGED(self, name, one, progress)
 
 
-_JUDGED = LakeOpening.judged
+_JUDGED = RegistryOpening.judged
 _patched(
     "claims hold for one record of a table",
-    "ingest.tables.lake_opening.LakeOpening.judged",
+    "ingest.tables.lake_opening.RegistryOpening.judged",
     _judged_by_name,
 )
 
 
-def _without_missing(self: LakeOpening, undecided: Sequence[str] = ()) -> OpenedTables:
+def _without_missing(self: RegistryOpening, undecided: Sequence[str] = ()) -> OpenedTables:
     return replace(_OPEN(self, undecided), missing=())
 
 
-_OPEN = LakeOpening.open
+_OPEN = RegistryOpening.open
 _patched(
     "dropped tables are named",
-    "ingest.tables.lake_opening.LakeOpening.open",
+    "ingest.tables.lake_opening.RegistryOpening.open",
     _without_missing,
 )
 
 
-def _without_overwrites(name: str, table: Any, pipelines: Sequence[str]) -> LakeTable:
+def _without_overwrites(name: str, table: Any, pipelines: Sequence[str]) -> ManagedTable:
     return replace(_OPEN_TABLE(name, table, pipelines), overwritten_by=None)
 
 

@@ -13,7 +13,7 @@ When = Literal["before", "after"]
 
 
 @dataclass
-class Fault:
+class ValidationIssue:
     """Fails the calls `first` to `first + times - 1` of one operation on matching paths.
 
     `before`: nothing happened; `after`: it happened and the answer got lost.
@@ -48,7 +48,7 @@ class FaultyFileIO(WatchedFileIO):
     """Wraps a FileIO; `calls` lists (operation, path) in order."""
 
     inner: FileIO
-    faults: list[Fault] = field(default_factory=list)
+    issues: list[ValidationIssue] = field(default_factory=list)
     calls: list[tuple[str, str]] = field(default_factory=list)
 
     def operations(self, operation: str, path_part: str = "") -> list[str]:
@@ -58,11 +58,11 @@ class FaultyFileIO(WatchedFileIO):
     @contextlib.contextmanager
     def _call(self, operation: str, path: str) -> Iterator[None]:
         self.calls.append((operation, path))
-        due = [fault for fault in self.faults if fault.matches(operation, path)]
-        for fault in due:
-            if fault.when == "before":
-                fault.strike(path)
+        due = [issue for issue in self.issues if issue.matches(operation, path)]
+        for issue in due:
+            if issue.when == "before":
+                issue.strike(path)
         yield
-        for fault in due:
-            if fault.when == "after":
-                fault.strike(path)
+        for issue in due:
+            if issue.when == "after":
+                issue.strike(path)

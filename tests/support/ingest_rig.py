@@ -13,10 +13,10 @@ import numpy as np
 from ingestd.cdc.base import (
     RecordChunk,
 )
-from ingestd.ingest.letters.dead_letter import dead_letter_schema
+from ingestd.ingest.dead_letters.dead_letter import dead_letter_schema
 from ingestd.ingest.rows.blobs import as_bytes
-from ingestd.ingest.rows.kept_chunks import Shelf
-from ingestd.ingest.schemas.discovery import KeptChunk
+from ingestd.ingest.rows.chunk_cache import BlobStore
+from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import (
@@ -28,10 +28,10 @@ from ingestd.ingest.settings.context import (
     TableContext,
     TableSettings,
 )
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
-from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.properties import KafkaSource
@@ -75,14 +75,14 @@ class Rig:
     logs: dict[tuple[str, int], list[bytes | None]] = field(default_factory=dict)
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     identifier: int = 0
-    shelf: Shelf | None = None
-    kept: list[KeptChunk] = field(default_factory=list)
+    blob_store: BlobStore | None = None
+    kept: list[CachedChunk] = field(default_factory=list)
     fetched: list[int] = field(default_factory=list)
     before: Coverage | None = None
     begins: dict[tuple[str, int], int] = field(default_factory=dict)
     feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
     owners: dict[str, frozenset[Feed]] = field(default_factory=dict)
-    refused: dict[str, Refusal] = field(default_factory=dict)
+    refused: dict[str, SourceRejection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.create(DEAD_LETTERS, dead_letter_schema(0))
@@ -151,7 +151,7 @@ class Rig:
             for (topic, partition), log in sorted(self.logs.items())
         ]
 
-    def round(self, context: BatchContext, ranges: Sequence[OffsetRange]) -> RoundResult:
+    def round(self, context: BatchContext, ranges: Sequence[OffsetRange]) -> AttemptResult:
         """Both stages over the ranges, a decode task for each, a write task for each slot."""
         slots: dict[int, list[bytes]] = {}
         view = decode_view(context, ranges)
@@ -161,7 +161,7 @@ class Rig:
                 [one],
                 task_index=index,
                 fetch=self.fetch,
-                shelf=self.shelf,
+                blob_store=self.blob_store,
                 kept=self.kept,
             )
             for slot, blob in pairs:
@@ -187,7 +187,7 @@ class Rig:
             },
         )
 
-    def run(self, **changes: Any) -> RoundResult:
+    def run(self, **changes: Any) -> AttemptResult:
         """One batch over everything that is new, evolving schemas as often as needed."""
         ranges = self.ranges()
         truncates = Truncates()
@@ -218,7 +218,7 @@ class Rig:
         self.committed.update({(one.topic, one.partition): one.until for one in ranges})
         return result
 
-    def evolve(self, context: BatchContext, result: RoundResult) -> None:
+    def evolve(self, context: BatchContext, result: AttemptResult) -> None:
         """Create and change tables as planned."""
         existing = [one for name, one in self.tables.items() if name != DEAD_LETTERS]
         planned = plan(context, result.discoveries, now_ms=1)
@@ -232,7 +232,7 @@ class Rig:
             assert publish_schema(self.io, table.paths, schema)
             self.tables[name] = table.with_schema(schema)
 
-    def commit(self, result: RoundResult, truncated: frozenset[str] = frozenset()) -> None:
+    def commit(self, result: AttemptResult, truncated: frozenset[str] = frozenset()) -> None:
         """One snapshot for each table that was written or truncated."""
         self.identifier += 1
         for name in {*result.messages, *truncated}:

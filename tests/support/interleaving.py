@@ -47,7 +47,7 @@ class Bound:
     """How far to go, and which faults there may be."""
 
     preemptions: int
-    faults: int = 0
+    issues: int = 0
     kinds: tuple[What, ...] = ("crash",)
 
 
@@ -142,21 +142,21 @@ def _run(
 ) -> Run:
     run = Run()
     lanes = {name: _Lane(name, actor, io, seen) for name, actor in actors.items()}
-    preemptions = faults = 0
+    preemptions = issues = 0
     last: str | None = None
     while live := [lane for lane in lanes.values() if not lane.done]:
         may_go_on = any(lane.name == last for lane in live)
         ordered = sorted(live, key=lambda lane: lane.name != last)
         able = ordered if preemptions < bound.preemptions or not may_go_on else ordered[:1]
         options = [Choice(lane.name) for lane in able]
-        if faults < bound.faults:
+        if issues < bound.issues:
             options += [Choice(lane.name, what) for lane in able for what in _faults(lane, bound)]
         at = len(run.choices)
         chosen = prefix[at] if at < len(prefix) else options[0]
         run.choices.append(chosen)
         run.options.append(options)
         preemptions += may_go_on and chosen.actor != last
-        faults += chosen.what != "go"
+        issues += chosen.what != "go"
         lane = lanes[chosen.actor]
         lane.turn(chosen.what)
         if lane.error is not None:

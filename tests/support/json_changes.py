@@ -13,7 +13,7 @@ from ingestd.cdc.base import (
     Decoded,
     KnownColumns,
     RecordChunk,
-    Rejected,
+    RejectedRecord,
     SchemaChangeEvent,
     SourceTable,
     Truncate,
@@ -71,7 +71,7 @@ class JsonChanges:
             except ValueError as error:
                 stamp = int(chunk.timestamps[i])
                 rejected.append(
-                    Rejected(
+                    RejectedRecord(
                         chunk.topic, chunk.partition, offset, stamp, "decode", "not-json",
                         str(error), chunk.keys[i], value,
                     )

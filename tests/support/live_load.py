@@ -196,7 +196,7 @@ def _noted(dice: random.Random) -> str:
     return f"INSERT INTO journal VALUES (clock_timestamp(), md5(random()::text), {amount})"
 
 
-def _odd(dice: random.Random) -> str:
+def _irregular(dice: random.Random) -> str:
     key = dice.randint(1, 30)
     table = '"Odd Names"'
     return dice.choice(
@@ -231,6 +231,6 @@ STATEMENTS: dict[Callable[[random.Random], str], int] = {
     _branch: 10,
     _staged: 10,
     _noted: 6,
-    _odd: 8,
+    _irregular: 8,
     _reading: 12,
 }

@@ -35,7 +35,7 @@ class LyingFileIO:
     inner: FileIO
     lies: Mapping[int, Lie] = field(default_factory=dict)
     full: int | None = None
-    refusal: str = "No space left on device"
+    rejection_reason: str = "No space left on device"
     broken: list[str] = field(default_factory=list)
     calls: int = 0
     past: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class LyingFileIO:
                     write()
             if changes and self._is_full():
                 self.broken.append(path)
-                raise StorageError(f"cannot write {path}: {self.refusal}")
+                raise StorageError(f"cannot write {path}: {self.rejection_reason}")
             lie = self.lies.get(self.calls)
             if lie is not None:
                 self.broken.append(path)

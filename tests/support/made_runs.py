@@ -4,9 +4,9 @@ import threading
 from collections.abc import Sequence
 
 from ingestd.errors import ConfigError, IngestdError
+from ingestd.ingest.maintenance.batch_summary import BatchListener
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.upkeep.batch_summary import BatchListener
 
 
 class Run:

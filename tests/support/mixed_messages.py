@@ -74,7 +74,7 @@ def of_table(value: bytes, name: str) -> bytes:
 
 
 @st.composite
-def mixed(draw: st.DrawFn, name: str, size: int, first: int, odd: int) -> list[bytes | None]:
+def mixed(draw: st.DrawFn, name: str, size: int, first: int, irregular: int) -> list[bytes | None]:
     """Values of messages of several tables, one in `odd` of them no sound row (zero: none)."""
     names = ["id", "v", "n"]
     style = draw(st.integers(0, STYLES - 1))
@@ -82,8 +82,8 @@ def mixed(draw: st.DrawFn, name: str, size: int, first: int, odd: int) -> list[b
     values: list[bytes | None] = []
     for place in range(size):
         document = document_of(name, draw(changes(names)), first + place, style)
-        if not odd or draw(st.integers(1, odd)) > 1:
-            table = draw(st.sampled_from(_TABLES[: None if odd else -1]))
+        if not irregular or draw(st.integers(1, irregular)) > 1:
+            table = draw(st.sampled_from(_TABLES[: None if irregular else -1]))
             values.append(of_table(text(document), table))
             continue
         others = [json.dumps(one).encode() for one in [*of_format, *_ANY]]

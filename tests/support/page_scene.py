@@ -7,7 +7,7 @@ from typing import Any
 
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceSilentError
-from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
@@ -38,7 +38,7 @@ def scene() -> Status:
     status.enter("running")
     schema = _schema()
     status.tables_opened({"ods.account": schema})
-    status.show_upkeep(_upkeep)
+    status.show_maintenance(_maintenance)
     offset = 0
     for n in range(_STEPS):
         clock.now += _STEP
@@ -85,7 +85,7 @@ def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
     bad = n in {70, 301}
     counts = Counts(
         records=Counter({TopicPartition("shop", _TOPIC, one): size for one in range(_PARTITIONS)}),
-        rejected=Counter({("decode", "invalid_json"): 1} if bad else {}),
+        rejected=Counter({("decode", "invalid-json"): 1} if bad else {}),
         rows=Counter({(f"ods.{table}", 0): 2 * size for table in _TABLES}),
         files=Counter({f"ods.{table}": 2 for table in _TABLES}),
     )
@@ -95,7 +95,7 @@ def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
     for table in _TABLES:
         times.note_event(f"ods.{table}", int((now - 2) * 1000))
     sample = RejectedSample(
-        "shop", _TOPIC, 2, offset - 7, "decode", "invalid_json",
+        "shop", _TOPIC, 2, offset - 7, "decode", "invalid-json",
         "the message value is not JSON: object keys must be strings (byte 1)",
     )  # fmt: skip
     return BatchSummary(
@@ -110,7 +110,7 @@ def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
     )
 
 
-def _upkeep() -> dict[str, Any]:
+def _maintenance() -> dict[str, Any]:
     done = {"at": BEGIN + 3580, "table": "ods.account", "result": "compacted", "seconds": 2.4,
             "files_before": 12, "files_after": 2, "bytes_read": 9_204_311,
             "bytes_written": 7_020_194, "snapshot_id": 353, "message": ""}  # fmt: skip

@@ -27,7 +27,7 @@ from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
-from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
@@ -123,14 +123,16 @@ class Pipeline:
     topics: SameTopics = field(default_factory=lambda: same_topics(TOPIC))
     batch_id: int = 0
     letters_to: str | None = None
-    letters: list[tuple[int, int]] = field(default_factory=list)
+    dead_letters: list[tuple[int, int]] = field(default_factory=list)
     """Partition and offset of what was sent to the topic of dead letters."""
 
     def __post_init__(self) -> None:
         io = LocalFileIO(sync=False)
         warehouse = str(self.root / "warehouse")
-        self.lake = Lake(self.settings(), FilesystemCatalog(warehouse, io), io, lambda: 1)
-        self.lake.open()
+        self.table_registry = TableRegistry(
+            self.settings(), FilesystemCatalog(warehouse, io), io, lambda: 1
+        )
+        self.table_registry.open()
 
     def run(self, *until: int) -> None:
         """One batch up to these offsets of the partitions."""
@@ -138,22 +140,22 @@ class Pipeline:
         batch = MicroBatch(
             _Local(),  # type: ignore[arg-type]
             self.settings(),
-            self.lake,
+            self.table_registry,
             lambda _: offsets,
             self.topics,
             _Silent(),
         )
         with (
             mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages),
-            mock.patch("ingestd.spark.read_again.OffsetClient", lambda _: Cluster(self.source)),
-            mock.patch("ingestd.ingest.stages.write_stage.send_letters", self._send),
+            mock.patch("ingestd.spark.reread.OffsetClient", lambda _: Cluster(self.source)),
+            mock.patch("ingestd.ingest.stages.write_stage.send_dead_letters", self._send),
         ):
             batch.run(self.batch_id)
         self.batch_id, self.reached = self.batch_id + 1, list(until)
 
     def rows(self) -> dict[int, int]:
         """What the table holds."""
-        found = read_table(self.lake.tables[TABLE].table).to_pylist()
+        found = read_table(self.table_registry.tables[TABLE].table).to_pylist()
         return {row["id"]: row["v"] for row in found}
 
     def settings(self) -> PipelineSettings:
@@ -175,7 +177,7 @@ class Pipeline:
     def _send(self, _: BatchContext, parts: Sequence[pa.Table]) -> int:
         rows = pa.concat_tables(parts)
         columns = (rows.column(name).to_pylist() for name in ("partition", "offset"))
-        self.letters += sorted(zip(*columns, strict=True))
+        self.dead_letters += sorted(zip(*columns, strict=True))
         return rows.num_rows
 
     def _run_stages(

@@ -29,7 +29,7 @@ from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSetti
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.write_stage import write_slot
-from ingestd.ingest.tables.lake import Lake
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.log_checks import fingerprint
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
@@ -177,21 +177,21 @@ class Truth:
     between: Callable[[], object] = lambda: None
     """Runs after the reading of each batch, before its commits."""
 
-    def live(self, batches: int = 1 << 30) -> Lake:
+    def live(self, batches: int = 1 << 30) -> TableRegistry:
         """Start, go on to the ends of all topics, and end; at most so many batches."""
         settings = self.settings
         clusters = {name: self.kafka.of(one.kafka) for name, one in settings.sources.items()}
         with mock.patch("ingestd.spark.recovery.this_process", lambda: self.holder):
             leadership = lead(settings, self.io)
-        lake = Lake(settings, self.catalog, self.io, self.now_ms)
-        lake.open()
-        start = recover(lake, settings, clusters)  # type: ignore[arg-type]
-        topics = TopicKeyCheck(lake.keys, clusters)  # type: ignore[arg-type]
+        table_registry = TableRegistry(settings, self.catalog, self.io, self.now_ms)
+        table_registry.open()
+        start = recover(table_registry, settings, clusters)  # type: ignore[arg-type]
+        topics = TopicKeyCheck(table_registry.keys, clusters)  # type: ignore[arg-type]
         planned: list[BatchOffsets] = []
         batch = MicroBatch(
             _Local(),  # type: ignore[arg-type]
             settings,
-            lake,
+            table_registry,
             planned.__getitem__,
             BeforeCommit(leadership, topics),
             _Silent(),
@@ -211,7 +211,7 @@ class Truth:
                     break
                 planned.append(decode(json.loads(json.dumps(encode(following)))))
                 reached = batch.run(number)
-        return lake
+        return table_registry
 
     @property
     def settings(self) -> PipelineSettings:
@@ -262,7 +262,7 @@ class Truth:
         """The ids in a table, sorted, each as often as it is there."""
         return sorted(row["id"] for row in read_table(self.table(name)).to_pylist())
 
-    def letters(self) -> list[str]:
+    def dead_letters(self) -> list[str]:
         """Messages of the dead letters."""
         rows = read_table(self.table("ingestd_dead_letters")).to_pylist()
         return sorted(row["message"] for row in rows)

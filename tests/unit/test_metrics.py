@@ -28,7 +28,7 @@ def test_labels_are_bounded() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "ingestd_records",
+        "ingestd_rows_written",
         "ingestd_source_bytes",
         "ingestd_batch_seconds",
         "ingestd_phase_seconds",
@@ -47,7 +47,7 @@ def test_what_operators_were_promised_is_there(name: str) -> None:
 def test_the_page_can_be_parsed() -> None:
     metrics.record_rows("db.t", "+I", 3)
     families = text_string_to_metric_families(generate_latest().decode())
-    assert "ingestd_records" in {family.name for family in families}
+    assert "ingestd_rows_written" in {family.name for family in families}
 
 
 def test_exactly_one_state_is_set() -> None:

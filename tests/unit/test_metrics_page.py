@@ -27,7 +27,7 @@ def filled() -> Iterator[None]:
     for number, table in enumerate(TABLES, 1):
         metrics.record_rows(table, "+I", 10 * number)
         metrics.record_commit(table, "committed", 1, 0.02 * number)
-        metrics.record_standing(table, level_0=number, runs=10 * number)
+        metrics.record_lag(table, level_0=number, runs=10 * number)
         lag_metrics.record_freshness(table, float(number))
     for partition in (0, 1):
         place = "s", 'a "quoted" \\ topic\nin two lines', partition
@@ -75,7 +75,7 @@ def test_a_client_that_accepts_gzip_gets_the_same_page_compressed() -> None:
 def test_without_tables_counts_are_totals_and_gauges_the_largest() -> None:
     series = openmetrics(MetricsPage(per_table=False))
     assert not [labels for _, labels in series if "table" in dict(labels)]
-    assert series["ingestd_records_total", (("kind", "+I"),)] == 30
+    assert series["ingestd_rows_written_total", (("kind", "+I"),)] == 30
     assert series["ingestd_commit_seconds_count", ()] == 2
     assert series["ingestd_commit_seconds_sum", ()] == pytest.approx(0.06)
     assert series["ingestd_commit_seconds_bucket", (("le", "0.025"),)] == 1
@@ -99,4 +99,4 @@ def test_without_partitions_a_topic_has_the_sum_of_records_and_the_largest_time(
         "lag_records": 100,
         "lag_seconds": 3.5,
     }
-    assert series["ingestd_records_total", (("kind", "+I"), ("table", "page.a"))] == 10
+    assert series["ingestd_rows_written_total", (("kind", "+I"), ("table", "page.a"))] == 10

@@ -68,7 +68,7 @@ def is_control(node: AvroNode, topic: str) -> bool:
         return True
     if names & {"ddl", "tableChanges"} or {"status", "id", "event_count"} <= names:
         return True
-    raise refuse("decode", "missing_op", "the message value has no field op: no Debezium event")
+    raise refuse("decode", "missing-op", "the message value has no field op: no Debezium event")
 
 
 def row_node(node: AvroNode) -> AvroNode | None:
@@ -100,7 +100,7 @@ def sort_messages(
     known = np.isin(operations, [*_ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
     for place in np.flatnonzero(~known & ~cursor.bad).tolist():
         message = f"op of the message value is {operations[place]!r}, not one of c, r, u, d, t, m"
-        refused[place] = Reason("decode", "unknown_op", message)
+        refused[place] = Reason("decode", "unknown-op", message)
     sorter = _Sorter(fields, operations, refused)
     return Sorted(
         changes=sorter.by_table(np.isin(operations, list(_ROW_OPERATIONS))),
@@ -140,7 +140,7 @@ class _Sorter:
         for table, own in _tables(source):
             if not table.table:
                 message = "source of the message value names no table"
-                reason = Reason("decode", "missing_source", message)
+                reason = Reason("decode", "missing-source", message)
                 self.refused.update(dict.fromkeys(places[own].tolist(), reason))
                 continue
             found.append(

@@ -39,7 +39,7 @@ _CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AvroColumn:
     """A field of rows or of keys: what it means, and how it came.
 
     Without `node` the array has the column's own type.
@@ -67,7 +67,7 @@ class TableChanges:
     changes: Changes
     columns: Mapping[str, WireColumn]
     nodes: Mapping[str, AvroNode | None]
-    keys: Mapping[str, Part] | None
+    keys: Mapping[str, AvroColumn] | None
     offsets: npt.NDArray[np.int64]
     images: bool = False
 
@@ -90,7 +90,8 @@ class TableChanges:
         keys = None
         if self.keys is not None:
             keys = {
-                name: Part(one.column, one.node, kept(one.array)) for name, one in self.keys.items()
+                name: AvroColumn(one.column, one.node, kept(one.array))
+                for name, one in self.keys.items()
             }
         return replace(self, changes=changes, keys=keys, offsets=self.offsets[marks])
 
@@ -118,11 +119,11 @@ def _without_row(table: TableChanges) -> Reasons:
     deletes = changes.operations == "d"
     bad: Reasons = {}
     for row in np.flatnonzero(~deletes & ~_there(changes.after, size)).tolist():
-        bad[row] = Reason("decode", "missing_after", "an event has no after image")
+        bad[row] = Reason("decode", "missing-after", "an event has no after image")
     if table.keys is None:
         message = "a delete has neither a message key nor a before image: no row to delete"
         for row in np.flatnonzero(deletes & ~_there(changes.before, size)).tolist():
-            bad[row] = Reason("key", "missing_key", message)
+            bad[row] = Reason("key", "missing-key", message)
     return bad
 
 
@@ -174,9 +175,9 @@ class _Rows:
             if left_out is not None:
                 self._old_left_out[name] = left_out
             array = without(self._before[name], left_out)
-            self._old[name] = self._built(Part(self._table.columns[name], node, array))
+            self._old[name] = self._built(AvroColumn(self._table.columns[name], node, array))
 
-    def _row_part(self, name: str, column: WireColumn) -> Part | None:
+    def _row_part(self, name: str, column: WireColumn) -> AvroColumn | None:
         if name not in self._table.nodes or name not in self._after:
             return None
         node = self._table.nodes[name]
@@ -189,9 +190,9 @@ class _Rows:
         left_out = find_left_out(array)
         if left_out is not None:
             self._left_out[name] = left_out
-        return Part(column, node, without(array, left_out))
+        return AvroColumn(column, node, without(array, left_out))
 
-    def _put_key(self, name: str, key: Part) -> None:
+    def _put_key(self, name: str, key: AvroColumn) -> None:
         """A key column is that of the message key where there is no row."""
         if name not in self._columns:
             self._columns[name] = self._built(key)
@@ -200,11 +201,11 @@ class _Rows:
                 pa.array(self._deletes), self._built(key), self._columns[name]
             )
 
-    def _built(self, part: Part) -> Array:
+    def _built(self, part: AvroColumn) -> Array:
         try:
             return part.built()
         except _CELL_ERRORS:
-            self._bad.update(_unfit(part, 0))
+            self._bad.update(_invalid(part, 0))
             return nulls(self._size, pa.null())
 
     def batch(self) -> ChangeBatch:
@@ -275,14 +276,16 @@ class _Rows:
         old = {}
         unlike, whole = none.copy(), updates
         for name in keys:
-            part = Part(self._table.columns[name], self._table.nodes[name], self._before[name])
+            part = AvroColumn(
+                self._table.columns[name], self._table.nodes[name], self._before[name]
+            )
             old[name] = part.built()
             unlike |= ~marks_of(equal(old[name], self._columns[name]))
             whole = whole & _there(old[name], self._size)
         return old, whole & unlike
 
 
-def _unfit(part: Part, start: int) -> Iterator[tuple[int, Reason]]:
+def _invalid(part: AvroColumn, start: int) -> Iterator[tuple[int, Reason]]:
     """Indices of values that do not fit the column, found by halving."""
     try:
         part.built()
@@ -292,7 +295,7 @@ def _unfit(part: Part, start: int) -> Iterator[tuple[int, Reason]]:
             middle = size // 2
             for begin, end in ((0, middle), (middle, size)):
                 half = take_rows(part.array, np.arange(begin, end))
-                yield from _unfit(Part(part.column, part.node, half), start + begin)
+                yield from _invalid(AvroColumn(part.column, part.node, half), start + begin)
         else:
             value = part.array.to_pylist()[0]
             column = part.column

@@ -45,7 +45,7 @@ class AvroWriters:
                 texts = [reference.text for reference in registered.references]
                 found = parse_avro(registered.text, texts)
             except AvroSchemaError as error:
-                found = refuse(stage, "invalid_schema", str(error))
+                found = refuse(stage, "invalid-schema", str(error))
             self._nodes[frame.mark] = found
         if isinstance(found, RecordError):
             raise found
@@ -58,7 +58,7 @@ class AvroWriters:
             try:
                 columns = {column.name: column for column in record_columns(node)}
             except AvroSchemaError as error:
-                raise refuse("schema", "invalid_schema", str(error)) from error
+                raise refuse("schema", "invalid-schema", str(error)) from error
             found = self._records[node] = AvroRecord(node, columns)
         return found
 
@@ -74,8 +74,8 @@ def registered_schema(
     registered = schemas.find(schema_id)
     if registered is None:
         message = f"the schema registry has no schema {schema_id}"
-        raise refuse(stage, "unknown_schema", message)
+        raise refuse(stage, "unknown-schema", message)
     if registered.kind != kind:
         message = f"schema {schema_id} of the registry is of type {registered.kind}, not {kind}"
-        raise refuse(stage, "wrong_schema_type", message)
+        raise refuse(stage, "wrong-schema-type", message)
     return registered

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.columns import raw_cells, unavailable
-from ingestd.cdc.native.form import NativeForm
+from ingestd.cdc.native.column_encoding import ColumnEncoding
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
@@ -29,7 +29,7 @@ class ColumnReader:
     wire: Any
     build: Build
     find_unavailable: unavailable.Find
-    native: NativeForm | None = None
+    native: ColumnEncoding | None = None
 
     def read(self, values: Values) -> tuple[Array, npt.NDArray[np.bool_] | None]:
         """The Arrow array of decoded values, and which of them the source left out (None: none).
@@ -98,6 +98,6 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
     return ColumnReader(msgspec.Raw, build, unavailable.find_raw)
 
 
-def any_form(data_type: DataType) -> ColumnReader:
+def any_encoding(data_type: DataType) -> ColumnReader:
     """The slow reader that takes values in every form they may have."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))

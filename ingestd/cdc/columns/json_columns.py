@@ -12,7 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.columns import unavailable
-from ingestd.cdc.columns.column_reader import ColumnReader, Values, any_form, from_present, plain
+from ingestd.cdc.columns.column_reader import (
+    ColumnReader,
+    Values,
+    any_encoding,
+    from_present,
+    plain,
+)
 from ingestd.cdc.columns.json_inference import (
     ELEMENT,
     ENTRY,
@@ -32,10 +38,10 @@ from ingestd.cdc.columns.number_readers import (
 from ingestd.cdc.columns.source_text import SOURCE_MEANINGS, source_text_reader
 from ingestd.cdc.columns.temporal_columns import read_integers, read_texts
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
-from ingestd.cdc.native.form import (
-    BINARY_FORM,
-    BOOLEAN_FORM,
-    TEXT_FORM,
+from ingestd.cdc.native.column_encoding import (
+    BINARY_ENCODING,
+    BOOLEAN_ENCODING,
+    TEXT_ENCODING,
     iso_form,
     temporal_form,
 )
@@ -57,7 +63,7 @@ def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     """
     refuse_unreadable(column.name, column.data_type)
     choose = _BY_MEANING.get(column.meaning) or _BY_ROOT.get(column.data_type.root)
-    return choose(column, kinds) if choose else any_form(column.data_type)
+    return choose(column, kinds) if choose else any_encoding(column.data_type)
 
 
 def refuse_unreadable(column: str, data_type: DataType) -> None:
@@ -71,24 +77,24 @@ def refuse_unreadable(column: str, data_type: DataType) -> None:
 
 def _text(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
-        return ColumnReader(str, plain(pa.string()), unavailable.find_text, TEXT_FORM)
-    return any_form(column.data_type)
+        return ColumnReader(str, plain(pa.string()), unavailable.find_text, TEXT_ENCODING)
+    return any_encoding(column.data_type)
 
 
 def _binary(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
-        return ColumnReader(bytes, plain(pa.binary()), unavailable.find_bytes, BINARY_FORM)
-    return any_form(column.data_type)
+        return ColumnReader(bytes, plain(pa.binary()), unavailable.find_bytes, BINARY_ENCODING)
+    return any_encoding(column.data_type)
 
 
 def _boolean(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= {"bool"}:
-        return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_FORM)
-    return any_form(column.data_type)
+        return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)
+    return any_encoding(column.data_type)
 
 
 def _any_json(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    return any_form(column.data_type)
+    return any_encoding(column.data_type)
 
 
 def _temporal(column: WireColumn, kinds: Kinds) -> ColumnReader:
@@ -99,7 +105,7 @@ def _temporal(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
         build = from_present(lambda values: read_texts(values, data_type))
         return ColumnReader(str, build, unavailable.find_nothing, iso_form(data_type))
-    return any_form(data_type)
+    return any_encoding(data_type)
 
 
 def _element_reader(column: WireColumn, inner: DataType, kinds: Kinds) -> ColumnReader:
@@ -114,10 +120,10 @@ def _array(column: WireColumn, kinds: Kinds) -> ColumnReader:
     inner = column.data_type.element
     outer = {kind for kind in kinds if not kind.startswith(ELEMENT)}
     if inner is None or not outer <= {"array"}:
-        return any_form(column.data_type)
+        return any_encoding(column.data_type)
     element = _element_reader(column, inner, inner_kinds(ELEMENT, kinds))
     if element.wire is msgspec.Raw:
-        return any_form(column.data_type)
+        return any_encoding(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
     def build(values: list[Any]) -> Array:
@@ -134,10 +140,10 @@ def _map(column: WireColumn, kinds: Kinds) -> ColumnReader:
     inner, key = column.data_type.value, column.data_type.key
     outer = {kind for kind in kinds if not kind.startswith(ENTRY)}
     if inner is None or key is None or key.root not in CHARACTER_ROOTS or not outer <= {"object"}:
-        return any_form(column.data_type)
+        return any_encoding(column.data_type)
     element = _element_reader(column, inner, inner_kinds(ENTRY, kinds))
     if element.wire is msgspec.Raw:
-        return any_form(column.data_type)
+        return any_encoding(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
     def build(values: list[Any]) -> Array:

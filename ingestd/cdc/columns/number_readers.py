@@ -10,7 +10,7 @@ from ingestd.cdc.columns.column_reader import (
     Build,
     ColumnReader,
     Values,
-    any_form,
+    any_encoding,
     converting,
     from_present,
     plain,
@@ -26,8 +26,8 @@ from ingestd.cdc.columns.decimal_columns import (
 )
 from ingestd.cdc.columns.json_inference import ENTRY, INTEGER_KINDS, NUMBER_KINDS, TEXT_KINDS, Kinds
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.native.form import (
-    BOOLEAN_FORM,
+from ingestd.cdc.native.column_encoding import (
+    BOOLEAN_ENCODING,
     decimal_form,
     float_form,
     integer_form,
@@ -44,7 +44,7 @@ def integer_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= INTEGER_KINDS | {"big"}:
         form = integer_form(arrow_type)
         return ColumnReader(int, plain(arrow_type), unavailable.find_nothing, form)
-    return any_form(data_type)
+    return any_encoding(data_type)
 
 
 def float_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
@@ -52,7 +52,7 @@ def float_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if not kinds <= NUMBER_KINDS | TEXT_KINDS:
-        return any_form(data_type)
+        return any_encoding(data_type)
     if data_type.root == "DOUBLE":
         build = converting(arrow_type, raw_cells.float_of)
     else:
@@ -142,7 +142,7 @@ def bits_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     """Bit strings: one bit is a boolean, more are big-endian bytes."""
     if column.data_type.root == "BOOLEAN":
         if kinds <= {"bool"}:
-            return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_FORM)
+            return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)
         build = from_present(
             lambda values: pa.array([None if v is None else any(v) for v in values], pa.bool_())
         )

@@ -21,7 +21,7 @@ from ingestd.cdc.columns.number_readers import decimal_numbers
 from ingestd.cdc.columns.raw_cells import text_of
 from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
-from ingestd.cdc.native.form import NativeForm
+from ingestd.cdc.native.column_encoding import ColumnEncoding
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -51,7 +51,7 @@ def source_text_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
         def build(values: list[Any]) -> Array:
             return finish(pa.array(values, pa.string()))
 
-        form = NativeForm(("text", ()), pa.string(), finish)
+        form = ColumnEncoding(("text", ()), pa.string(), finish)
         return ColumnReader(str, from_present(build), unavailable.find_nothing, form)
 
     def build_any(values: Values) -> Array:

@@ -10,7 +10,7 @@ import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, RecordChunk, SchemaChangeEvent, SourceTable
 from ingestd.cdc.ddl.alter_text import column_changes
-from ingestd.cdc.ddl.proofs import proven_by_columns
+from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'

@@ -13,17 +13,17 @@ from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.alike import Native
-from ingestd.cdc.native.layouts.data_works import LOOK, data_works_layout
+from ingestd.cdc.native.layouts.aliyun import LOOK, data_works_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
-from ingestd.cdc.table_form import (
+from ingestd.cdc.native.uniform_chunk import Native
+from ingestd.cdc.normalized_events import (
     NULL,
-    Restated,
-    TableForm,
-    TableForms,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
     where_in_log,
 )
+from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 from ingestd.paimon.spec.data_types import DataType
 
 _NULL = msgspec.Raw(NULL)
@@ -90,9 +90,9 @@ class DataWorks:
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableForms(images=images)
+        self._forms = TableNormalizers(images=images)
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:
+    def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
         """The change of a message, None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         payload = head.payload
@@ -103,20 +103,20 @@ class DataWorks:
         where = where_in_log(_position(payload))
         if payload.op in ("DELETE", "UPDATE_BEFORE"):
             before = required(_row(payload.before), "before")
-            return Restated(form, (form.delete(before, where),))
+            return NormalizedEvent(form, (form.delete(before, where),))
         after = required(_row(payload.after), "after")
         if payload.op == "INSERT":
-            return Restated(form, (form.insert(after, where),))
+            return NormalizedEvent(form, (form.insert(after, where),))
         if payload.op == "UPDATE_AFTER":
             before = form.key_of(_row(payload.before))
-            return Restated(form, (form.update(after, before, where),))
-        raise refuse("decode", "unknown_op", f"op of the message value is {payload.op[:40]!r}")
+            return NormalizedEvent(form, (form.update(after, before, where),))
+        raise refuse("decode", "unknown-op", f"op of the message value is {payload.op[:40]!r}")
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """A message without value is no change."""
         return
 
-    def _form(self, schema: bytes) -> TableForm:
+    def _form(self, schema: bytes) -> TableNormalizer:
         form = self._forms.get(schema)
         if form is not None:
             return form
@@ -124,7 +124,7 @@ class DataWorks:
             found = _decode_schema(schema)
         except PARSE_ERRORS as error:
             message = f"schema of the message value cannot be read: {error}"
-            raise refuse("decode", "invalid_schema", message) from error
+            raise refuse("decode", "invalid-schema", message) from error
         named = found.source
         source = SourceTable(
             named.db_name, named.schema_name or None, required(named.table_name, "tableName")
@@ -133,7 +133,7 @@ class DataWorks:
         if found.data_column:
             columns = tuple(_column(one.name, one.type) for one in found.data_column)
         keys = tuple(dict.fromkeys(found.primary_key or ()))
-        form = TableForm(source, keys, columns, told_by={"schema": schema})
+        form = TableNormalizer(source, keys, columns, constants={"schema": schema})
         return self._forms.keep(schema, form)
 
 

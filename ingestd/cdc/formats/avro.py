@@ -7,7 +7,7 @@ from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.envelope import Reasons
 from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.refusals import rejections
-from ingestd.cdc.avro.rows import Part
+from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
@@ -38,7 +38,7 @@ class AvroFields:
         node = self._writers.node(frame, stage)
         if node.kind != "record" or not node.names:
             message = f"the {part} is not an Avro record with fields"
-            raise refuse(stage, "not_an_object", message)
+            raise refuse(stage, "not-an-object", message)
         record = self._writers.record(node)
         cursor = AvroCursor(messages, frame.skip)
         arrays = read_fields(cursor, node, all_fields(node))
@@ -46,7 +46,7 @@ class AvroFields:
         for place, reason in rejections(cursor, stage).items():
             refused.setdefault(place, reason)
         return {
-            name: Part(record.columns[name], child, arrays[name])
+            name: AvroColumn(record.columns[name], child, arrays[name])
             for name, child in zip(node.names, node.children, strict=True)
         }
 

@@ -9,20 +9,20 @@ import msgspec
 from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
-from ingestd.cdc.native.alike import Native
 from ingestd.cdc.native.layouts.dms import LOOK, dms_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.record_errors import refuse
-from ingestd.cdc.table_form import (
+from ingestd.cdc.native.uniform_chunk import Native
+from ingestd.cdc.normalized_events import (
     NULL,
     SNAPSHOT,
     STREAMED,
-    Emptied,
-    Restated,
-    TableForm,
-    TableForms,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
+    TruncateEvent,
     text_of,
 )
+from ingestd.cdc.record_errors import refuse
 
 _NULL = msgspec.Raw(NULL)
 _BEFORE = "BI_"
@@ -55,43 +55,45 @@ class DmsMessages:
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableForms()
+        self._forms = TableNormalizers()
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+    def normalize(
+        self, value: bytes, key: bytes | None, topic: str
+    ) -> NormalizedEvent | TruncateEvent | None:
         """The change of a message, None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         operation = head.metadata.operation
         if head.metadata.record_type == "control":
             if operation != _TRUNCATE:
                 return None
-            return Emptied(self._form(head.metadata).source, None)
+            return TruncateEvent(self._form(head.metadata).source, None)
         form = self._form(head.metadata)
         before, after = bytes(head.before_image), required(bytes(head.data), "data")
         if _BEFORE_MARK in after:
             before, after = _apart(before, after)
         if operation in ("load", "insert"):
             where = SNAPSHOT if operation == "load" else STREAMED
-            return Restated(form, (form.insert(after, where),))
+            return NormalizedEvent(form, (form.insert(after, where),))
         if operation == "update":
-            return Restated(form, (form.update(after, before),))
+            return NormalizedEvent(form, (form.update(after, before),))
         if operation == "delete":
-            return Restated(form, (form.delete(after),))
+            return NormalizedEvent(form, (form.delete(after),))
         message = f"operation of the message value is {operation[:40]!r}"
-        raise refuse("decode", "unknown_op", message)
+        raise refuse("decode", "unknown-op", message)
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """A message without value is no change."""
         return
 
-    def _form(self, metadata: _Metadata) -> TableForm:
+    def _form(self, metadata: _Metadata) -> TableNormalizer:
         which = (metadata.schema_name, metadata.table_name)
         form = self._forms.get(which)
         if form is not None:
             return form
         table = required(metadata.table_name, "table-name")
         source = SourceTable(None, metadata.schema_name, table)
-        told_by = {"schema-name": text_of(metadata.schema_name), "table-name": text_of(table)}
-        return self._forms.keep(which, TableForm(source, told_by=told_by))
+        constants = {"schema-name": text_of(metadata.schema_name), "table-name": text_of(table)}
+        return self._forms.keep(which, TableNormalizer(source, constants=constants))
 
 
 def _apart(before: bytes, row: bytes) -> tuple[bytes, bytes]:

@@ -9,23 +9,23 @@ import msgspec
 from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.columns.mysql_types import jdbc_column, mysql_column
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.ddl.proofs import proven_alone
+from ingestd.cdc.ddl.inference import proven_alone
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.alike import Native
 from ingestd.cdc.native.layouts.canal import LOOK, canal_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
-from ingestd.cdc.restated_records import Message
-from ingestd.cdc.table_form import (
+from ingestd.cdc.native.uniform_chunk import Native
+from ingestd.cdc.normalized_events import (
     NULL,
-    Altered,
-    Emptied,
-    Restated,
-    TableForm,
-    TableForms,
+    DdlEvent,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
+    TruncateEvent,
     text_of,
 )
+from ingestd.cdc.normalized_records import Message
+from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 
 _NULL = msgspec.Raw(NULL)
 _INSERTS = frozenset({"INSERT", "ROW"})
@@ -76,31 +76,33 @@ class Canal:
     def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:
         self._type_mapping = type_mapping
         self._heads = HeadReader(_Head)
-        self._forms = TableForms(images=images)
+        self._forms = TableNormalizers(images=images)
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
+    def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
         """The changes of a message, None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         if head.type == "TRUNCATE":
-            return Emptied(_source(head), None)
+            return TruncateEvent(_source(head), None)
         if head.type == "ALTER":
             return _altered(head)
         if head.is_ddl or head.type in _CONTROL:
             return None
         form = self._form(head)
         if head.type in _INSERTS:
-            return Restated(form, tuple(form.insert(row) for row in _rows(head.data)))
+            return NormalizedEvent(form, tuple(form.insert(row) for row in _rows(head.data)))
         if head.type == "DELETE":
-            return Restated(form, tuple(form.delete(row) for row in _rows(head.data or head.old)))
+            return NormalizedEvent(
+                form, tuple(form.delete(row) for row in _rows(head.data or head.old))
+            )
         if head.type == "UPDATE":
-            return Restated(form, _updates(form, head))
-        raise refuse("decode", "unknown_op", f"type of the message value is {head.type[:40]!r}")
+            return NormalizedEvent(form, _updates(form, head))
+        raise refuse("decode", "unknown-op", f"type of the message value is {head.type[:40]!r}")
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """A message without value is no change."""
         return
 
-    def _form(self, head: _Head) -> TableForm:
+    def _form(self, head: _Head) -> TableNormalizer:
         types = bytes(head.mysql_type), bytes(head.sql_type)
         which = (head.database, head.table, bytes(head.pk_names), types)
         form = self._forms.get(which)
@@ -108,14 +110,14 @@ class Canal:
             return form
         keys = self._heads.names(head.pk_names, "pkNames")
         columns = self._columns(*types)
-        told_by = {
+        constants = {
             "database": text_of(head.database),
             "table": text_of(head.table),
             "pkNames": bytes(head.pk_names),
             "mysqlType": types[0],
             "sqlType": types[1],
         }
-        form = TableForm(_source(head), keys, columns, told_by=told_by)
+        form = TableNormalizer(_source(head), keys, columns, constants=constants)
         return self._forms.keep(which, form)
 
     def _columns(self, mysql_types: bytes, codes: bytes) -> tuple[WireColumn, ...] | None:
@@ -127,18 +129,18 @@ class Canal:
             numbered = _decode_codes(codes)
         except PARSE_ERRORS as error:
             message = f"mysqlType or sqlType of the message value cannot be read: {error}"
-            raise refuse("decode", "invalid_schema", message) from error
+            raise refuse("decode", "invalid-schema", message) from error
         return tuple(jdbc_column(*one) for one in numbered.items()) if numbered else None
 
 
-def _altered(head: _Head) -> Altered | None:
+def _altered(head: _Head) -> DdlEvent | None:
     """What a statement says of columns; the statement alone tells, and has no place."""
     try:
         statement = _decode_text(head.sql)
     except PARSE_ERRORS as error:
-        raise refuse("decode", "invalid_ddl", f"sql of the message value: {error}") from error
+        raise refuse("decode", "invalid-ddl", f"sql of the message value: {error}") from error
     columns = proven_alone(statement or "")
-    return Altered(_source(head), None, columns) if columns else None
+    return DdlEvent(_source(head), None, columns) if columns else None
 
 
 def _source(head: _Head) -> SourceTable:
@@ -147,16 +149,16 @@ def _source(head: _Head) -> SourceTable:
 
 def _rows(rows: list[msgspec.Raw] | None) -> list[bytes]:
     if not rows:
-        raise refuse("decode", "missing_data", "the message value has no data")
+        raise refuse("decode", "missing-data", "the message value has no data")
     return [bytes(row) for row in rows]
 
 
-def _updates(form: TableForm, head: _Head) -> tuple[bytes, ...]:
+def _updates(form: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
     rows = _rows(head.data)
     old = [bytes(row) for row in head.old or ()] or [NULL] * len(rows)
     if len(old) != len(rows):
         message = f"the message value has {len(rows)} rows in data and {len(old)} in old"
-        raise refuse("decode", "unpaired_rows", message)
+        raise refuse("decode", "unpaired-rows", message)
     return tuple(
         form.update(row, form.key_of(before)) for row, before in zip(rows, old, strict=True)
     )

@@ -24,8 +24,8 @@ from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import source_positions
 from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.refusals import rejections
-from ingestd.cdc.avro.rows import Part, TableChanges, change_batch
-from ingestd.cdc.avro.statements import statements
+from ingestd.cdc.avro.rows import AvroColumn, TableChanges, change_batch
+from ingestd.cdc.avro.schema_events import statements
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
@@ -99,7 +99,7 @@ class DebeziumAvro:
             found = self._sorted(envelope, group, key_record)
             if found.changes and row is None:
                 message = "the rows of the event are no records"
-                raise refuse("schema", "unsupported_envelope", message)
+                raise refuse("schema", "unsupported-envelope", message)
             row_record = None if row is None else self._writers.record(row)
         except RecordError as error:
             refused.update(dict.fromkeys(range(len(group.indices)), error.reason))
@@ -133,11 +133,11 @@ class DebeziumAvro:
             return None
         node = self._writers.node(group.key, "key")
         if node.kind != "record":
-            raise refuse("key", "not_an_object", "the message key is not an Avro record")
+            raise refuse("key", "not-an-object", "the message key is not an Avro record")
         return self._writers.record(node) if node.names else None
 
 
-def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, Part]:
+def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, AvroColumn]:
     """The fields of all keys of a group; why keys cannot be read is added to `refused`."""
     cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
     fields = read_fields(cursor, record.node, all_fields(record.node))
@@ -145,13 +145,13 @@ def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, 
     for place, reason in rejections(cursor, "key").items():
         refused.setdefault(place, reason)
     return {
-        name: Part(record.columns[name], node, fields[name])
+        name: AvroColumn(record.columns[name], node, fields[name])
         for name, node in zip(record.node.names, record.node.children, strict=True)
     }
 
 
 def _table_changes(
-    changes: Changes, row: AvroRecord, keys: Mapping[str, Part] | None, declared: Types
+    changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: Types
 ) -> TableChanges:
     """Changes with the columns of their rows and of their keys, in declared types."""
     columns = dict(row.columns)
@@ -162,7 +162,7 @@ def _table_changes(
     own = None
     if keys is not None:
         own = {
-            name: Part(columns[name], part.node, keep_rows(part.array, changes.places))
+            name: AvroColumn(columns[name], part.node, keep_rows(part.array, changes.places))
             for name, part in keys.items()
         }
     return TableChanges(changes, columns, nodes, own, changes.places)

@@ -17,17 +17,17 @@ from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.message_key import MessageKeys
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
-from ingestd.cdc.source_position import is_snapshot
-from ingestd.cdc.table_form import (
+from ingestd.cdc.normalized_events import (
     NULL,
     SNAPSHOT,
     STREAMED,
-    Emptied,
-    Restated,
-    TableForm,
-    TableForms,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
+    TruncateEvent,
 )
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
+from ingestd.cdc.source_position import is_snapshot
 
 _ID = "_id"
 _NO_DOCUMENT = (*PARSE_ERRORS, ValueError, TypeError, ArithmeticError)
@@ -76,9 +76,11 @@ class Documents:
         self._heads = HeadReader(Head)
         self._keys = MessageKeys()
         self._ids = HeadReader(_Key)
-        self._forms = TableForms()
+        self._forms = TableNormalizers()
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+    def normalize(
+        self, value: bytes, key: bytes | None, topic: str
+    ) -> NormalizedEvent | TruncateEvent | None:
         """The change of a message, None for a control message. Raises RecordError."""
         payload = self._envelopes.open(value)[1]
         if payload == NULL or is_control(self._heads.read(payload), topic):
@@ -86,25 +88,25 @@ class Documents:
         event = self._events.read(payload)
         form = self._form(event)
         if event.op in ("t", "m"):
-            return Emptied(form.source, None) if event.op == "t" else None
+            return TruncateEvent(form.source, None) if event.op == "t" else None
         snapshot = event.source is not None and is_snapshot(event.source.snapshot)
         where = SNAPSHOT if snapshot else STREAMED
         if event.op == "d":
             row = _encode({_ID: self._id(event.before, key)})
-            return Restated(form, (form.delete(row, where),))
+            return NormalizedEvent(form, (form.delete(row, where),))
         if event.op == "u":
             row = _encode(self._updated(event, key))
-            return Restated(form, (form.update(row, where=where),))
+            return NormalizedEvent(form, (form.update(row, where=where),))
         if event.op in ("c", "r"):
             row = _encode(_document(required(event.after, "after")))
-            return Restated(form, (form.insert(row, where),))
-        raise refuse("decode", "unknown_op", f"op of the message value is {event.op!r}")
+            return NormalizedEvent(form, (form.insert(row, where),))
+        raise refuse("decode", "unknown-op", f"op of the message value is {event.op!r}")
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """A message without value follows a delete that was one already."""
         return
 
-    def _form(self, event: _Event) -> TableForm:
+    def _form(self, event: _Event) -> TableNormalizer:
         source = event.source or _Source()
         partial = event.op == "u" and event.after is None
         which = (source.db, source.collection, partial)
@@ -112,7 +114,7 @@ class Documents:
         if form is not None:
             return form
         table = SourceTable(source.db, None, required(source.collection, "collection"))
-        return self._forms.keep(which, TableForm(table, (_ID,), partial=partial))
+        return self._forms.keep(which, TableNormalizer(table, (_ID,), partial=partial))
 
     def _updated(self, event: _Event, key: bytes | None) -> Texts:
         """The document after an update, or what the update says that it changed."""
@@ -120,7 +122,7 @@ class Documents:
             return _document(event.after)
         update = event.update_description
         if update is None:
-            raise refuse("decode", "missing_after", "an update has no document and no description")
+            raise refuse("decode", "missing-after", "an update has no document and no description")
         changed: Texts = {_ID: self._id(event.before, key)}
         changed |= _document(update.updated_fields or "{}")
         changed |= dict.fromkeys(update.removed_fields or ())
@@ -140,11 +142,11 @@ class Documents:
             opened = self._keys.open(key)
             if opened.shape is None:
                 message = "the change has neither a message key nor a document before"
-                raise refuse("key", "missing_key", message)
+                raise refuse("key", "missing-key", message)
             named = self._ids.read(opened.payload).id
             found = str(named) if isinstance(named, int) else _text(named)
         if found is None:
-            raise refuse("key", "missing_key", "the document has no _id")
+            raise refuse("key", "missing-key", "the document has no _id")
         return found
 
 
@@ -153,7 +155,7 @@ def _document(text: str) -> Texts:
         return document_texts(text)
     except _NO_DOCUMENT as error:
         message = f"the message value has a document that cannot be read: {error}"
-        raise refuse("decode", "invalid_document", message) from error
+        raise refuse("decode", "invalid-document", message) from error
 
 
 def _text(value: str) -> str | None:
@@ -166,5 +168,5 @@ def _text(value: str) -> str | None:
         return field_text(value.strip().encode())
     except _NO_DOCUMENT as error:
         raise RecordError(
-            refuse("key", "invalid_document", f"the message key has no id: {error}").reason
+            refuse("key", "invalid-document", f"the message key has no id: {error}").reason
         ) from error

@@ -14,11 +14,17 @@ from ingestd.cdc.formats.plain_json import RowValues, topic_table
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
 from ingestd.cdc.message_key import MessageKey, MessageKeys
-from ingestd.cdc.native.alike import Native, no_keys
 from ingestd.cdc.native.layouts.flat import flat_layout
 from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.uniform_chunk import Native, no_keys
+from ingestd.cdc.normalized_events import (
+    NULL,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
+    TruncateEvent,
+)
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
-from ingestd.cdc.table_form import NULL, Emptied, Restated, TableForm, TableForms
 
 _NULL = msgspec.Raw(NULL)
 _SOURCE_FIELDS = (
@@ -88,41 +94,43 @@ class FlatRows:
         self._heads = HeadReader(_Marks)
         self._values = RowValues()
         self._keys = MessageKeys()
-        self._forms = TableForms()
-        self._latest: dict[str, TableForm] = {}
+        self._forms = TableNormalizers()
+        self._latest: dict[str, TableNormalizer] = {}
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied | None:
+    def normalize(
+        self, value: bytes, key: bytes | None, topic: str
+    ) -> NormalizedEvent | TruncateEvent | None:
         """The change of a message, None for a control message. Raises RecordError."""
         shape, row = self._values.open(value)
         if row == NULL:
-            return self.restate_tombstone(key, topic)
+            return self.normalize_tombstone(key, topic)
         marks = self._heads.read(row)
         op, deleted = bytes(marks.op), bytes(marks.deleted)
         if op == NULL and deleted == NULL and _is_control(row, topic):
             return None
         form = self._form(topic, shape, marks)
         if op == b'"t"':
-            return Emptied(form.source, None)
+            return TruncateEvent(form.source, None)
         if op not in _OPERATIONS:
-            raise refuse("decode", "unknown_op", f"__op of the message value is {op[:20]!r}")
+            raise refuse("decode", "unknown-op", f"__op of the message value is {op[:20]!r}")
         where = _where(marks, op)
         opened = self._keys.open(key)
         if op == b'"d"' or deleted in _DELETED:
-            return Restated(form, (form.delete(row, where),), opened, shape)
+            return NormalizedEvent(form, (form.delete(row, where),), opened, shape)
         if op == b'"u"':
-            return Restated(form, (form.update(row, where=where),), opened, shape)
-        return Restated(form, (form.insert(row, where),), opened, shape)
+            return NormalizedEvent(form, (form.update(row, where=where),), opened, shape)
+        return NormalizedEvent(form, (form.insert(row, where),), opened, shape)
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> Restated | None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
         """The delete of the row with the message's key, None without a key. Raises RecordError."""
         opened: MessageKey = self._keys.open(key)
         if opened.shape is None:
             return None
-        form = self._latest.get(topic) or TableForm(topic_table(topic), hidden=_ADDED)
+        form = self._latest.get(topic) or TableNormalizer(topic_table(topic), hidden=_ADDED)
         self._latest[topic] = form
-        return Restated(form, (form.delete(NULL),), opened)
+        return NormalizedEvent(form, (form.delete(NULL),), opened)
 
-    def _form(self, topic: str, shape: Shape, marks: _Marks) -> TableForm:
+    def _form(self, topic: str, shape: Shape, marks: _Marks) -> TableNormalizer:
         names = (
             _either(marks.database, marks.source_database),
             _either(marks.schema, marks.source_schema),
@@ -131,8 +139,8 @@ class FlatRows:
         which = (topic, shape, names)
         form = self._forms.get(which)
         if form is None:
-            form = TableForm(
-                _source(topic, names), (), shape.columns, _ADDED, told_by=_names_of(marks)
+            form = TableNormalizer(
+                _source(topic, names), (), shape.columns, _ADDED, constants=_names_of(marks)
             )
             self._forms.keep(which, form)
         self._latest[topic] = form
@@ -165,7 +173,7 @@ def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
     try:
         found = [_decode_name(name) for name in names]
     except PARSE_ERRORS as error:
-        raise refuse("decode", "invalid_source", f"an added field is no name: {error}") from error
+        raise refuse("decode", "invalid-source", f"an added field is no name: {error}") from error
     named = [name or of_topic for name, of_topic in zip(found, topic_table(topic), strict=True)]
     return SourceTable(named[0], named[1], named[2] or topic)
 
@@ -194,5 +202,5 @@ def _is_control(row: bytes, topic: str) -> bool:
         return False
     if event is not None:
         message = "the message value is an event with its envelope; its format is debezium-json"
-        raise refuse("decode", "not_flattened", message)
+        raise refuse("decode", "not-flattened", message)
     return True

@@ -22,14 +22,14 @@ from ingestd.cdc.event_records import EventRecords, GroupKey, SortedEvents, in_o
 from ingestd.cdc.formats.debezium_flat_json import FlatRows
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.alike import Native, no_keys
+from ingestd.cdc.native.classifier import Classifier
 from ingestd.cdc.native.layouts.debezium import LOOK
 from ingestd.cdc.native.layouts.flat import flat_layout
-from ingestd.cdc.native.look import Sorter
 from ingestd.cdc.native.module import NativeModule, native_module
 from ingestd.cdc.native.rows import read_natively
+from ingestd.cdc.native.uniform_chunk import Native, no_keys
 from ingestd.cdc.record_errors import rejected
-from ingestd.cdc.table_messages import decode_if_alike, decode_messages
+from ingestd.cdc.table_messages import decode_if_uniform, decode_messages
 from ingestd.cdc.texts import Texts, all_there, picked, there
 
 _MAX_MEMORIES = 2000
@@ -62,7 +62,7 @@ class DebeziumJson:
     ) -> None:
         self._module = module
         self._settings = settings
-        self._sorter = None if module is None else Sorter(module, LOOK)
+        self._sorter = None if module is None else Classifier(module, LOOK)
         self._records = EventRecords()
         self._flat = JsonChanges(
             self.name, FlatRows(), settings, module, Native(flat_layout, keyless=no_keys)
@@ -76,10 +76,10 @@ class DebeziumJson:
         `known` are the columns that the target table has, `declared` those whose types the
         configuration fixes. Raises UnsupportedError for a column type without an Arrow form.
         """
-        decoded = self._decode_alike(chunk, known, declared)
+        decoded = self._decode_uniform(chunk, known, declared)
         return self._decode_apart(chunk, known, declared) if decoded is None else decoded
 
-    def _decode_alike(
+    def _decode_uniform(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> Decoded | None:
         """What a chunk gives whose messages are all as usual for the topic, else None."""
@@ -91,7 +91,7 @@ class DebeziumJson:
         if messages is None:
             return None
         memory = self._memory(group_key)
-        batch = decode_if_alike(memory, messages, known.get(source, {}), declared.get(source, {}))
+        batch = decode_if_uniform(memory, messages, known.get(source, {}), declared.get(source, {}))
         if batch is None:
             return None
         self._usual[chunk.topic] = group_key
@@ -121,7 +121,7 @@ class DebeziumJson:
         if found.flat:
             flat = chunk.take(np.array(found.flat, np.int64))
             decoded = _together(decoded, self._flat.decode(flat, known, declared))
-        decoded.rejected.sort(key=lambda letter: letter.offset)
+        decoded.rejected.sort(key=lambda dead_letter: dead_letter.offset)
         return decoded
 
     def _decode_tables(

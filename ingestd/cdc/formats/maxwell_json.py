@@ -10,24 +10,24 @@ import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, FormatSettings, SourceTable
 from ingestd.cdc.ddl.alter_text import column_changes
-from ingestd.cdc.ddl.proofs import proven_by_columns
+from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.alike import Native
 from ingestd.cdc.native.layouts.maxwell import LOOK, maxwell_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
-from ingestd.cdc.restated_records import Message
-from ingestd.cdc.source_position import LAST_ROW, file_number
-from ingestd.cdc.table_form import (
+from ingestd.cdc.native.uniform_chunk import Native
+from ingestd.cdc.normalized_events import (
     NULL,
-    Altered,
-    Restated,
-    TableForm,
-    TableForms,
+    DdlEvent,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
     text_of,
     where_in_log,
 )
+from ingestd.cdc.normalized_records import Message
+from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.source_position import LAST_ROW, file_number
 
 _NULL = msgspec.Raw(NULL)
 _CONTROL = re.compile(r"bootstrap-(start|complete)|(table|database)-\w+|heartbeat")
@@ -78,10 +78,10 @@ class Maxwell:
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableForms(images=images)
+        self._forms = TableNormalizers(images=images)
         self._log = _BinaryLog()
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
+    def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
         """The change of a message, None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         kind = head.type
@@ -90,47 +90,47 @@ class Maxwell:
                 return self._altered(head, value)
             if _CONTROL.fullmatch(kind):
                 return None
-            raise refuse("decode", "unknown_op", f"type of the message value is {kind[:40]!r}")
+            raise refuse("decode", "unknown-op", f"type of the message value is {kind[:40]!r}")
         form = self._form(head)
         data = required(bytes(head.data), "data")
         where = where_in_log(self._log.position(head), snapshot=kind == "bootstrap-insert")
         if kind == "delete":
-            return Restated(form, (form.delete(data, where),))
+            return NormalizedEvent(form, (form.delete(data, where),))
         if kind == "update":
-            return Restated(form, (form.update(data, form.key_of(bytes(head.old)), where),))
-        return Restated(form, (form.insert(data, where),))
+            return NormalizedEvent(form, (form.update(data, form.key_of(bytes(head.old)), where),))
+        return NormalizedEvent(form, (form.insert(data, where),))
 
-    def _altered(self, head: _Head, value: bytes) -> Altered | None:
+    def _altered(self, head: _Head, value: bytes) -> DdlEvent | None:
         try:
             statement = _decode_statement(value)
         except PARSE_ERRORS as error:
             message = f"the message about a statement cannot be read: {error}"
-            raise refuse("decode", "invalid_ddl", message) from error
+            raise refuse("decode", "invalid-ddl", message) from error
         names = [one.name for one in statement.definition.columns] if statement.definition else []
         columns = proven_by_columns(column_changes(statement.sql or ""), names)
         if not columns or head.table is None:
             return None
         position = self._log.position(msgspec.structs.replace(head, commit=True))
         source = SourceTable(head.database, None, head.table)
-        return Altered(source, None if position < 0 else position, columns)
+        return DdlEvent(source, None if position < 0 else position, columns)
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """A message without value is no change."""
         return
 
-    def _form(self, head: _Head) -> TableForm:
+    def _form(self, head: _Head) -> TableNormalizer:
         which = (head.database, head.table, bytes(head.primary_key_columns))
         form = self._forms.get(which)
         if form is not None:
             return form
         source = SourceTable(head.database, None, required(head.table, "table"))
         keys = self._heads.names(head.primary_key_columns, "primary_key_columns")
-        told_by = {
+        constants = {
             "database": text_of(head.database),
             "table": text_of(head.table),
             "primary_key_columns": bytes(head.primary_key_columns),
         }
-        return self._forms.keep(which, TableForm(source, keys, told_by=told_by))
+        return self._forms.keep(which, TableNormalizer(source, keys, constants=constants))
 
 
 _ROW_TYPES: frozenset[str] = frozenset({"insert", "update", "delete", "bootstrap-insert"})

@@ -11,19 +11,19 @@ import msgspec
 from ingestd.cdc.base import FormatSettings, SourceTable
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
-from ingestd.cdc.native.alike import Native
-from ingestd.cdc.native.layouts.golden_gate import LOOK, golden_gate_layout
+from ingestd.cdc.native.layouts.ogg import LOOK, golden_gate_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.record_errors import refuse
-from ingestd.cdc.table_form import (
+from ingestd.cdc.native.uniform_chunk import Native
+from ingestd.cdc.normalized_events import (
     NULL,
-    Emptied,
-    Restated,
-    TableForm,
-    TableForms,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
+    TruncateEvent,
     text_of,
     where_in_log,
 )
+from ingestd.cdc.record_errors import refuse
 
 _NULL = msgspec.Raw(NULL)
 _MISSING = "_isMissing"
@@ -53,32 +53,34 @@ class GoldenGate:
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableForms(images=images)
+        self._forms = TableNormalizers(images=images)
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | Emptied:
+    def normalize(
+        self, value: bytes, key: bytes | None, topic: str
+    ) -> NormalizedEvent | TruncateEvent:
         """The change of a message. Raises RecordError."""
         head = self._heads.read(value)
         form = self._form(head)
         position = _position(head)
         if head.op_type == "T":
-            return Emptied(form.source, position)
+            return TruncateEvent(form.source, position)
         where = where_in_log(position)
         before, after = _present(bytes(head.before)), _present(bytes(head.after))
         if head.op_type == "I":
-            return Restated(form, (form.insert(required(after, "after"), where),))
+            return NormalizedEvent(form, (form.insert(required(after, "after"), where),))
         if head.op_type == "D":
-            return Restated(form, (form.delete(required(before, "before"), where),))
+            return NormalizedEvent(form, (form.delete(required(before, "before"), where),))
         if head.op_type != "U":
             message = f"op_type of the message value is {head.op_type[:20]!r}, not I, U, D or T"
-            raise refuse("decode", "unknown_op", message)
+            raise refuse("decode", "unknown-op", message)
         required(after, "after")
-        return Restated(form, (form.update(after, form.key_of(before), where),))
+        return NormalizedEvent(form, (form.update(after, form.key_of(before), where),))
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """A message without value is no change."""
         return
 
-    def _form(self, head: _Head) -> TableForm:
+    def _form(self, head: _Head) -> TableNormalizer:
         which = (head.table, bytes(head.primary_keys))
         form = self._forms.get(which)
         if form is not None:
@@ -88,8 +90,8 @@ class GoldenGate:
         database = ".".join(qualifiers[:-1]) or None
         source = SourceTable(database, schema, required(table, "table"))
         keys = self._heads.names(head.primary_keys, "primary_keys")
-        told_by = {"table": text_of(head.table), "primary_keys": bytes(head.primary_keys)}
-        form = TableForm(source, keys, partial=True, told_by=told_by)
+        constants = {"table": text_of(head.table), "primary_keys": bytes(head.primary_keys)}
+        form = TableNormalizer(source, keys, partial=True, constants=constants)
         return self._forms.keep(which, form)
 
 

@@ -12,10 +12,10 @@ from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
 from ingestd.cdc.message_key import MessageKeys
-from ingestd.cdc.native.alike import Native, no_objects
 from ingestd.cdc.native.layouts.plain import plain_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.table_form import NULL, Restated, TableForm, TableForms
+from ingestd.cdc.native.uniform_chunk import Native, no_objects
+from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
 
 _WRAPPED = b'"payload"'
 
@@ -49,31 +49,31 @@ class PlainJson:
         self._heads = HeadReader(_Row)
         self._values = RowValues()
         self._keys = MessageKeys(lenient=True)
-        self._forms = TableForms()
-        self._latest: dict[str, TableForm] = {}
+        self._forms = TableNormalizers()
+        self._latest: dict[str, TableNormalizer] = {}
 
-    def restate(self, value: bytes, key: bytes | None, topic: str) -> Restated | None:
+    def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
         """The row of a message. Raises RecordError."""
         shape, row = self._values.open(value)
         if row == NULL:
-            return self.restate_tombstone(key, topic)
+            return self.normalize_tombstone(key, topic)
         self._heads.read(row)
         form = self._form(topic, shape)
-        return Restated(form, (form.insert(row),), self._keys.open(key), shape)
+        return NormalizedEvent(form, (form.insert(row),), self._keys.open(key), shape)
 
-    def restate_tombstone(self, key: bytes | None, topic: str) -> Restated | None:
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
         """The delete of the row with the message's key, None without a key."""
         opened = self._keys.open(key)
         if opened.shape is None:
             return None
         form = self._latest.get(topic) or self._form(topic, BARE)
-        return Restated(form, (form.delete(NULL),), opened)
+        return NormalizedEvent(form, (form.delete(NULL),), opened)
 
-    def _form(self, topic: str, shape: Shape) -> TableForm:
+    def _form(self, topic: str, shape: Shape) -> TableNormalizer:
         which = (topic, shape)
         form = self._forms.get(which)
         if form is None:
-            form = self._forms.keep(which, TableForm(topic_table(topic), (), shape.columns))
+            form = self._forms.keep(which, TableNormalizer(topic_table(topic), (), shape.columns))
         self._latest[topic] = form
         return form
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ingestd.cdc.avro.aliases import Names, alias_events
 from ingestd.cdc.avro.envelope import Changes, Reasons
-from ingestd.cdc.avro.rows import Part, TableChanges, change_batch
+from ingestd.cdc.avro.rows import AvroColumn, TableChanges, change_batch
 from ingestd.cdc.base import Decoded, KnownColumns, RecordChunk
 from ingestd.cdc.columns.arrow_calls import struct_of
 from ingestd.cdc.columns.key_types import key_column
@@ -26,8 +26,8 @@ from ingestd.cdc.schema_lookup import Framing
 from ingestd.paimon.spec.data_types import DataType
 
 Types = Mapping[str, DataType]
-_NO_REASON = Reason("key", "no_schema_id", "the message key has no schema")
-Fields = Mapping[str, Part]
+_NO_REASON = Reason("key", "no-schema-id", "the message key has no schema")
+Fields = Mapping[str, AvroColumn]
 """Columns of messages by name."""
 
 

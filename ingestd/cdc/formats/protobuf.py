@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ingestd.cdc.avro.aliases import Names
 from ingestd.cdc.avro.envelope import Reasons
-from ingestd.cdc.avro.rows import Part
+from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import registered_schema
 from ingestd.cdc.base import FormatSettings
 from ingestd.cdc.cell_budget import CellBudgetError
@@ -76,7 +76,7 @@ class ProtobufFields:
         try:
             indexes, _ = _indexes(frame.detail, 0)
         except WireError as error:
-            raise refuse(stage, "invalid_protobuf", f"the {part}: {error}") from error
+            raise refuse(stage, "invalid-protobuf", f"the {part}: {error}") from error
         kind = self._message(frame, indexes, stage)
         found: list[dict[str, object] | None] = []
         for place, data in enumerate(messages):
@@ -84,7 +84,7 @@ class ProtobufFields:
             try:
                 row = kind.reader.read(kind.name, data, frame.skip)
             except WireError as error:
-                why = Reason(stage, "invalid_protobuf", f"the {part} is no such message: {error}")
+                why = Reason(stage, "invalid-protobuf", f"the {part} is no such message: {error}")
                 refused.setdefault(place, why)
             except CellBudgetError as error:
                 refused.setdefault(place, too_many_cells(error, stage, f"the {part}"))
@@ -102,7 +102,7 @@ class ProtobufFields:
                 types = parse_protobuf(registered.text, texts)
                 name = types.message_at(indexes)
             except ProtobufSchemaError as error:
-                raise refuse(stage, "invalid_schema", str(error)) from error
+                raise refuse(stage, "invalid-schema", str(error)) from error
             columns = tuple(proto_column(one, types) for one in types.messages[name])
             known = _Message(name, MessageReader(types), columns, self._former(frame, types, name))
             self._messages[frame.mark, indexes] = known
@@ -142,7 +142,9 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-def _part(column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused: Reasons) -> Part:
+def _part(
+    column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused: Reasons
+) -> AvroColumn:
     """A column of all rows; rows with a value that does not fit are refused."""
     name = column.column.name
     values = [None if row is None else row[name] for row in rows]
@@ -157,4 +159,4 @@ def _part(column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused
                 refused.setdefault(place, why)
                 values[place] = None
         array = column.build(values)
-    return Part(column.column, None, array)
+    return AvroColumn(column.column, None, array)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.native.form import RAW, NativeForm
+from ingestd.cdc.native.column_encoding import RAW, ColumnEncoding
 from ingestd.cdc.native.module import NativeColumn
 from ingestd.cdc.native.plan import form_of
 from ingestd.cdc.plan_column import PlanColumn, Value, WireType
@@ -37,7 +37,7 @@ class Cells:
     seen: int
 
 
-def to_cells(found: NativeColumn, form: NativeForm, rows: int) -> Cells:
+def to_cells(found: NativeColumn, form: ColumnEncoding, rows: int) -> Cells:
     """A column of the native reader; its memory is not copied."""
     validity = None if found.validity is None else pa.py_buffer(found.validity)
     buffers = [validity]

@@ -45,7 +45,7 @@ class Image(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class ColumnImage:
     """What stands at one place of all messages."""
 
     columns: Columns
@@ -70,10 +70,10 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MaskedImage:
     """Some of the images of a place, which the others are not."""
 
-    image: Whole
+    image: ColumnImage
     there: Marks
 
     def seen(self, name: str) -> int:
@@ -92,10 +92,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class GatheredImage:
     """Images that only some rows have, one behind the other; `places` has the others negative."""
 
-    image: Whole
+    image: ColumnImage
     places: Indices
 
     @property
@@ -118,7 +118,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class CoalescedImage:
     """Images of two places; no row has both."""
 
     first: Image

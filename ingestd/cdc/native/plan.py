@@ -7,7 +7,7 @@ through: what else they take is decoded in Python.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingestd.cdc.native.form import RAW, NativeForm
+from ingestd.cdc.native.column_encoding import RAW, ColumnEncoding
 from ingestd.cdc.native.module import Spec
 from ingestd.cdc.plan_column import PlanColumn
 
@@ -28,7 +28,7 @@ class RowSpecs:
     key: Spec | None
 
 
-def form_of(column: PlanColumn) -> NativeForm:
+def form_of(column: PlanColumn) -> ColumnEncoding:
     """The form of a column: its own, or the JSON texts for its reader."""
     native = None if column.reader is None else column.reader.native
     return native or RAW

@@ -7,7 +7,7 @@ import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import Indices, Marks, numbers
-from ingestd.cdc.native.layout import Kinds, Log, Numbers, OddError
+from ingestd.cdc.native.message_layout import IrregularError, Kinds, Log, Numbers
 from ingestd.cdc.native.module import Columns, NativeColumn, Path
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 
@@ -29,7 +29,7 @@ class SourceLog:
     row: Path | None
 
     def read(self, columns: Columns, kinds: Kinds) -> Log:
-        """Positions and rows of a snapshot. Raises OddError or one of `PARSE_ERRORS`."""
+        """Positions and rows of a snapshot. Raises IrregularError or one of `PARSE_ERRORS`."""
         size = len(kinds)
         snapshot = np.zeros(size, np.bool_)
         if self.snapshot is not None:
@@ -37,11 +37,11 @@ class SourceLog:
         return Log(self.positions(columns, snapshot), snapshot)
 
     def positions(self, columns: Columns, snapshot: Marks) -> Numbers:
-        """The position of each change. Raises OddError or one of `PARSE_ERRORS`."""
+        """The position of each change. Raises IrregularError or one of `PARSE_ERRORS`."""
         size = len(snapshot)
         lsn, has_lsn = _numbers(columns, self.lsn, size)
         if (lsn < 0).any():
-            raise OddError("positions of more than one kind")
+            raise IrregularError("positions of more than one kind")
         if has_lsn.all():
             return lsn
         files = np.full(size, UNKNOWN_POSITION, np.int64)

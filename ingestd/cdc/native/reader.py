@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ingestd.cdc.native.layout import Layout
+from ingestd.cdc.native.message_layout import Layout
 from ingestd.cdc.native.module import NativeModule, NativePlan
 from ingestd.cdc.native.plan import RowSpecs
 

@@ -14,7 +14,7 @@ from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.cells import Cells, Marks, build, choose, differ, to_cells
 from ingestd.cdc.native.image import Image
 from ingestd.cdc.native.images import Rows, with_images, with_old_keys
-from ingestd.cdc.native.layout import Changes, OddError
+from ingestd.cdc.native.message_layout import Changes, IrregularError
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.native.plan import form_of
 from ingestd.cdc.native.reader import NativeReader
@@ -94,7 +94,7 @@ class _Table:
         if self.keys is None:
             before = self.changes.before
             if (before.lacking(column.name) & self.deletes).any():
-                raise OddError(f"some images before lack {column.name}")
+                raise IrregularError(f"some images before lack {column.name}")
             return before.cells(column)
         return to_cells(self.keys[(column.name,)], form_of(column), self.size)
 
@@ -119,7 +119,7 @@ def _batch(plan: RowPlan, table: _Table) -> ChangeBatch:
         if left_out is not None:
             unavailable[column.name] = left_out
     if not columns:
-        raise OddError("a row has no columns")
+        raise IrregularError("a row has no columns")
     return ChangeBatch(
         source=plan.source,
         columns=pa.table(columns),
@@ -136,9 +136,9 @@ def _batch(plan: RowPlan, table: _Table) -> ChangeBatch:
 def _rows(plan: RowPlan, table: _Table) -> Rows:
     changes, deletes = table.changes, table.deletes
     if (changes.after.there == deletes).any():
-        raise OddError("a delete has an after image, or another change has none")
+        raise IrregularError("a delete has an after image, or another change has none")
     if table.keys is None and (deletes & ~changes.before.there).any():
-        raise OddError("a delete has neither a message key nor a before image")
+        raise IrregularError("a delete has neither a message key nor a before image")
     if not plan.key_names:
         return _keyless_rows(table)
     cells = {
@@ -164,15 +164,15 @@ def _row_cells(table: _Table, column: PlanColumn) -> Cells:
     if not untouched.any():
         return cells
     if table.plan.wants.images:
-        raise OddError(f"some updates lack {column.name}")
+        raise IrregularError(f"some updates lack {column.name}")
     left_out = untouched if cells.left_out is None else cells.left_out | untouched
     return replace(cells, left_out=left_out)
 
 
 def _refuse_defaults(image: Image, column: PlanColumn) -> None:
-    """OddError if an absent value stands for another."""
+    """IrregularError if an absent value stands for another."""
     if column.default is not UNSET and image.lacking(column.name).any():
-        raise OddError(f"{column.name} has a default")
+        raise IrregularError(f"{column.name} has a default")
 
 
 def _without_absent_columns(table: _Table, rows: Rows) -> Rows:
@@ -202,20 +202,20 @@ def _key(table: _Table, column: PlanColumn) -> Cells:
     changes, deletes, name = table.changes, table.deletes, column.name
     if changes.rows is not None and table.keys is None:
         if changes.rows.seen(name) < table.size:
-            raise OddError(f"some rows lack {name}")
+            raise IrregularError(f"some rows lack {name}")
         cells = changes.rows.cells(column)
     else:
         rows, seen = int(np.count_nonzero(changes.after.there)), changes.after.seen(name)
         if not seen and not (rows and table.keys is None):
             cells = table.key_of_message(column)
         elif seen < rows:
-            raise OddError(f"some rows lack {name}")
+            raise IrregularError(f"some rows lack {name}")
         else:
             cells = changes.after.cells(column)
             if deletes.any():
                 cells = choose(deletes, table.key_of_message(column), cells)
     if cells.left_out is not None:
-        raise OddError(f"a value of {name} was left out")
+        raise IrregularError(f"a value of {name} was left out")
     return cells
 
 
@@ -232,7 +232,7 @@ def _with_images(table: _Table, rows: Rows) -> Rows:
     for name in table.plan.key_names:
         known = old[name].array.is_valid().to_numpy(zero_copy_only=False)
         if old[name].left_out is not None or (there & ~known).any():
-            raise OddError(f"some images before have no {name}")
+            raise IrregularError(f"some images before have no {name}")
     partial = table.plan.wants.partial
     return with_images(rows, old, there, table.plan.key_names, partial=partial)
 
@@ -252,7 +252,7 @@ def _with_moves(table: _Table, rows: Rows) -> Rows:
             return rows
         moved &= old.array.is_valid().to_numpy(zero_copy_only=False)
         if old.left_out is not None:
-            raise OddError("a value of a key was left out")
+            raise IrregularError("a value of a key was left out")
     places = np.flatnonzero(moved)
     if not len(places):
         return rows
@@ -293,6 +293,6 @@ def _keyless_cells(table: _Table, column: PlanColumn) -> Cells | None:
     if not (changes.after.seen(name) or changes.before.seen(name) or untouched):
         return None
     if (changes.after.lacking(name) | changes.before.lacking(name) & deletes).any():
-        raise OddError(f"some rows lack {name}")
+        raise IrregularError(f"some rows lack {name}")
     after = changes.after.cells(column)
     return choose(deletes, changes.before.cells(column), after) if deletes.any() else after

@@ -16,7 +16,7 @@ from ingestd.ingest.recovery.losses import (
     rerouted_ranges,
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.lake_table import LakeTable
+from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.positions import (
     UNKNOWN,
     Position,
@@ -33,7 +33,7 @@ class OpenTables(Protocol):
     """The tables of a pipeline, and how far it got; a `Lake` is one."""
 
     @property
-    def tables(self) -> Mapping[str, LakeTable]:
+    def tables(self) -> Mapping[str, ManagedTable]:
         """The tables by identifier."""
 
     @property

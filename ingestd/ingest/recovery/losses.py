@@ -7,9 +7,9 @@ log which lost or replaced records ends its query, and the next start judges.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ingestd.cdc.base import Rejected
+from ingestd.cdc.base import RejectedRecord
 from ingestd.errors import OffsetLostError
-from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.recovery.logs import Logs, LogState, Place
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.positions import LogOffsets, Position, TopicName, Vector, replaced
@@ -49,11 +49,11 @@ class Loss:
             return self.reason == "offset-gap"
         return self.reason not in ("rerouted", "unreadable")
 
-    def letter(self) -> DeadLetter:
+    def dead_letter(self) -> DeadLetter:
         """Return the dead letter, which has coordinates and no message."""
         place = (self.name.topic, self.place[1], self.start)
         text = str(self)
-        rejected = Rejected(*place, -1, GAP_STAGE, self.reason, text, None, None)
+        rejected = RejectedRecord(*place, -1, GAP_STAGE, self.reason, text, None, None)
         return DeadLetter(rejected, self.table)
 
 

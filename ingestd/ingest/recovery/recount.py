@@ -17,13 +17,13 @@ from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.stages.decode_stage import Fetch, decode_ranges
-from ingestd.ingest.stages.outcome import RoundResult, merge_outcomes
+from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates, outlives_batch
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
-from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.lake_table import LakeTable
+from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.positions import LogOffsets, TopicKeys, by_name
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, cut
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
@@ -31,12 +31,12 @@ from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
-_MAX_ROUNDS = 8
+_MAX_ATTEMPTS = 8
 _POSTPONED = "-2"
 _DROPPED_OPTIONS = frozenset({CARRIED_OPTION, "changelog-producer", "deletion-vectors.enabled"})
 """Of no account for the rows that a table has once they are merged."""
 
-StreamOf = Callable[[Lake, PipelineSettings, Offsets], Stream]
+StreamOf = Callable[[TableRegistry, PipelineSettings, Offsets], Stream]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Span:
 
 
 def covered_span(
-    name: str, tables: Mapping[str, LakeTable], origin: LogOffsets, logs: Logs
+    name: str, tables: Mapping[str, ManagedTable], origin: LogOffsets, logs: Logs
 ) -> Span:
     """Return what a table covers of the logs that exist, of which some of it may have expired.
 
@@ -111,16 +111,16 @@ class Replay:
         self._settings = settings
         io = LocalFileIO(sync=False)
         catalog = FilesystemCatalog(settings.warehouse, io)
-        self._lake = Lake(settings, catalog, io, _now_ms)
-        self._lake.open()
-        self._lake.ensure(name, _plain(schema))
+        self._table_registry = TableRegistry(settings, catalog, io, _now_ms)
+        self._table_registry.open()
+        self._table_registry.ensure(name, _plain(schema))
         self.records = 0
         self.rejected = 0
 
     @property
     def table(self) -> FileStoreTable:
         """The table as it is by now."""
-        return self._lake.tables[self._name].table
+        return self._table_registry.tables[self._name].table
 
     def run(self, span: Span, keys: TopicKeys) -> None:
         """Read a span in batches; `keys` are those of its topics.
@@ -128,7 +128,7 @@ class Replay:
         Raises LogChangedError for offsets that expire meanwhile, SourceError when brokers do not
         answer, SchemaConflictError for records that fit into no schema.
         """
-        self._lake.keys = keys
+        self._table_registry.keys = keys
         reached = span.start
         while reached != span.end:
             until = cut(reached, span.end, self._settings.limits.small_batch_records)
@@ -136,19 +136,19 @@ class Replay:
             reached = until
 
     def _batch(self, offsets: BatchOffsets) -> None:
-        span, truncates = self._lake.begin(offsets), Truncates()
-        stream = self._stream_of(self._lake, self._settings, offsets.until)
+        span, truncates = self._table_registry.begin(offsets), Truncates()
+        stream = self._stream_of(self._table_registry, self._settings, offsets.until)
         result = self._rounds(offsets.ranges(), truncates, stream)
         self.records += sum(result.counts.records.values())
         self.rejected += sum(result.counts.rejected.values())
         self._commit(result, span, truncates, stream)
-        self._lake.finish(span)
+        self._table_registry.finish(span)
 
     def _rounds(
         self, ranges: Sequence[OffsetRange], truncates: Truncates, stream: Stream
-    ) -> RoundResult:
-        for _ in range(_MAX_ROUNDS):
-            context = self._lake.context(1, truncates.emptied)
+    ) -> AttemptResult:
+        for _ in range(_MAX_ATTEMPTS):
+            context = self._table_registry.context(1, truncates.emptied)
             context = replace(context, refused_truncates=truncates.refused)
             result = self._round(context, truncates.reading(ranges, stream))
             if not result.runs_again:
@@ -156,36 +156,36 @@ class Replay:
             truncates.settle(context, result, stream)
             evolution = plan(context, result.discoveries, _now_ms())
             for name, changes in evolution.changes.items():
-                self._lake.alter(name, changes)
+                self._table_registry.alter(name, changes)
         raise SchemaConflictError(
-            f"table {self._name} still changes its schema after {_MAX_ROUNDS} rounds: "
+            f"table {self._name} still changes its schema after {_MAX_ATTEMPTS} rounds: "
             f"{'; '.join(map(str, result.discoveries[:3]))}"
         )
 
-    def _round(self, context: BatchContext, ranges: Iterable[OffsetRange]) -> RoundResult:
+    def _round(self, context: BatchContext, ranges: Iterable[OffsetRange]) -> AttemptResult:
         pairs = decode_ranges(context, ranges, fetch=self._fetch)
         return merge_outcomes(context, [write_slot(context, (blob for _, blob in pairs))])
 
     def _commit(
-        self, result: RoundResult, span: BatchSpan, truncates: Truncates, stream: Stream
+        self, result: AttemptResult, span: BatchSpan, truncates: Truncates, stream: Stream
     ) -> None:
         names = sorted({*result.messages, *truncates.emptied})
-        self._lake.mark(names)
+        self._table_registry.mark(names)
         for name in names:
             emptied = truncates.emptied.get(name)
             lasting = emptied if outlives_batch(name, result, stream) else None
             topics = result.topics.get(name, frozenset())
             step = TableStep(
-                fed=frozenset(self._lake.keys[topic] for topic in topics),
+                fed=frozenset(self._table_registry.keys[topic] for topic in topics),
                 feeds=result.feeds.get(name, frozenset()),
                 truncated=lasting.position if lasting else None,
                 position=result.positions.get(name, -1),
             )
             messages = result.messages.get(name, ())
-            self._lake.commit(name, messages, span, step, overwrite=emptied is not None)
+            self._table_registry.commit(name, messages, span, step, overwrite=emptied is not None)
 
 
-def recount(replay: Replay, name: str, one: LakeTable, span: Span, keys: TopicKeys) -> Recount:
+def recount(replay: Replay, name: str, one: ManagedTable, span: Span, keys: TopicKeys) -> Recount:
     """Replay the span of a table and compare the rows.
 
     Raises what `Replay.run` and reading the table raise.

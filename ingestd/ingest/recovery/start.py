@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.recovery.comparison import (
     compare_logs,
     coverage_of,
@@ -23,7 +23,11 @@ from ingestd.ingest.recovery.comparison import (
     policies_of,
     routing_hash,
 )
-from ingestd.ingest.recovery.letters import overwritten_letter, table_dropped_letter, write_letters
+from ingestd.ingest.recovery.dead_letters import (
+    overwritten_dead_letter,
+    table_dropped_dead_letter,
+    write_dead_letters,
+)
 from ingestd.ingest.recovery.logs import LogCluster, Logs, Place, ask_logs
 from ingestd.ingest.recovery.losses import (
     TO_BE,
@@ -36,8 +40,7 @@ from ingestd.ingest.recovery.losses import (
 )
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.lake_table import marked_pipelines
+from ingestd.ingest.tables.managed_table import marked_pipelines
 from ingestd.ingest.tables.positions import (
     Position,
     TopicName,
@@ -47,6 +50,7 @@ from ingestd.ingest.tables.positions import (
 )
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
 from ingestd.ingest.tables.routing_check import check_ordering, check_routing
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
@@ -70,7 +74,7 @@ class StartPositions:
 
 
 def recover(
-    lake: Lake,
+    table_registry: TableRegistry,
     settings: PipelineSettings,
     clusters: Mapping[str, LogCluster],
     given_up: Mapping[tuple[str, str, int], OffsetRange] = {},
@@ -84,26 +88,28 @@ def recover(
     when brokers do not answer, and what a commit raises.
     """
     logs = ask_logs(clusters)
-    lake.keys = logs.keys
-    _refuse_shared_tables(lake, settings, logs)
-    _log_renamed_sources(lake, settings, logs)
-    check_routing(settings, lake)
-    check_ordering(settings, lake)
-    founded = _found_sources(lake, settings, clusters, logs)
-    compared = compare_logs(lake, clusters, logs, founded)
-    losses = find_losses(lake, settings, logs, compared)
-    losses += unreadable_ranges(coverage_of(lake), logs, given_up)
-    refuse([one for one in losses if one.table != lake.dead_letters], policies_of(settings))
-    _commit_decisions(lake, settings, founded, losses, logs)
-    floor = {key: ones for key, ones in lake.floor().items() if key in logs.names}
-    _log_start(lake, founded, floor)
+    table_registry.keys = logs.keys
+    _refuse_shared_tables(table_registry, settings, logs)
+    _log_renamed_sources(table_registry, settings, logs)
+    check_routing(settings, table_registry)
+    check_ordering(settings, table_registry)
+    founded = _found_sources(table_registry, settings, clusters, logs)
+    compared = compare_logs(table_registry, clusters, logs, founded)
+    losses = find_losses(table_registry, settings, logs, compared)
+    losses += unreadable_ranges(coverage_of(table_registry), logs, given_up)
+    refuse(
+        [one for one in losses if one.table != table_registry.dead_letters], policies_of(settings)
+    )
+    _commit_decisions(table_registry, settings, founded, losses, logs)
+    floor = {key: ones for key, ones in table_registry.floor().items() if key in logs.names}
+    _log_start(table_registry, founded, floor)
     named = by_name(floor, logs.keys)
     offsets = {source: named.get(source, {}) for source in settings.sources}
     epochs = {
         source: _of_source(logs, source, {place: one.epoch for place, one in logs.states.items()})
         for source in settings.sources
     }
-    reached = furthest_positions(coverage_of(lake), logs)
+    reached = furthest_positions(coverage_of(table_registry), logs)
     covered = {
         source: _of_source(logs, source, {place: one.offset for place, one in reached.items()})
         for source in settings.sources
@@ -111,15 +117,17 @@ def recover(
     return StartPositions(offsets, epochs, covered, tuple(losses))
 
 
-def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
+def _refuse_shared_tables(
+    table_registry: TableRegistry, settings: PipelineSettings, logs: Logs
+) -> None:
     """Raise if another pipeline brings rows of a topic that we read to a table that we write.
 
     Also if we are new, and a pipeline without a table of its own has read our topics: it has
     another name now.
     """
-    _refuse_unnoticed_rename(lake, settings, logs)
+    _refuse_unnoticed_rename(table_registry, settings, logs)
     router = Router(settings.routing, settings.database)
-    for name, table in lake.others.items():
+    for name, table in table_registry.others.items():
         newest = load_state(table).snapshot
         for pipeline in sorted(marked_pipelines(table) - {settings.name, *settings.formerly}):
             snapshot = newest_record(table, newest, property_names(pipeline)[0])
@@ -143,14 +151,16 @@ def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) ->
                 )
 
 
-def _refuse_unnoticed_rename(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
-    letters = lake.tables[lake.dead_letters]
-    if lake.progress.sources or letters.state.snapshot is None:
+def _refuse_unnoticed_rename(
+    table_registry: TableRegistry, settings: PipelineSettings, logs: Logs
+) -> None:
+    dead_letters = table_registry.tables[table_registry.dead_letters]
+    if table_registry.progress.sources or dead_letters.state.snapshot is None:
         return
-    active = {name for table in lake.others.values() for name in marked_pipelines(table)}
-    for pipeline in pipelines_in(letters.state.carried):
-        where = letters.table.paths.snapshot(letters.state.snapshot.id)
-        record = decode_properties(pipeline, letters.state.carried, where)
+    active = {name for table in table_registry.others.values() for name in marked_pipelines(table)}
+    for pipeline in pipelines_in(dead_letters.state.carried):
+        where = dead_letters.table.paths.snapshot(dead_letters.state.snapshot.id)
+        record = decode_properties(pipeline, dead_letters.state.carried, where)
         shared = [] if record is None else sorted(record.pipeline.end.keys() & logs.names.keys())
         if shared and pipeline not in active:
             raise SchemaConflictError(
@@ -161,22 +171,28 @@ def _refuse_unnoticed_rename(lake: Lake, settings: PipelineSettings, logs: Logs)
             )
 
 
-def _log_renamed_sources(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
+def _log_renamed_sources(
+    table_registry: TableRegistry, settings: PipelineSettings, logs: Logs
+) -> None:
     """Notice topics that another source has read before: positions are kept by topic, so they stay.
 
     The names of source tables in records begin with the source's name and are renamed with it.
     """
-    renamed = _renamed(lake.progress.topics, logs)
+    renamed = _renamed(table_registry.progress.topics, logs)
     for old, new in renamed.items():
         _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
     # A table without rows since has a record of before, whatever other records say.
-    records = [one.progress.pipeline for one in lake.tables.values() if one.progress is not None]
+    records = [
+        one.progress.pipeline for one in table_registry.tables.values() if one.progress is not None
+    ]
     feeds = {old: new for one in records for old, new in _renamed(one.topics, logs).items()}
     names = {**feeds, **renamed}
-    lake.rename_sources({old: new for old, new in names.items() if old not in settings.sources})
-    topics = {**lake.progress.topics, **logs.names}
-    sources = lake.progress.sources | set(renamed.values())
-    lake.note(replace(lake.progress, topics=topics, sources=sources))
+    table_registry.rename_sources(
+        {old: new for old, new in names.items() if old not in settings.sources}
+    )
+    topics = {**table_registry.progress.topics, **logs.names}
+    sources = table_registry.progress.sources | set(renamed.values())
+    table_registry.note(replace(table_registry.progress, topics=topics, sources=sources))
 
 
 def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
@@ -191,7 +207,7 @@ def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
 
 
 def _found_sources(
-    lake: Lake,
+    table_registry: TableRegistry,
     settings: PipelineSettings,
     clusters: Mapping[str, LogCluster],
     logs: Logs,
@@ -200,14 +216,14 @@ def _found_sources(
 
     Raises OffsetLostError if a group that is to give the positions has none.
     """
-    new = settings.sources.keys() - lake.progress.sources
+    new = settings.sources.keys() - table_registry.progress.sources
     for source in sorted(new):
         ends = _of_source(logs, source, {place: one.end for place, one in logs.states.items()})
         kafka = settings.sources[source].kafka
         given = first_positions(kafka, clusters[source], ends)
-        _give_origins(lake, logs, source, given)
-    sources = lake.progress.sources | new
-    lake.note(replace(lake.progress, sources=frozenset(sources)))
+        _give_origins(table_registry, logs, source, given)
+    sources = table_registry.progress.sources | new
+    table_registry.note(replace(table_registry.progress, sources=frozenset(sources)))
     return frozenset(new)
 
 
@@ -219,63 +235,73 @@ def _of_source(logs: Logs, source: str, by_place: Mapping[Place, int]) -> TopicO
     return found
 
 
-def _give_origins(lake: Lake, logs: Logs, source: str, given: TopicOffsets) -> None:
+def _give_origins(
+    table_registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets
+) -> None:
     """Let the logs of a source that no record knows begin where they are said to."""
     end: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     for (key, partition), state in logs.states.items():
         name = logs.names[key]
-        if name.source != source or partition in lake.progress.end.get(key, {}):
+        if name.source != source or partition in table_registry.progress.end.get(key, {}):
             continue
         first = given.get(name.topic, {}).get(partition, state.begin)
         end.setdefault(key, {})[partition] = Position(first, state.epoch)
         if first:
             origin.setdefault(key, {})[partition] = first
-    known = lake.progress
+    known = table_registry.progress
     merged = {key: {**known.origin.get(key, {}), **ones} for key, ones in origin.items()}
-    lake.note(replace(known, end=replaced(known.end, end), origin={**known.origin, **merged}))
+    table_registry.note(
+        replace(known, end=replaced(known.end, end), origin={**known.origin, **merged})
+    )
 
 
 def _commit_decisions(
-    lake: Lake,
+    table_registry: TableRegistry,
     settings: PipelineSettings,
     founded: frozenset[str],
     losses: list[Loss],
     logs: Logs,
 ) -> None:
     """Write dead letters and the new positions: first into the table of dead letters."""
-    named = named_losses(losses, lake.dead_letters)
-    letters = [(one.name.source, one.letter()) for one in named]
-    letters += [("", table_dropped_letter(name, lake)) for name in lake.missing]
+    named = named_losses(losses, table_registry.dead_letters)
+    dead_letters = [(one.name.source, one.dead_letter()) for one in named]
+    dead_letters += [
+        ("", table_dropped_dead_letter(name, table_registry)) for name in table_registry.missing
+    ]
     overwritten = [
         name
-        for name, one in lake.tables.items()
-        if one.overwritten_by is not None and name != lake.dead_letters
+        for name, one in table_registry.tables.items()
+        if one.overwritten_by is not None and name != table_registry.dead_letters
     ]
-    letters += [("", overwritten_letter(name, lake.tables[name])) for name in overwritten]
-    covered = coverage_of(lake)
+    dead_letters += [
+        ("", overwritten_dead_letter(name, table_registry.tables[name])) for name in overwritten
+    ]
+    covered = coverage_of(table_registry)
     changed = accepted_positions(covered, losses)
-    _accept(lake, settings, losses, changed.pop(TO_BE, None), logs)
-    own = changed.pop(lake.dead_letters, lake.tables[lake.dead_letters].covered)
-    if founded or losses or letters:
-        _commit_letters(lake, settings, letters, own)
-    concerned = {one.table for one in losses} - {TO_BE, lake.dead_letters}
+    _accept(table_registry, settings, losses, changed.pop(TO_BE, None), logs)
+    own = changed.pop(
+        table_registry.dead_letters, table_registry.tables[table_registry.dead_letters].covered
+    )
+    if founded or losses or dead_letters:
+        _commit_dead_letters(table_registry, settings, dead_letters, own)
+    concerned = {one.table for one in losses} - {TO_BE, table_registry.dead_letters}
     for name in sorted({*changed, *overwritten, *concerned}):
-        covered_now = changed.get(name, lake.tables[name].covered)
-        lake.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
-    lake.write_claims()
+        covered_now = changed.get(name, table_registry.tables[name].covered)
+        table_registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
+    table_registry.write_claims()
 
 
 def _accept(
-    lake: Lake,
+    table_registry: TableRegistry,
     settings: PipelineSettings,
     losses: list[Loss],
     finished: Vector | None,
     logs: Logs,
 ) -> None:
-    known = lake.progress
+    known = table_registry.progress
     keys = {one.place[0] for one in losses if one.reason.startswith("topic")}
-    dropped = {**known.dropped, **{name: known.tables[name] for name in lake.missing}}
+    dropped = {**known.dropped, **{name: known.tables[name] for name in table_registry.missing}}
     progress = replace(
         known,
         accepted=known.accepted | keys,
@@ -283,40 +309,43 @@ def _accept(
         end=finished or known.end,
         routing=routing_hash(settings),
     )
-    lake.note(progress)
+    table_registry.note(progress)
     policies = policies_of(settings)
     for loss in losses:
         if loss.reason == "topic-recreated" and policies[loss.name.source] == "latest":
             states = logs.states.items()
             ends = _of_source(logs, loss.name.source, {place: one.end for place, one in states})
             given = {loss.name.topic: ends.get(loss.name.topic, {})}
-            _give_origins(lake, logs, loss.name.source, given)
+            _give_origins(table_registry, logs, loss.name.source, given)
 
 
-def _commit_letters(
-    lake: Lake, settings: PipelineSettings, letters: list[tuple[str, DeadLetter]], own: Vector
+def _commit_dead_letters(
+    table_registry: TableRegistry,
+    settings: PipelineSettings,
+    dead_letters: list[tuple[str, DeadLetter]],
+    own: Vector,
 ) -> None:
-    one = lake.tables[lake.dead_letters]
-    messages = write_letters(settings, one.table, one.state, letters)
-    lake.record(lake.dead_letters, own, messages)
-    for _, letter in letters:
-        context = {"reason": letter.rejected.reason, "message": letter.rejected.message}
-        _LOG.warning("loss_accepted", extra={"ctx": {**context, "table": letter.table}})
+    one = table_registry.tables[table_registry.dead_letters]
+    messages = write_dead_letters(settings, one.table, one.state, dead_letters)
+    table_registry.record(table_registry.dead_letters, own, messages)
+    for _, dead_letter in dead_letters:
+        context = {"reason": dead_letter.rejected.reason, "message": dead_letter.rejected.message}
+        _LOG.warning("loss_accepted", extra={"ctx": {**context, "table": dead_letter.table}})
 
 
-def _log_start(lake: Lake, founded: frozenset[str], floor: Vector) -> None:
+def _log_start(table_registry: TableRegistry, founded: frozenset[str], floor: Vector) -> None:
     again = {
-        lake.progress.topics[key].topic: sum(
-            lake.progress.end[key][p].offset - position.offset
+        table_registry.progress.topics[key].topic: sum(
+            table_registry.progress.end[key][p].offset - position.offset
             for p, position in ones.items()
-            if p in lake.progress.end.get(key, {})
+            if p in table_registry.progress.end.get(key, {})
         )
         for key, ones in floor.items()
-        if key in lake.progress.topics
+        if key in table_registry.progress.topics
     }
     context = {
         "founded": sorted(founded),
-        "tables": len(lake.tables),
+        "tables": len(table_registry.tables),
         "read_again": {topic: count for topic, count in again.items() if count > 0},
     }
     _LOG.info("start_positions", extra={"ctx": context})

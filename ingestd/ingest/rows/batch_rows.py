@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, Rejected
+from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.cdc.texts import picked
 from ingestd.ingest.rows.conform import Failure
 from ingestd.ingest.rows.router import Router
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.rejection import SourceRejection
 
 Mask = npt.NDArray[np.bool_]
 
@@ -69,7 +69,7 @@ def record_sizes(chunk: RecordChunk) -> npt.NDArray[np.int64]:
     return np.fromiter(sizes, np.int64, len(chunk.values))
 
 
-def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[Rejected]]:
+def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
     """The records of at most `max_bytes` of key and value, and those that are larger, rejected."""
     sizes = record_sizes(chunk)
     if int(sizes.max(initial=0)) <= max_bytes:
@@ -92,12 +92,12 @@ def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, lis
 
 def judge_records(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
-) -> tuple[Mask, list[Rejected]]:
+) -> tuple[Mask, list[RejectedRecord]]:
     """Marks of the rows whose records are good, and the other records, each with its first failure.
 
     `offsets` are those of all rows. A record that fails in one of its rows fails whole.
     """
-    rejected: dict[int, Rejected] = {}
+    rejected: dict[int, RejectedRecord] = {}
     for failure in failures:
         for offset in np.unique(offsets[failure.rows]).tolist():
             if offset not in rejected:
@@ -106,8 +106,8 @@ def judge_records(
     return ~np.isin(offsets, list(rejected)), list(rejected.values())
 
 
-def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> Rejected:
-    return Rejected(
+def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> RejectedRecord:
+    return RejectedRecord(
         topic=chunk.topic,
         partition=chunk.partition,
         offset=int(chunk.offsets[index]),
@@ -120,23 +120,27 @@ def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> Rejected:
     )
 
 
-def rejected_unrouted(router: Router, chunk: RecordChunk, batch: ChangeBatch) -> list[Rejected]:
+def rejected_unrouted(
+    router: Router, chunk: RecordChunk, batch: ChangeBatch
+) -> list[RejectedRecord]:
     """The records of a batch that has no route, if they are not just to be left out."""
     complaint = router.complaint(chunk.topic, batch.source)
     if complaint is None:
         return []
-    return rejected_all(chunk, batch, Refusal("route", complaint.reason, complaint.message))
+    return rejected_all(chunk, batch, SourceRejection("route", complaint.reason, complaint.message))
 
 
-def rejected_all(chunk: RecordChunk, batch: ChangeBatch, refusal: Refusal) -> list[Rejected]:
+def rejected_all(
+    chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
+) -> list[RejectedRecord]:
     """Every record of a batch, for one reason."""
-    failure = Failure(np.ones(len(batch.offset), np.bool_), *refusal)
+    failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
     return judge_records(chunk, batch.offset, [failure])[1]
 
 
 def rejected_whole(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
-) -> list[Rejected]:
+) -> list[RejectedRecord]:
     """As `judge_records`, the rejected records if there is no good one; else none of them."""
     good, rejected = judge_records(chunk, offsets, failures)
     return [] if bool(good.any()) else rejected
@@ -144,7 +148,7 @@ def rejected_whole(
 
 def rejected_record(
     chunk: RecordChunk, offset: int, cause: tuple[str, str], message: str
-) -> Rejected:
+) -> RejectedRecord:
     """The record at an offset of a chunk, rejected at a stage for a reason (`cause`)."""
     failure = Failure(np.zeros(0, np.bool_), *cause, message)
     return _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)

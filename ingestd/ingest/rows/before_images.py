@@ -22,7 +22,9 @@ def wants_images(context: BatchContext) -> bool:
     """
     if announced(context) or context.computes_keys():
         return True
-    if any(one.append_changes == "audit" for one in (context.defaults, *context.settings.values())):
+    if any(
+        one.keyless_table_mode == "audit" for one in (context.defaults, *context.settings.values())
+    ):
         return True
     return any(writes_input(one.table) for one in context.tables.values())
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate
+from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.apart import Unreadable
+from ingestd.kafka.isolated_fetch import Unreadable
 
 KIND = "_VALUE_KIND"
 OFFSET = "ingestd:offset"
@@ -35,7 +35,7 @@ _VOID = b"ingestd-void\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class BlobOrigin:
     """Where the rows of a blob come from and go to; blobs of a table are sorted by it."""
 
     table: str
@@ -59,7 +59,7 @@ class Origin:
 class RowBlob:
     """Decoded rows of one table."""
 
-    origin: Origin
+    origin: BlobOrigin
     rows: pa.Table
 
 
@@ -71,7 +71,7 @@ class UnsentRows:
     twice, into memory that is new each time.
     """
 
-    origin: Origin
+    origin: BlobOrigin
     rows: pa.Table
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ class Report:
     positions: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
-    kept: tuple[KeptChunk, ...] = ()
+    kept: tuple[CachedChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
     unreadable: tuple[Unreadable, ...] = ()
     last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Report:
         return bool(self.discoveries or self.truncates or self.unreadable)
 
 
-def encode_rows(origin: Origin, rows: pa.Table) -> pa.Buffer:
+def encode_rows(origin: BlobOrigin, rows: pa.Table) -> pa.Buffer:
     """Rows as a blob; their schema metadata is replaced by the origin."""
     return UnsentRows(origin, rows).encoded()
 
@@ -150,7 +150,7 @@ def encode_report(report: Report) -> bytes:
     return _REPORT_MARK + pickle.dumps(report)
 
 
-def encode_void() -> bytes:
+def encode_abort_marker() -> bytes:
     """The blob that keeps a write task from writing."""
     return _VOID
 
@@ -189,7 +189,8 @@ def _decode_rows(blob: Encoded) -> RowBlob:
         table = reader.read_all()
     table_name, source, topic, partition, offset = json.loads(table.schema.metadata[_METADATA_KEY])
     return RowBlob(
-        Origin(table_name, source, topic, partition, offset), table.replace_schema_metadata(None)
+        BlobOrigin(table_name, source, topic, partition, offset),
+        table.replace_schema_metadata(None),
     )
 
 

@@ -193,16 +193,16 @@ def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failu
         yield Failure(unknown, "merge", "row-kind", message)
     ignored = ignored_kinds(rules, kinds)
     if keyed:
-        refusal = retraction_refusal(rules)
+        rejection_reason = retraction_refusal(rules)
         refused = retractions(kinds) & ~ignored
-        if refusal is not None and bool(refused.any()):
-            yield Failure(refused, "merge", "deletion", refusal)
+        if rejection_reason is not None and bool(refused.any()):
+            yield Failure(refused, "merge", "deletion", rejection_reason)
         return
     changes = (kinds != RowKind.INSERT) & ~ignored & ~unknown
     if bool(changes.any()):
         message = (
             "an update or delete of a table without a primary key; name its key in the table's "
-            "primary_keys to apply it, or keep it as a row by append-changes"
+            "primary_keys to apply it, or keep it as a row by keyless-table-mode"
         )
         yield Failure(changes, "key", "change-without-key", message)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from ingestd.cdc.base import SourceTable
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.rows.row_shape import row_shape
-from ingestd.ingest.schemas.column_ledger import read_ledger, with_old_names
+from ingestd.ingest.schemas.column_history import read_column_history, with_old_names
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.paimon.spec.data_types import DataType
 
@@ -73,7 +73,7 @@ class TableColumns(_ByRoute):
             else column.type.as_nullable()
             for column in schema.fields
         }
-        return with_old_names(types, read_ledger(schema.options, table))
+        return with_old_names(types, read_column_history(schema.options, table))
 
 
 class DeclaredColumns(_ByRoute):

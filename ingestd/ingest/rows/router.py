@@ -51,7 +51,7 @@ class Router:
         self._excluding_dbs = _pattern("excluding_dbs", routing.excluding_dbs)
         self._rules = _compiled(routing)
         self._known: dict[tuple[str, SourceTable], Route | None] = {}
-        self._unfit: dict[tuple[str, SourceTable], str] = {}
+        self._invalid: dict[tuple[str, SourceTable], str] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
         """Identifier "database.table" of the target; None if the source table is left out.
@@ -78,8 +78,8 @@ class Router:
         What the configuration excludes by name never is.
         """
         forms = name_forms(source_table)
-        if self.route_of(topic, source_table) is None and (topic, source_table) in self._unfit:
-            problem = self._unfit[topic, source_table]
+        if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:
+            problem = self._invalid[topic, source_table]
             return Complaint(
                 "unfit-table-name",
                 f"topic {topic}: no table can have the name that table {forms[-1]} would get: "
@@ -109,7 +109,7 @@ class Router:
             Identifier(self._database, name)
             check_case([name], case_sensitive=self._routing.case_sensitive)
         except ConfigError as error:
-            self._unfit[topic, source_table] = error.message
+            self._invalid[topic, source_table] = error.message
             return None
         if matched is None:
             return Route(f"{self._database}.{name}")

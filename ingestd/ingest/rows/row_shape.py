@@ -237,7 +237,7 @@ class _Work:
         lacking = unknown & ~batch.snapshot_row
         if self._shape.by_position and bool(lacking.any()):
             message = f"its {data_format} message does not say where in the log of its source it is"
-            self.failures.append(Failure(lacking, "cast", "unknown_position", message))
+            self.failures.append(Failure(lacking, "cast", "unknown-position", message))
         return pa.array(places, pa.int64(), mask=unknown)
 
     def compute(self, column: ComputedColumn, now_ms: int) -> None:

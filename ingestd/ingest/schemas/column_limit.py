@@ -68,5 +68,5 @@ def _too_many(
         f"{has}, and {source} brings {len(new)} new ones, such as '{beyond}': more than "
         f"schema.max-columns, {policy.column_limit}; raise it if the table is to be so wide, leave "
         "columns out by select.include or select.exclude, or say what to do with records that "
-        "have more (schema.on-refused-change: dead-letter or ignore)"
+        "have more (schema.on-incompatible-schema: dead-letter or ignore)"
     )

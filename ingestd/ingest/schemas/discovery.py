@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ingestd.cdc.base import SourceTable
-from ingestd.ingest.schemas.column_ledger import ProvenChange
+from ingestd.ingest.schemas.column_history import ProvenChange
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.ingest.values.type_merge import merge_types
@@ -68,7 +68,7 @@ class TableTruncate:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptChunk:
+class CachedChunk:
     """A decoded chunk that waits, under a name, for the table that all its rows are for.
 
     It stands for the offsets from `start` up to `until`; `records`, `size` (bytes of keys and

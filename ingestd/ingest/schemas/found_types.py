@@ -34,5 +34,5 @@ def together(
         f"table {where.table}: column '{name}' is {known.as_nullable()}, and {where} brings "
         f"{found.as_nullable()}; no type holds both: fix the type in the table's "
         "schema.column-types, route the source table to another target, or say what to do with "
-        "such records (schema.on-refused-change)"
+        "such records (schema.on-incompatible-schema)"
     )

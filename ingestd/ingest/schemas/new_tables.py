@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 
 from ingestd.errors import ConfigError, SchemaConflictError
-from ingestd.ingest.schemas.column_ledger import LEDGER_OPTION, Ledger, followed_types, ledger_text
+from ingestd.ingest.schemas.column_history import (
+    COLUMN_HISTORY_OPTION,
+    Ledger,
+    column_history_text,
+    followed_types,
+)
 from ingestd.ingest.schemas.column_limit import first_columns
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.found_types import together
@@ -26,9 +31,9 @@ def first_schema(
     SchemaConflictError, ConfigError and UnsupportedError say why there cannot be such a table.
     """
     settings = context.settings_of(table)
-    ledger = tuple(sorted({change for one in found for change in one.proven}))
-    columns = followed_types(_columns(found, settings.evolution), ledger)
-    keys = tuple(_name_today(name, ledger) for name in _primary_keys(settings, found))
+    column_history = tuple(sorted({change for one in found for change in one.proven}))
+    columns = followed_types(_columns(found, settings.evolution), column_history)
+    keys = tuple(_name_today(name, column_history) for name in _primary_keys(settings, found))
     for name in columns:
         columns[name] = settings.column_types.get(name) or _key_type(columns[name], name in keys)
     for name in (*columns_named(settings.options), *settings.shape.needed()):
@@ -44,8 +49,8 @@ def first_schema(
         )
     columns = first_columns(table, columns, (*keys, *settings.partition_keys), settings, found)
     options = _options(context, table, settings, keyed=bool(keys))
-    if ledger:
-        options[LEDGER_OPTION] = ledger_text(ledger)
+    if column_history:
+        options[COLUMN_HISTORY_OPTION] = column_history_text(column_history)
     try:
         schema = new_schema(list(columns.items()), keys, settings.partition_keys, options, now_ms)
     except (SchemaConflictError, ConfigError) as error:
@@ -64,8 +69,8 @@ def _columns(found: list[Discovery], policy: EvolutionPolicy) -> dict[str, DataT
     return columns
 
 
-def _name_today(name: str, ledger: Ledger) -> str:
-    for one in ledger:
+def _name_today(name: str, column_history: Ledger) -> str:
+    for one in column_history:
         name = one.new or name if one.old == name else name
     return name
 

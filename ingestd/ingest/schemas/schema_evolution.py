@@ -10,20 +10,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.schemas.column_ledger import (
-    LEDGER_OPTION,
+from ingestd.ingest.schemas.column_history import (
+    COLUMN_HISTORY_OPTION,
     ProvenChange,
+    column_history_text,
     followed_types,
-    ledger_text,
-    read_ledger,
+    read_column_history,
 )
 from ingestd.ingest.schemas.column_limit import new_columns
 from ingestd.ingest.schemas.discovery import Discovery, in_order
 from ingestd.ingest.schemas.found_types import together
 from ingestd.ingest.schemas.new_tables import first_schema
 from ingestd.ingest.settings.context import BatchContext, TableSettings
-from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, refusal
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, rejection_reason
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema
@@ -48,7 +48,7 @@ class Evolution:
 
     creates: Mapping[str, TableSchema]
     changes: Mapping[str, tuple[SchemaChange, ...]]
-    refused: Mapping[str, Refusal] = field(default_factory=dict)
+    refused: Mapping[str, SourceRejection] = field(default_factory=dict)
 
 
 def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -> Evolution:
@@ -64,7 +64,7 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
         by_table.setdefault(found.table, []).append(found)
     creates: dict[str, TableSchema] = {}
     changes: dict[str, tuple[SchemaChange, ...]] = {}
-    refused: dict[str, Refusal] = {}
+    refused: dict[str, SourceRejection] = {}
     for table, found_there in sorted(by_table.items()):
         known = context.tables.get(table)
         if all(one.is_idle for one in found_there):
@@ -75,7 +75,7 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
             except (SchemaConflictError, ConfigError, UnsupportedError) as error:
                 if context.settings_of(table).evolution.fails:
                     raise
-                refused[table] = Refusal("schema", "impossible-table", error.message)
+                refused[table] = SourceRejection("schema", "impossible-table", error.message)
             continue
         settings = context.settings_of(table)
         changed = _changes(known.table.schema, table, found_there, settings)
@@ -91,13 +91,13 @@ def _changes(
     changes: list[SchemaChange] = [RenameColumn(*names) for names in policy.renames(schema)]
     if changes:
         schema = apply_changes(schema, changes, schema.time_millis)
-    ledger = tuple(sorted({change for discovery in found for change in discovery.proven}))
-    for one in ledger:
+    column_history = tuple(sorted({change for discovery in found for change in discovery.proven}))
+    for one in column_history:
         followed = column_changes(schema, one)
         schema = apply_changes(schema, followed, schema.time_millis)
         changes += followed
     # What newer rows bring under an old name is found by the next run of the batch.
-    found = [replace(one, columns=followed_types(one.columns, ledger)) for one in found]
+    found = [replace(one, columns=followed_types(one.columns, column_history)) for one in found]
     dropped = list(policy.drops(schema))
     changes += map(DropColumn, dropped)
     current = {one.name: one.type for one in schema.fields if one.name not in dropped}
@@ -122,8 +122,8 @@ def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChan
     if proven.old in schema.field_names:
         renamed = RenameColumn(proven.old, proven.new)
         changes.append(renamed if proven.new else DropColumn(proven.old))
-    ledger = (*read_ledger(schema.options, ""), proven)
-    return [*changes, SetOption(LEDGER_OPTION, ledger_text(ledger))]
+    column_history = (*read_column_history(schema.options, ""), proven)
+    return [*changes, SetOption(COLUMN_HISTORY_OPTION, column_history_text(column_history))]
 
 
 def _wanted(
@@ -149,7 +149,7 @@ def _is_refused(
     """Whether a change may not be; SchemaConflictError if the pipeline is to stop for it."""
     if policy.on_refused == "string" and target.root == "STRING":
         return False
-    why = refusal(schema, name, target, policy)
+    why = rejection_reason(schema, name, target, policy)
     if why is None or not policy.fails:
         return why is not None
     if name in schema.field_names:
@@ -159,7 +159,7 @@ def _is_refused(
     raise SchemaConflictError(
         f"table {table}: {source} brings column '{name}' as {target}, but {why}; let the schema "
         "follow (schema.evolution), or say what to do with such records "
-        "(schema.on-refused-change)"
+        "(schema.on-incompatible-schema)"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ingestd.ingest.schemas.schema_evolution import Evolution
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.settings.routing_rules import TableLimits
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import read_schema
@@ -33,7 +33,7 @@ def within_limits(
         return evolution
     limit = limits.in_all if key == "routing.max-tables" else limits.per_day
     refused = {
-        name: Refusal("route", "too-many-tables", _message(name, key, limit))
+        name: SourceRejection("route", "too-many-tables", _message(name, key, limit))
         for name in evolution.creates.keys() - set(taken)
     }
     creates = {name: evolution.creates[name] for name in taken}

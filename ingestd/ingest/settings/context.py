@@ -13,7 +13,7 @@ from ingestd.ingest.computed.metadata_columns import SOURCE_POSITION
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.ordering import SEQUENCE_FIELD, Ordering
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
@@ -24,7 +24,7 @@ from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
 """Source -> topic -> partition -> first offset that is not in the table yet."""
-AppendChanges = Literal["reject", "latest-only", "audit"]
+KeylessTableMode = Literal["reject", "latest-only", "audit"]
 """What a table without a key takes of updates and deletes: nothing, new rows, or each change."""
 
 TEMPORARY_TABLES = r"_.*_(gho|ghc|del|new|old)"
@@ -94,8 +94,8 @@ class TableSettings:
     table. `column_types` fixes the types of columns; other columns take what the source says.
     `shape` says which columns there are beside the source's, `evolution` how far the schema may
     follow it, `truncates` whether the table is emptied when its source was,
-    `append_changes` what a table without a key makes of updates and deletes, `ordering` which of
-    two rows of a key is newer.
+    `keyless_table_mode` what a table without a key makes of updates and deletes, `ordering` which
+    of two rows of a key is newer.
     """
 
     primary_keys: tuple[str, ...] | None = None
@@ -105,7 +105,7 @@ class TableSettings:
     shape: ShapeSettings = field(default_factory=ShapeSettings)
     evolution: EvolutionPolicy = field(default_factory=EvolutionPolicy)
     truncates: TruncatePolicy = field(default_factory=TruncatePolicy)
-    append_changes: AppendChanges | None = None
+    keyless_table_mode: KeylessTableMode | None = None
     ordering: Ordering | None = None
 
     @property
@@ -145,7 +145,7 @@ class TableSettings:
             shape=self.shape.over(defaults.shape),
             evolution=self.evolution.over(defaults.evolution),
             truncates=self.truncates.over(defaults.truncates),
-            append_changes=self.append_changes or defaults.append_changes,
+            keyless_table_mode=self.keyless_table_mode or defaults.keyless_table_mode,
             ordering=self.ordering or defaults.ordering,
         )
 
@@ -228,7 +228,7 @@ class BatchContext:
     reached before. `settings` are by target table name (without database) and complete themselves
     with `defaults`. `slots` is the number of tasks of the write stage. `dead_letters` is the
     identifier of the table of rejected records, which must be among `tables`.
-    `max_run_bytes` bounds the rows of one table that a write task works on at a time,
+    `write_buffer_size` bounds the rows of one table that a write task works on at a time,
     `index_cache_bytes` the hash indexes that a worker keeps for later tasks. Rejected records go to
     `dead_letter_topic` instead of the table if there is one, or are treated otherwise by the
     `error_policy`. `refused_truncates` are records by (source, topic, partition, offset) that
@@ -249,12 +249,12 @@ class BatchContext:
     max_chunk_records: int = 50_000
     max_chunk_bytes: int = 32 << 20
     max_record_bytes: int = 16 << 20
-    max_run_bytes: int = 64 << 20
+    write_buffer_size: int = 64 << 20
     index_cache_bytes: int = 64 << 20
     dead_letter_topic: str | None = None
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     refused_truncates: Mapping[tuple[str, str, int, int], str] = field(default_factory=dict)
-    refused_tables: Mapping[str, Refusal] = field(default_factory=dict)
+    refused_tables: Mapping[str, SourceRejection] = field(default_factory=dict)
     owners: Mapping[str, frozenset[Feed]] = field(default_factory=dict)
 
     @property

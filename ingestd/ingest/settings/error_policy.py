@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ingestd.cdc.base import Rejected
+from ingestd.cdc.base import RejectedRecord
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.values.counts import Counts
 
@@ -18,7 +18,7 @@ STAGES: Mapping[str, str] = {
     "route": "no target, where `routing.unmatched` makes a dead letter of it, or no fit name",
     "key": "the message key, or a primary key column",
     "cast": "a value that its column does not take, or that a computed column cannot be made from",
-    "schema": "a schema that cannot be, or a change of one that `schema.on-refused-change` refuses",
+    "schema": "an invalid schema, or a change that `schema.on-incompatible-schema` refuses",
     "merge": "a change that the merge engine of the table does not take",
 }
 """Stages at which records fail, and what is wrong with them there."""
@@ -43,7 +43,7 @@ class ErrorPolicy:
 
     actions: Mapping[str, ErrorAction] = field(default_factory=dict)
 
-    def keeps(self, one: Rejected, counts: Counts) -> bool:
+    def keeps(self, one: RejectedRecord, counts: Counts) -> bool:
         """Whether a record becomes a dead letter; a dropped one is counted instead.
 
         PolicyStopError names the record if the pipeline stops at its stage.

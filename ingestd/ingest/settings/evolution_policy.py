@@ -11,7 +11,7 @@ from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.type_casts import can_cast
 
 EvolutionMode = Literal["evolve", "add-columns", "none"]
-RefusedChange = Literal["fail", "dead-letter", "ignore", "string", "new-column"]
+IncompatibleSchema = Literal["fail", "dead-letter", "ignore", "string", "new-column"]
 OnRename = Literal["add", "rename"]
 OnDrop = Literal["keep", "drop"]
 _TEXT = DataType("STRING")
@@ -33,7 +33,7 @@ class EvolutionPolicy:
     """
 
     mode: EvolutionMode | None = None
-    on_refused: RefusedChange | None = None
+    on_refused: IncompatibleSchema | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     on_rename: OnRename | None = None
@@ -87,9 +87,13 @@ def check_policy(policy: EvolutionPolicy) -> None:
     """ConfigError for a policy that cannot be followed."""
     mode, on_refused = policy.mode or "evolve", policy.on_refused
     if on_refused == "string" and mode != "evolve":
-        raise ConfigError("schema.on-refused-change 'string' goes with schema.evolution 'evolve'")
+        raise ConfigError(
+            "schema.on-incompatible-schema 'string' goes with schema.evolution 'evolve'"
+        )
     if on_refused == "new-column" and mode == "none":
-        raise ConfigError("schema.on-refused-change 'new-column' adds columns: evolution is 'none'")
+        raise ConfigError(
+            "schema.on-incompatible-schema 'new-column' adds columns: evolution is 'none'"
+        )
     both = sorted(policy.aliases.keys() & (set(policy.aliases.values()) | set(policy.drop)))
     if both:
         raise ConfigError(f"schema: column '{both[0]}' cannot be a new name and an old one at once")
@@ -130,7 +134,7 @@ def judge_growth(
     moved: dict[str, str] = {}
     room = policy.column_limit - len(schema.fields)
     for name, data_type in beyond.items():
-        why = refusal(schema, name, data_type, policy)
+        why = rejection_reason(schema, name, data_type, policy)
         if why is None and name not in schema.field_names:
             room -= 1
             why = None if room >= 0 else _crowded(policy)
@@ -146,7 +150,9 @@ def judge_growth(
     return Verdict(grow, refused, moved)
 
 
-def refusal(schema: TableSchema, name: str, found: DataType, policy: EvolutionPolicy) -> str | None:
+def rejection_reason(
+    schema: TableSchema, name: str, found: DataType, policy: EvolutionPolicy
+) -> str | None:
     """Why a table may not grow to hold a column of a type; None if it may."""
     mode = policy.mode or "evolve"
     if name not in schema.field_names:

@@ -23,7 +23,7 @@ class BatchLimits:
 
     `small_batch_records`: a batch of at most this many records runs both stages in one task.
     `slots`: tasks of the write stage; None takes the parallelism of the Spark session.
-    `max_run_bytes` and `index_cache_bytes` are as in `BatchContext`; `worker_memory` bounds each
+    `write_buffer_size`, `index_cache_bytes` are as in `BatchContext`; `worker_memory` bounds each
     Python worker, in bytes.
     """
 
@@ -31,7 +31,7 @@ class BatchLimits:
     max_chunk_records: int = 50_000
     max_chunk_bytes: int = 32 << 20
     max_record_bytes: int = 16 << 20
-    max_run_bytes: int = 64 << 20
+    write_buffer_size: int = 64 << 20
     index_cache_bytes: int = 64 << 20
     worker_memory: int = 4 << 30
     slots: int | None = None

@@ -18,7 +18,7 @@ GAP_STAGE = "fetch"
 _NAMED = 3
 
 
-class Refusal(NamedTuple):
+class SourceRejection(NamedTuple):
     """Why all records of a source table are rejected; the fields are those of dead letters."""
 
     stage: str

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 OnTruncate = Literal["apply", "ignore"]
-RefusedTruncate = Literal["fail", "dead-letter", "ignore"]
+AmbiguousTruncate = Literal["fail", "dead-letter", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class TruncatePolicy:
     """
 
     mode: OnTruncate | None = None
-    on_refused: RefusedTruncate | None = None
+    on_refused: AmbiguousTruncate | None = None
 
     def over(self, defaults: "TruncatePolicy") -> "TruncatePolicy":
         """This policy, with the defaults where it is silent."""

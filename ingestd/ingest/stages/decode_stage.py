@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk, shared_data_format
 from ingestd.errors import IngestdError
-from ingestd.ingest.letters.dead_letter import DeadLetter, dead_letter_rows
-from ingestd.ingest.rows.admission import Admission
+from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
 from ingestd.ingest.rows.batch_rows import (
     drop_oversized,
     judge_records,
@@ -23,21 +22,22 @@ from ingestd.ingest.rows.batch_rows import (
     take_records,
 )
 from ingestd.ingest.rows.before_images import wants_images
-from ingestd.ingest.rows.blobs import Blob, encode_report, encode_void
-from ingestd.ingest.rows.kept_chunks import Shelf, keep, leading, place_of, take
+from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
+from ingestd.ingest.rows.chunk_cache import BlobStore, keep, leading, place_of, take
 from ingestd.ingest.rows.known_columns import DeclaredColumns, TableColumns
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.rows.row_shape import Shapes
-from ingestd.ingest.schemas.discovery import Discovery, KeptChunk
+from ingestd.ingest.rows.source_admission import Admission
+from ingestd.ingest.schemas.discovery import CachedChunk, Discovery
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.stages.event_clock import EventClock
 from ingestd.ingest.stages.findings import Findings
-from ingestd.ingest.stages.held_rows import HeldRows
+from ingestd.ingest.stages.map_side_dedup import MapSideDedup
 from ingestd.ingest.stages.shaped_rows import IMPOSSIBLE, RowShaper, ShapedRows
 from ingestd.ingest.stages.table_events import TableEvents
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.apart import fetch_readable
 from ingestd.kafka.fetch import Bounds
+from ingestd.kafka.isolated_fetch import fetch_readable
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.registry_tally import take_figures
@@ -54,8 +54,8 @@ def decode_ranges(
     *,
     task_index: int = 0,
     fetch: Fetch | None = None,
-    shelf: Shelf | None = None,
-    kept: Sequence[KeptChunk] = (),
+    blob_store: BlobStore | None = None,
+    kept: Sequence[CachedChunk] = (),
 ) -> Pairs:
     """Decode the ranges of one task into (slot, blob) pairs for the write stage.
 
@@ -68,7 +68,7 @@ def decode_ranges(
     Raises SourceError from fetching; PolicyStopError, SchemaConflictError and
     UnsupportedError where the configuration or a table does not allow what comes.
     """
-    task = _DecodeTask(context, task_index, shelf)
+    task = _DecodeTask(context, task_index, blob_store)
     left: list[OffsetRange] = []
     for wanted in ranges:
         rest = yield from task.go_on(wanted, kept)
@@ -81,9 +81,11 @@ def decode_ranges(
 class _DecodeTask:
     """One task: what it knows of the batch, and what it finds while its chunks pass."""
 
-    def __init__(self, context: BatchContext, task_index: int, shelf: Shelf | None) -> None:
+    def __init__(
+        self, context: BatchContext, task_index: int, blob_store: BlobStore | None
+    ) -> None:
         self._context = context
-        self._shelf = shelf
+        self._blob_store = blob_store
         self._index = task_index
         self._router = Router(context.routing, context.database)
         self._admission = Admission(context, self._router)
@@ -91,17 +93,19 @@ class _DecodeTask:
         self._shaper = RowShaper(context, self._shapes)
         self._findings = Findings()
         self._clock = EventClock(context.sources, self._findings.times)
-        self._held = HeldRows(context, task_index, self._findings.counts)
+        self._held = MapSideDedup(context, task_index, self._findings.counts)
         self._images = wants_images(context)
         self._renames = context.follows_renames()
 
     def go_on(
-        self, wanted: OffsetRange, kept: Sequence[KeptChunk]
+        self, wanted: OffsetRange, kept: Sequence[CachedChunk]
     ) -> Generator[tuple[int, Blob], None, OffsetRange]:
         """Blobs of the kept chunks that a range begins with; returns what is left of the range."""
         for one in leading(kept, wanted):
-            refused = self._admission.refusal(one.table, Feed(wanted.source, *one.source_table))
-            batch = None if refused else take(self._shelf, one, self._context)
+            refused = self._admission.rejection_reason(
+                one.table, Feed(wanted.source, *one.source_table)
+            )
+            batch = None if refused else take(self._blob_store, one, self._context)
             if batch is None:
                 break
             self._findings.note_kept(one)
@@ -149,29 +153,29 @@ class _DecodeTask:
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
         decoded = self._decoded(source, usable)
         self._findings.counts.control += decoded.control
-        letters = [DeadLetter(one) for one in (*oversized, *decoded.rejected)]
+        dead_letters = [DeadLetter(one) for one in (*oversized, *decoded.rejected)]
         events = TableEvents(self._context, self._admission, self._findings, source)
-        letters += events.note(chunk, decoded)
+        dead_letters += events.note(chunk, decoded)
         for batch in decoded.batches:
-            yield from self._decode_batch(source, chunk, batch, letters)
-        yield from self._bury(source, chunk, letters)
-        if len(decoded.batches) == 1 and not letters:
+            yield from self._decode_batch(source, chunk, batch, dead_letters)
+        yield from self._bury(source, chunk, dead_letters)
+        if len(decoded.batches) == 1 and not dead_letters:
             self._keep(source, chunk, decoded, start)
 
     def finish(self) -> Pairs:
         """The task's report, and voids if the batch must run again."""
         yield from self._release()
         if self._findings.runs_again:
-            yield from ((slot, encode_void()) for slot in range(self._context.slots))
+            yield from ((slot, encode_abort_marker()) for slot in range(self._context.slots))
         self._findings.counts.registry.update(take_figures())
         yield self._index % self._context.slots, encode_report(self._findings.report())
 
     def _decode_batch(
-        self, source: str, chunk: RecordChunk, batch: ChangeBatch, letters: list[DeadLetter]
+        self, source: str, chunk: RecordChunk, batch: ChangeBatch, dead_letters: list[DeadLetter]
     ) -> Pairs:
         table, refused = self._admission.target(source, chunk, batch)
         if table is None or refused:
-            letters += [DeadLetter(one, table) for one in refused]
+            dead_letters += [DeadLetter(one, table) for one in refused]
             self._findings.counts.skip("", "excluded", 0 if refused else len(batch.offset))
             return
         self._shapes.check_key(chunk.topic, batch.source, self._context.tables.get(table))
@@ -180,16 +184,16 @@ class _DecodeTask:
         except IMPOSSIBLE as error:
             if self._context.settings_of(table).evolution.fails:
                 raise
-            yield from self._decode_apart(source, chunk, batch, letters, error)
+            yield from self._decode_apart(source, chunk, batch, dead_letters, error)
             return
         for reason, rows in made.skipped.items():
             self._findings.counts.skip(table, reason, rows)
-        letters += [DeadLetter(one, table) for one in made.lost]
+        dead_letters += [DeadLetter(one, table) for one in made.lost]
         if made.lost or not len(made.batch.offset):
             return
         self._findings.note_rows(table, Feed(source, *batch.source), chunk.topic, made.batch)
         self._clock.note_rows(table, source, chunk, made.batch.offset)
-        yield from self._accept(source, chunk, table, made, letters)
+        yield from self._accept(source, chunk, table, made, dead_letters)
 
     def _accept(
         self,
@@ -197,7 +201,7 @@ class _DecodeTask:
         chunk: RecordChunk,
         table: str,
         made: ShapedRows,
-        letters: list[DeadLetter],
+        dead_letters: list[DeadLetter],
     ) -> Pairs:
         """Hand on rows that are shaped, or ask for what their table lacks."""
         target = self._context.tables.get(table)
@@ -207,7 +211,7 @@ class _DecodeTask:
         rows = made.rows
         if made.failures:
             good, rejected = judge_records(chunk, made.shaped.offset, made.failures)
-            letters += [DeadLetter(one, table) for one in rejected]
+            dead_letters += [DeadLetter(one, table) for one in rejected]
             rows = rows.filter(good)
         if rows.num_rows:
             yield from self._hand_on(source, chunk, target, rows)
@@ -217,7 +221,7 @@ class _DecodeTask:
         source: str,
         chunk: RecordChunk,
         batch: ChangeBatch,
-        letters: list[DeadLetter],
+        dead_letters: list[DeadLetter],
         error: IngestdError,
     ) -> Pairs:
         """A batch that its table cannot have, in halves that are decoded again, down to a record.
@@ -232,15 +236,15 @@ class _DecodeTask:
             table = self._router.route(chunk.topic, batch.source)
             cause = ("schema", "impossible-columns")
             one = rejected_record(chunk, int(offsets[0]), cause, error.message)
-            letters.append(DeadLetter(one, table))
+            dead_letters.append(DeadLetter(one, table))
             return
         for half in np.array_split(offsets, 2):
             part = take_records(chunk, np.searchsorted(chunk.offsets, half))
             decoded = self._decoded(source, part)
-            letters += [DeadLetter(one) for one in decoded.rejected]
+            dead_letters += [DeadLetter(one) for one in decoded.rejected]
             for again in decoded.batches:
                 if again.source == batch.source:
-                    yield from self._decode_batch(source, part, again, letters)
+                    yield from self._decode_batch(source, part, again, dead_letters)
 
     def _keep(self, source: str, chunk: RecordChunk, decoded: Decoded, start: int) -> None:
         """Put a chunk on the shelf whose rows all wait for one table."""
@@ -249,7 +253,7 @@ class _DecodeTask:
         shaped = self._shapes.of(chunk.topic, source_table) is not None
         if table is None or shaped or table in self._context.tables:
             return  # what a shape adds needs the records themselves
-        if (kept := keep(self._shelf, source, table, start, chunk, decoded)) is not None:
+        if (kept := keep(self._blob_store, source, table, start, chunk, decoded)) is not None:
             self._findings.keep(kept)
 
     def _hand_on(
@@ -271,11 +275,13 @@ class _DecodeTask:
         found = Discovery(table, feed, dict(made.beyond), keys, *place, fresh=fresh)
         self._findings.discoveries.add(found)
 
-    def _bury(self, source: str, chunk: RecordChunk, letters: list[DeadLetter]) -> Pairs:
+    def _bury(self, source: str, chunk: RecordChunk, dead_letters: list[DeadLetter]) -> Pairs:
         """Rejected records as rows of the dead letter table, but for those it holds already."""
         target = self._context.tables[self._context.dead_letters]
         covered = target.covered_until(source, chunk.topic, chunk.partition)
-        new = [letter for letter in letters if letter.rejected.offset >= covered]
+        new = [
+            dead_letter for dead_letter in dead_letters if dead_letter.rejected.offset >= covered
+        ]
         new = self._findings.note_rejected(source, new, self._context.error_policy)
         if not new:
             return

@@ -23,7 +23,7 @@ def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchCo
     """
     starts = starts_of(ranges)
     tables = {name: _table_view(one, starts) for name, one in context.tables.items()}
-    return replace(context, tables=tables, max_run_bytes=0, index_cache_bytes=0)
+    return replace(context, tables=tables, write_buffer_size=0, index_cache_bytes=0)
 
 
 def _table_view(one: TableContext, starts: Mapping[Place, int]) -> TableContext:

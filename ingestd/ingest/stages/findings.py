@@ -7,16 +7,16 @@ import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.cdc.format_guess import look_of
-from ingestd.ingest.letters.dead_letter import DeadLetter
+from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.batch_rows import record_sizes
 from ingestd.ingest.rows.blobs import Report
-from ingestd.ingest.schemas.discovery import DiscoveryLog, KeptChunk, TableTruncate
+from ingestd.ingest.schemas.discovery import CachedChunk, DiscoveryLog, TableTruncate
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.apart import Unreadable
+from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.kafka.log_checks import fingerprint_of_last
 
 MAX_SAMPLES = 20
@@ -39,7 +39,7 @@ class Findings:
     _positions: dict[str, int] = field(default_factory=dict)
     _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     _samples: list[RejectedSample] = field(default_factory=list)
-    _kept: list[KeptChunk] = field(default_factory=list)
+    _kept: list[CachedChunk] = field(default_factory=list)
 
     @property
     def runs_again(self) -> bool:
@@ -54,14 +54,14 @@ class Findings:
         if len(chunk.offsets):
             self._last_records[where] = (int(chunk.offsets[-1]), fingerprint_of_last(chunk))
 
-    def note_kept(self, kept: KeptChunk) -> None:
+    def note_kept(self, kept: CachedChunk) -> None:
         """Count the records of a chunk that was decoded in an earlier run of the batch."""
         self.counts.records[kept.where] += kept.records
         self.counts.bytes[kept.where] += kept.size
         self.counts.control += kept.control
         self._last_records[kept.where] = (kept.until - 1, kept.last)
 
-    def keep(self, kept: KeptChunk) -> None:
+    def keep(self, kept: CachedChunk) -> None:
         """Report a chunk for the next run of the batch."""
         self._kept.append(kept)
 
@@ -87,23 +87,23 @@ class Findings:
         self._truncates.append(truncate)
 
     def note_rejected(
-        self, source: str, letters: list[DeadLetter], policy: ErrorPolicy
+        self, source: str, dead_letters: list[DeadLetter], policy: ErrorPolicy
     ) -> list[DeadLetter]:
         """Count rejected records, and keep the coordinates of the first ones; those to keep.
 
         PolicyStopError if the policy is to stop for one of them.
         """
-        for letter in letters:
-            self.counts.rejected[letter.rejected.stage, letter.rejected.reason] += 1
+        for dead_letter in dead_letters:
+            self.counts.rejected[dead_letter.rejected.stage, dead_letter.rejected.reason] += 1
         room = MAX_SAMPLES - len(self._samples)
-        self._samples += [RejectedSample.of(source, one.rejected) for one in letters[:room]]
-        kept = [one for one in letters if policy.keeps(one.rejected, self.counts)]
+        self._samples += [RejectedSample.of(source, one.rejected) for one in dead_letters[:room]]
+        kept = [one for one in dead_letters if policy.keeps(one.rejected, self.counts)]
         self._note_unusable(source, kept)
         return kept
 
-    def _note_unusable(self, source: str, letters: list[DeadLetter]) -> None:
+    def _note_unusable(self, source: str, dead_letters: list[DeadLetter]) -> None:
         """Count records that may be of another data format, and look at some of them."""
-        for one in (letter.rejected for letter in letters):
+        for one in (dead_letter.rejected for dead_letter in dead_letters):
             if one.stage == GAP_STAGE or one.reason == ASKED_FOR:
                 continue
             topic = (source, one.topic)

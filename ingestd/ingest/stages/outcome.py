@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.rows.router import admitted_feeds
-from ingestd.ingest.schemas.discovery import Discovery, KeptChunk, TableTruncate, in_order
+from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate, in_order
 from ingestd.ingest.settings.context import BatchContext, Feed
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.apart import Unreadable
+from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _T = TypeVar("_T")
@@ -29,7 +29,7 @@ class WriteOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundResult:
+class AttemptResult:
     """What all tasks of one run of a batch did.
 
     If `runs_again`, nothing is committed: the driver evolves schemas, settles the `truncates`,
@@ -51,7 +51,7 @@ class RoundResult:
     positions: Mapping[str, int]
     counts: Counts
     rejected: tuple[RejectedSample, ...]
-    kept: tuple[KeptChunk, ...] = ()
+    kept: tuple[CachedChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
     last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     contested: Mapping[str, frozenset[Feed]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class RoundResult:
         return bool(found) or not all(one.is_idle for one in self.discoveries)
 
 
-def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> RoundResult:
+def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
     """Combine what the tasks of one run did.
 
     Where source tables meet in one target without being allowed to, only what was found of its
@@ -85,7 +85,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> R
         _unite(topics, one.topics)
     claims = _claims(reports)
     owners = _owners(context, claims)
-    return RoundResult(
+    return AttemptResult(
         messages=messages,
         discoveries=in_order(
             one for report in reports for one in report.discoveries if one.feed in owners[one.table]

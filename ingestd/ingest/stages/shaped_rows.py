@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, Rejected
+from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.rows.append_changes import audited, is_audit, latest_only
 from ingestd.ingest.rows.batch_rows import effective_positions, rejected_whole, select_rows
 from ingestd.ingest.rows.conform import Failure, conform
+from ingestd.ingest.rows.invalid_columns import without_invalid
+from ingestd.ingest.rows.keyless_changes import audited, is_audit, latest_only
 from ingestd.ingest.rows.row_shape import Shapes
-from ingestd.ingest.rows.unfit_columns import without_unfit
-from ingestd.ingest.schemas.column_ledger import read_ledger
-from ingestd.ingest.schemas.rows_of_today import as_of_today
+from ingestd.ingest.schemas.apply_renames import apply_renames
+from ingestd.ingest.schemas.column_history import read_column_history
 from ingestd.ingest.settings.context import BatchContext, TableContext
 from ingestd.paimon.spec.data_types import DataType
 
@@ -41,7 +41,7 @@ class ShapedRows:
     shaped: ChangeBatch
     skipped: Mapping[str, int]
     failures: tuple[Failure, ...] = ()
-    lost: tuple[Rejected, ...] = ()
+    lost: tuple[RejectedRecord, ...] = ()
     rows: pa.Table | None = None
     beyond: Mapping[str, DataType] = field(default_factory=dict)
 
@@ -64,19 +64,19 @@ class RowShaper:
             if not is_audit(settings, batch, target):
                 batch = self._shapes.as_wanted(chunk.topic, batch, target.table)
             batch, skipped = only_new(source, chunk, target, batch)
-            ledger = read_ledger(target.table.schema.options, table)
-            batch = as_of_today(batch, ledger, chunk)
+            column_history = read_column_history(target.table.schema.options, table)
+            batch = apply_renames(batch, column_history, chunk)
         batch, skipped["ignored"] = latest_only(batch, settings, target)
         if not len(batch.offset):
             return ShapedRows(batch, batch, skipped)
         shaped, unmade = self._shapes.apply(source, chunk, batch, target)
         sensitive = self._context.routing.case_sensitive
-        shaped, unfit = without_unfit(shaped, settings, target, case_sensitive=sensitive)
-        lost = rejected_whole(chunk, shaped.offset, unfit) if unfit else []
+        shaped, invalid = without_invalid(shaped, settings, target, case_sensitive=sensitive)
+        lost = rejected_whole(chunk, shaped.offset, invalid) if invalid else []
         if lost:
             return ShapedRows(batch, shaped, skipped, lost=tuple(lost))
         shaped = audited(shaped, settings, target)
-        made = ShapedRows(batch, shaped, skipped, (*unfit, *unmade), beyond=shaped.types)
+        made = ShapedRows(batch, shaped, skipped, (*invalid, *unmade), beyond=shaped.types)
         if target is None:
             return made
         fixed, policy = settings.column_types, settings.evolution

@@ -11,20 +11,20 @@ import numpy as np
 
 from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.letters.dead_letter import DeadLetter
-from ingestd.ingest.rows.admission import Admission
+from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.batch_rows import rejected_record
-from ingestd.ingest.schemas.column_ledger import (
+from ingestd.ingest.rows.source_admission import Admission
+from ingestd.ingest.schemas.column_history import (
     ProvenChange,
     Stated,
     followed_until,
-    read_ledger,
+    read_column_history,
 )
 from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.schemas.schema_evolution import column_changes
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
-from ingestd.ingest.settings.rejection import Refusal
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.findings import Findings
 from ingestd.paimon.spec.column_names import column_name_problems
 from ingestd.paimon.spec.schema import TableSchema
@@ -48,9 +48,9 @@ class TableEvents:
 
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
         """Take in all events of a chunk. SchemaConflictError for what the policy stops at."""
-        letters = [self._truncate(chunk, one) for one in decoded.truncates]
-        letters += [self._change(chunk, one) for one in decoded.schema_changes]
-        return [one for one in letters if one is not None]
+        dead_letters = [self._truncate(chunk, one) for one in decoded.truncates]
+        dead_letters += [self._change(chunk, one) for one in decoded.schema_changes]
+        return [one for one in dead_letters if one is not None]
 
     def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
         """Have the batch run again with a table that exists, but was not thought to be needed."""
@@ -61,9 +61,9 @@ class TableEvents:
         table = self._router.route(chunk.topic, truncate.source)
         target = self._context.tables.get(table) if table else None
         feed = Feed(self._source, *truncate.source)
-        refusal = self._admission.refusal(table, feed) if table else None
-        if refusal is not None:
-            return _refused_letter(chunk, truncate.offset, refusal, table)
+        rejection_reason = self._admission.rejection_reason(table, feed) if table else None
+        if rejection_reason is not None:
+            return _refused_letter(chunk, truncate.offset, rejection_reason, table)
         if table in self._context.others:
             self._ask_for(table, feed, chunk, truncate.offset)
         if target is None:
@@ -77,8 +77,14 @@ class TableEvents:
         found = TableTruncate(target.identifier, feed, _known(truncate.position), *place)
         why = self._context.refused_truncates.get(found.place)
         if why is not None:
-            letter = rejected_record(chunk, truncate.offset, ("decode", "refused-truncate"), why)
-            return DeadLetter(letter, target.identifier) if policy.on_refused != "ignore" else None
+            dead_letter = rejected_record(
+                chunk, truncate.offset, ("decode", "refused-truncate"), why
+            )
+            return (
+                DeadLetter(dead_letter, target.identifier)
+                if policy.on_refused != "ignore"
+                else None
+            )
         self._findings.note_source(target.identifier, feed, chunk.topic, 0)
         if found.position is None or found.position > _before(target):
             self._findings.note_truncate(found)
@@ -94,9 +100,9 @@ class TableEvents:
         if not wanted:
             return None
         feed = Feed(self._source, *event.source)
-        refusal = self._admission.refusal(table, feed)
-        if refusal is not None:
-            return _refused_letter(chunk, event.offset, refusal, table)
+        rejection_reason = self._admission.rejection_reason(table, feed)
+        if rejection_reason is not None:
+            return _refused_letter(chunk, event.offset, rejection_reason, table)
         if table in self._context.others:
             self._ask_for(table, feed, chunk, event.offset)
             return None
@@ -144,19 +150,19 @@ class TableEvents:
         if policy.fails:
             raise SchemaConflictError(
                 f"{message} ({chunk.topic}/{chunk.partition} at offset {event.offset}); alter the "
-                "table yourself, or let schema.on-refused-change be dead-letter, which leaves the "
-                "columns as they are"
+                "table yourself, or set schema.on-incompatible-schema to dead-letter, which "
+                "leaves the columns as they are"
             )
-        letter = rejected_record(chunk, event.offset, ("schema", "refused-change"), message)
-        return DeadLetter(letter, table)
+        dead_letter = rejected_record(chunk, event.offset, ("schema", "refused-change"), message)
+        return DeadLetter(dead_letter, table)
 
 
 def _refused_letter(
-    chunk: RecordChunk, offset: int, refusal: Refusal, table: str | None
+    chunk: RecordChunk, offset: int, rejection_reason: SourceRejection, table: str | None
 ) -> DeadLetter:
     """The letter about an event of a table that its source table has no claim to."""
-    cause = (refusal.stage, refusal.reason)
-    return DeadLetter(rejected_record(chunk, offset, cause, refusal.message), table)
+    cause = (rejection_reason.stage, rejection_reason.reason)
+    return DeadLetter(rejected_record(chunk, offset, cause, rejection_reason.message), table)
 
 
 def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> Stated | None:
@@ -184,12 +190,12 @@ def _not_followed(
     What is said again and again is followed once, and not where the table has both columns already
     or cannot rename the one.
     """
-    ledger = read_ledger(target.table.schema.options, target.identifier)
+    column_history = read_column_history(target.table.schema.options, target.identifier)
     if not event.is_standing:
         if event.position is None:
-            return tuple(one for one in found if one not in ledger)
-        return found if event.position > followed_until(ledger) else ()
-    followed = {(one.old, one.new) for one in ledger}
+            return tuple(one for one in found if one not in column_history)
+        return found if event.position > followed_until(column_history) else ()
+    followed = {(one.old, one.new) for one in column_history}
     schema = target.table.schema
     return tuple(
         one

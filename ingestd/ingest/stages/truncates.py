@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.schemas.discovery import TableTruncate
 from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying, Feed
-from ingestd.ingest.stages.outcome import RoundResult
+from ingestd.ingest.stages.outcome import AttemptResult
 from ingestd.kafka.ranges import OffsetRange, Place
 
 _LOG = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ once. Decoding and the write of other tables work on chunks of bounded bytes. A 
 `max-offsets-per-trigger`: Kafka tells offsets and no bytes of what has yet to be read.
 """
 _WAY_OUT = (
-    "let on-refused-truncate be dead-letter or ignore, which keeps the rows, and empty the table "
+    "let on-ambiguous-truncate be dead-letter or ignore, which keeps the rows, and empty the table "
     "yourself"
 )
 
@@ -60,7 +60,7 @@ class Truncates:
     emptied: dict[str, Emptying] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
 
-    def settle(self, context: BatchContext, result: RoundResult, stream: Stream) -> None:
+    def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
         """Take in what a run of the batch found.
 
         PolicyStopError for a truncate that cannot be put in order, unless its table has a policy.
@@ -111,7 +111,7 @@ class Truncates:
         return sorted(one for one in wanted.values() if one.rows)
 
 
-def outlives_batch(table: str, result: RoundResult, stream: Stream) -> bool:
+def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
     """Whether rows from before a truncate of the table may be read after it, even batches later.
 
     They may as soon as a topic of the table has several partitions, or it has several topics: one
@@ -122,7 +122,7 @@ def outlives_batch(table: str, result: RoundResult, stream: Stream) -> bool:
 
 
 def _by_position(
-    context: BatchContext, result: RoundResult, truncate: TableTruncate, stream: Stream
+    context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
 ) -> Emptying | str:
     """How the table follows a truncate that has a position, or why it cannot."""
     table = truncate.table
@@ -171,7 +171,7 @@ def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str |
 
 
 def _by_offset(
-    context: BatchContext, result: RoundResult, truncate: TableTruncate, stream: Stream
+    context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
 ) -> Emptying | str:
     """The same for one without a position, which the only partition of a topic puts in order."""
     shared = _shared(context, result, truncate)
@@ -187,7 +187,7 @@ def _by_offset(
     return Emptying(None, {source: {topic: {partition: offset + 1}}})
 
 
-def _shared(context: BatchContext, result: RoundResult, truncate: TableTruncate) -> str | None:
+def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncate) -> str | None:
     others = _feeds(context, result, truncate.table) - {truncate.feed}
     if not others:
         return None
@@ -198,7 +198,7 @@ def _shared(context: BatchContext, result: RoundResult, truncate: TableTruncate)
     )
 
 
-def _feeds(context: BatchContext, result: RoundResult, table: str) -> frozenset[Feed]:
+def _feeds(context: BatchContext, result: AttemptResult, table: str) -> frozenset[Feed]:
     return result.feeds.get(table, frozenset()) | context.tables[table].feeds
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
-from ingestd.ingest.letters.letter_topic import send_letters
+from ingestd.ingest.dead_letters.dead_letter_topic import send_dead_letters
 from ingestd.ingest.rows.blobs import (
     BUCKET,
     HASH,
@@ -39,7 +39,7 @@ from ingestd.paimon.spec.row_picking import take_rows
 from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
 from ingestd.paimon.table.buckets.hash_index import CACHE
 from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
-from ingestd.paimon.table.cross_partition.kept_indexes import KEPT
+from ingestd.paimon.table.cross_partition.index_cache import KEPT
 from ingestd.paimon.table.cross_partition.load import (
     KeyShare,
     assigners_of_keys,
@@ -70,10 +70,10 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     if not received.void:
         for identifier, parts in received.rows.items():
             if identifier == context.dead_letters and context.dead_letter_topic is not None:
-                send_letters(context, [part.rows for part in parts])
+                send_dead_letters(context, [part.rows for part in parts])
                 continue
             writer = _TableWriter(context, identifier, counts)
-            written = writer.write(parts, context.max_run_bytes)
+            written = writer.write(parts, context.write_buffer_size)
             if written:
                 messages[identifier] = written
     reach(Point.SLOT_WRITTEN)
@@ -93,7 +93,7 @@ class _TableWriter:
         self._assigners: dict[tuple[bytes, int], DynamicBucketAssigner] = {}
         self._new_name: Callable[[], str] = data_file_names(self._table)
 
-    def write(self, parts: list[RowBlob], max_run_bytes: int) -> tuple[CommitMessage, ...]:
+    def write(self, parts: list[RowBlob], write_buffer_size: int) -> tuple[CommitMessage, ...]:
         """Messages of all buckets that got rows, and of those whose hash index grew."""
         messages: list[CommitMessage] = []
         waits = self._mode is BucketMode.POSTPONE
@@ -101,7 +101,7 @@ class _TableWriter:
         by_number = bool(self._table.schema.primary_keys) and not waits
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
         whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
-        for run in runs(parts, max_run_bytes, by_number=by_number, whole=whole):
+        for run in runs(parts, write_buffer_size, by_number=by_number, whole=whole):
             rows = self._prepared(run)
             if rows.num_rows:
                 messages.extend(self._write_rows(rows))

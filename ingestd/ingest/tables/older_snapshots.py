@@ -1,13 +1,13 @@
 """Where to read a table again from: what an older snapshot of it covers."""
 
-from ingestd.ingest.tables.lake_table import LakeTable
+from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.positions import Vector
 from ingestd.ingest.tables.progress import decode_properties, property_names
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import newest_record
 
 
-def covered_before(one: LakeTable, pipeline: str, position: int) -> Vector | None:
+def covered_before(one: ManagedTable, pipeline: str, position: int) -> Vector | None:
     """Return what the newest snapshot covers whose rows are all from before a source position.
 
     The position is one of the source's log. What the table got beyond that vector may have come

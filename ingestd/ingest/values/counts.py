@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-from ingestd.cdc.base import Rejected
+from ingestd.cdc.base import RejectedRecord
 
 
 class TopicPartition(NamedTuple):
@@ -28,7 +28,7 @@ class RejectedSample:
     message: str
 
     @classmethod
-    def of(cls, source: str, rejected: Rejected) -> "RejectedSample":
+    def of(cls, source: str, rejected: RejectedRecord) -> "RejectedSample":
         """The sample of one rejected record."""
         return cls(
             source,

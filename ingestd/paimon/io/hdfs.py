@@ -69,7 +69,7 @@ class HdfsFileIO:
         hdfs, place = self._place(directory)
         with _storage_errors("list", directory):
             try:
-                found = hdfs.patiently(lambda client: list(client.list_status(place, False)))
+                found = hdfs.with_retries(lambda client: list(client.list_status(place, False)))
             except FileNotFoundError:
                 return []
         below = place.rstrip("/") + "/"
@@ -96,19 +96,19 @@ class HdfsFileIO:
         """Bytes of a file; FileNotFoundError passes as is."""
         hdfs, place = self._place(path)
         with _storage_errors("look at", path, missing_passes=True):
-            return hdfs.patiently(lambda client: client.get_file_info(place).length)
+            return hdfs.with_retries(lambda client: client.get_file_info(place).length)
 
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents; one that exists is fine."""
         hdfs, place = self._place(path)
         with _storage_errors("create", path):
-            hdfs.patiently(lambda client: client.mkdirs(place, _DIRECTORY_MODE, True))
+            hdfs.with_retries(lambda client: client.mkdirs(place, _DIRECTORY_MODE, True))
 
     def delete_quietly(self, path: str) -> None:
         """Delete a file if it is there; a failure is logged, never raised."""
         hdfs, place = self._place(path)
         try:
-            hdfs.patiently(lambda client: client.delete(place, False))
+            hdfs.with_retries(lambda client: client.delete(place, False))
         except FAILURES as error:
             _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": said(error)}})
 
@@ -117,9 +117,9 @@ class HdfsFileIO:
         hdfs, place = self._place(path)
         with _storage_errors("delete", path):
             try:
-                if not hdfs.patiently(lambda client: client.get_file_info(place).isdir):
+                if not hdfs.with_retries(lambda client: client.get_file_info(place).isdir):
                     return False
-                return hdfs.patiently(lambda client: client.delete(place, False))
+                return hdfs.with_retries(lambda client: client.delete(place, False))
             except FileNotFoundError:
                 return False
             except RuntimeError as error:
@@ -131,7 +131,7 @@ class HdfsFileIO:
         """Delete a directory with all it holds, by one request; an absent one is fine."""
         hdfs, place = self._place(path)
         with _storage_errors("delete", path):
-            hdfs.patiently(lambda client: client.delete(place, True))
+            hdfs.with_retries(lambda client: client.delete(place, True))
 
     def rename_directory(self, source: str, target: str) -> None:
         """Give a directory another name, atomically; StorageError if that name is taken."""
@@ -139,7 +139,7 @@ class HdfsFileIO:
         _, new = self._place(target)
         with _storage_errors("rename", source):
             parent = new.rpartition("/")[0] or "/"
-            hdfs.patiently(lambda client: client.mkdirs(parent, _DIRECTORY_MODE, True))
+            hdfs.with_retries(lambda client: client.mkdirs(parent, _DIRECTORY_MODE, True))
             hdfs.once(lambda client: client.rename(old, new, False))
 
     @contextlib.contextmanager
@@ -157,7 +157,7 @@ class HdfsFileIO:
         """A seekable stream of a file; FileNotFoundError passes as is."""
         hdfs, place = self._place(path)
         with _storage_errors("open", path, missing_passes=True):
-            reader = hdfs.patiently(lambda client: client.read(place))
+            reader = hdfs.with_retries(lambda client: client.read(place))
         stream = HdfsReader(hdfs, place, path, reader)
         if reader.file_length() <= _CHUNK_BYTES:
             return pa.BufferReader(pa.py_buffer(stream.read()))

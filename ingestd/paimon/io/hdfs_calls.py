@@ -80,7 +80,7 @@ class Hdfs:
             forget_client(self.cluster)
             raise
 
-    def patiently(self, work: Callable[[RawClient], _T]) -> _T:
+    def with_retries(self, work: Callable[[RawClient], _T]) -> _T:
         """As `once`, tried again as by `again`."""
         return self.again(lambda: self.once(work))
 

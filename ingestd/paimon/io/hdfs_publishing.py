@@ -75,7 +75,7 @@ def _settled(hdfs: Hdfs, temporary: str, place: str, chunks: Chunks) -> bool:
     Without its source a rename that is still under way cannot happen any more, so the temporary
     file goes first, and what is found then is final.
     """
-    hdfs.patiently(lambda client: client.delete(temporary, False))
+    hdfs.with_retries(lambda client: client.delete(temporary, False))
     try:
         return hdfs.again(lambda: _holds(hdfs, place, chunks))
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def _settled(hdfs: Hdfs, temporary: str, place: str, chunks: Chunks) -> bool:
 
 def _is_taken(hdfs: Hdfs, place: str) -> bool:
     try:
-        hdfs.patiently(lambda client: client.get_file_info(place))
+        hdfs.with_retries(lambda client: client.get_file_info(place))
     except FileNotFoundError:
         return False
     return True

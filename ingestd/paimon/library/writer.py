@@ -22,7 +22,7 @@ from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.landing import delete_made
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_made
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _MILLIS = 1000

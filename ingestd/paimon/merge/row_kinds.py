@@ -76,7 +76,7 @@ def rows_to_write(rows: pa.Table, rules: MergeRules) -> pa.Table:
     ignored = ignored_kinds(rules, kinds)
     if bool(ignored.any()):
         rows, kinds = rows.filter(pa.array(~ignored)), kinds[~ignored]
-    refusal = retraction_refusal(rules)
-    if refusal is not None and bool(retractions(kinds).any()):
-        raise UnsupportedError(refusal)
+    rejection_reason = retraction_refusal(rules)
+    if rejection_reason is not None and bool(retractions(kinds).any()):
+        raise UnsupportedError(rejection_reason)
     return rows

@@ -62,7 +62,7 @@ def test_two_payloads_are_refused() -> None:
     message = b'{"payload":{},"schema":' + SCHEMA + b',"payload":' + EVENT + b"}"
     with pytest.raises(RecordError) as caught:
         Envelopes(is_key=False).open(message)
-    assert caught.value.reason.code == "invalid_envelope"
+    assert caught.value.reason.code == "invalid-envelope"
 
 
 def test_table_may_own_columns_called_schema_and_payload() -> None:

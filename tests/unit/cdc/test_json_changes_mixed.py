@@ -71,37 +71,37 @@ def test_rows_of_several_tables_are_not_opened(name: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_only_what_is_no_row_is_opened(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, odd = values_of(name), values_of(name)
-    odd[0], odd[7], odd[20], odd[39] = None, b"{", b"null", b'{"op":"m"}'
-    assert Watched(name, monkeypatch).same(chunk(rows), chunk(odd))[1] == [0, 7, 20, 39]
+    rows, irregular = values_of(name), values_of(name)
+    irregular[0], irregular[7], irregular[20], irregular[39] = None, b"{", b"null", b'{"op":"m"}'
+    assert Watched(name, monkeypatch).same(chunk(rows), chunk(irregular))[1] == [0, 7, 20, 39]
 
 
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_one_odd_row_is_opened_with_all_rows_of_its_table_and_no_others(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, odd = values_of(name), values_of(name)
+    rows, irregular = values_of(name), values_of(name)
     of_table = [place for place, value in enumerate(rows) if value and b"item2" in value.lower()]
     first = rows[of_table[0]]
     assert first is not None
-    odd[of_table[0]] = first.replace(b'"city":"', b'"city":5,"town":"')
-    assert odd != rows
-    assert Watched(name, monkeypatch).same(chunk(rows), chunk(odd))[1] == of_table
+    irregular[of_table[0]] = first.replace(b'"city":"', b'"city":5,"town":"')
+    assert irregular != rows
+    assert Watched(name, monkeypatch).same(chunk(rows), chunk(irregular))[1] == of_table
 
 
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_a_table_that_is_named_in_two_ways_stays_one(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, odd = values_of(name), values_of(name)
+    rows, irregular = values_of(name), values_of(name)
     place = next(n for n, value in enumerate(rows) if value and b"item1" in value.lower())
     value = rows[place]
     assert value is not None
-    odd[place] = value.replace(b"item1", b"item\\u0031").replace(b"ITEM1", b"ITEM\\u0031")
+    irregular[place] = value.replace(b"item1", b"item\\u0031").replace(b"ITEM1", b"ITEM\\u0031")
     of_table = [n for n, one in enumerate(rows) if one and b"item1" in one.lower()]
     # To DataWorks' decoder a schema in other bytes is another one.
     expected = [place] if name == "aliyun-json" else of_table
-    assert Watched(name, monkeypatch).same(chunk(rows), chunk(odd))[-1] == expected
+    assert Watched(name, monkeypatch).same(chunk(rows), chunk(irregular))[-1] == expected
 
 
 def test_tables_without_a_plan_are_learnt_and_the_others_read(

@@ -65,7 +65,7 @@ def test_a_bad_value_names_the_odd_column_and_neighbours_arrive(decoder: DataFor
     declared = {TABLE: {NAME: DataType("INT")}}
     decoded = decoder.decode(chunk(values, [key(id=n) for n in range(3)]), {}, declared)
     [bad] = decoded.rejected
-    assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "wrong_type")
+    assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "wrong-type")
     assert bad.message.startswith(f"column {NAME}: ")
     [batch] = decoded.batches
     assert batch.columns.column(NAME).to_pylist() == [0, 2]
@@ -76,7 +76,7 @@ def test_an_odd_field_beside_the_schema_is_named() -> None:
     value = wrapped(event("c", {"id": 1, NAME: "x", 'z"': 1}), columns)
     decoded = load_data_format("debezium-json").decode(chunk([value]), {}, {})
     [bad] = decoded.rejected
-    assert bad.reason == "unknown_column"
+    assert bad.reason == "unknown-column"
     assert repr('z"') in bad.message
 
 

@@ -119,7 +119,7 @@ def test_a_message_of_too_many_columns_is_refused_by_name() -> None:
     row = {"id": 0, **{f"c{n}": n for n in range(MOST_IN_A_RECORD)}}
     decoded = decoder("json").decode(chunk_of("json", [row]), {}, {})
     [refused] = decoded.rejected
-    assert (refused.stage, refused.reason) == ("schema", "too_many_columns")
+    assert (refused.stage, refused.reason) == ("schema", "too-many-columns")
     assert f"{MOST_IN_A_RECORD + 1} columns; {MOST_IN_A_RECORD} are read" in refused.message
     with pytest.raises(RecordError):
         check_width(row)

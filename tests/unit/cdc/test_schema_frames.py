@@ -28,7 +28,7 @@ def test_ids_are_numbers_or_guids_and_all_else_is_refused() -> None:
     for mark in (b"", b"\0", b"\2\0\0\0\0", b'{"id"', b"\1\0", b"Obj\1\4"):
         with pytest.raises(RecordError) as caught:
             Frame(mark, 5).schema_id("key")
-        assert (caught.value.reason.stage, caught.value.reason.code) == ("key", "no_schema_id")
+        assert (caught.value.reason.stage, caught.value.reason.code) == ("key", "no-schema-id")
 
 
 def test_a_header_wins_where_it_is_asked_for() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.cdc.base import RecordChunk, Rejected
+from ingestd.cdc.base import RecordChunk, RejectedRecord
 from ingestd.cli import replaying
 from ingestd.errors import SourceError
-from ingestd.ingest.letters.dead_letter import (
+from ingestd.ingest.dead_letters.dead_letter import (
     COLUMNS,
     DeadLetter,
     dead_letter_rows,
@@ -32,29 +32,29 @@ DAY = 86_400_000
 Sent = list[tuple[str, str, Outgoing]]
 
 
-def letter(offset: int, **changes: Any) -> DeadLetter:
+def dead_letter(offset: int, **changes: Any) -> DeadLetter:
     fields: dict[str, Any] = {
         "topic": "t", "partition": 0, "offset": offset, "timestamp": offset * DAY,
         "stage": "decode", "reason": "not_json", "message": "why",
         "key": b"k%d" % offset, "value": b"v%d" % offset, **changes,
     }  # fmt: skip
-    return DeadLetter(Rejected(**fields))
+    return DeadLetter(RejectedRecord(**fields))
 
 
 LETTERS = [
-    letter(1),
-    letter(2, stage="cast", reason="overflow"),
-    letter(3, value=b"\xff\x00", key=None),
-    letter(4, topic="u", partition=1),
-    letter(5, stage="fetch", reason="offset-gap", key=None, value=None, timestamp=-1),
+    dead_letter(1),
+    dead_letter(2, stage="cast", reason="overflow"),
+    dead_letter(3, value=b"\xff\x00", key=None),
+    dead_letter(4, topic="u", partition=1),
+    dead_letter(5, stage="fetch", reason="offset-gap", key=None, value=None, timestamp=-1),
 ]
 
 
-def with_headers(letters: list[DeadLetter]) -> RecordChunk:
+def with_headers(dead_letters: list[DeadLetter]) -> RecordChunk:
     """The chunk that letters came in: the record at offset 2 has headers."""
-    offsets = np.array([one.rejected.offset for one in letters], np.int64)
+    offsets = np.array([one.rejected.offset for one in dead_letters], np.int64)
     headers: Any = [[("id", b"\x00\xff"), ("x", b"y")] if at == 2 else [] for at in offsets]
-    nothing: list[bytes | None] = [None] * len(letters)
+    nothing: list[bytes | None] = [None] * len(dead_letters)
     return RecordChunk("t", 0, offsets, offsets, nothing, nothing, headers)
 
 

@@ -17,7 +17,7 @@ import pytest
 from ingestd.cli import interrupts, replaying
 from ingestd.cli.main import execute
 from ingestd.crash_points import Point
-from ingestd.ingest.letters.dead_letter import COLUMNS
+from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.paimon.spec.schema import SetOption
 from ingestd.paimon.table.buckets.hash_index import CACHE
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -94,10 +94,10 @@ def lettered(warehouse: Path) -> None:
     columns = [(name, str(kind)) for name, kind in COLUMNS if name != "headers"]
     table = native_table(warehouse, columns, options={"bucket": "-1"})
     for first in (0, 3):
-        put(table, [letter(offset) for offset in range(first, first + 3)])
+        put(table, [dead_letter(offset) for offset in range(first, first + 3)])
 
 
-def letter(offset: int) -> dict[str, object]:
+def dead_letter(offset: int) -> dict[str, object]:
     texts = dict.fromkeys(("reason", "message", "job", "table"), "x")
     record = {"key": b"k", "value": b"v", "timestamp": None}
     place = {"source": "s", "topic": "t", "partition": 0, "offset": offset}

@@ -36,7 +36,7 @@ def test_rows_types_and_reasons_are_shown(messages: Path, capsys: Capture) -> No
     assert "+I" in done.out
     assert "NULL" in done.out
     assert '[1, "x"]' in done.out or '[1,"x"]' in done.out
-    assert "invalid_json" in done.out
+    assert "invalid-json" in done.out
     assert "offset 4: table shopdb.public.orders is emptied" in done.out
     assert done.out.rstrip().endswith("5 records: 2 rows, 1 truncate, 1 without rows, 1 rejected")
 
@@ -52,7 +52,7 @@ def test_json_has_all_of_it(messages: Path, capsys: Capture) -> None:
     assert table["rows"][0]["kind"] == "+I"
     assert table["rows"][0]["values"]["offset"] == 9
     assert document["rejected"][0]["offset"] == 2
-    assert document["rejected"][0]["reason"] == "invalid_json"
+    assert document["rejected"][0]["reason"] == "invalid-json"
     assert document["truncates"][0]["offset"] == 4
     assert (document["records"], document["control"]) == (5, 1)
 

@@ -16,7 +16,7 @@ from ingestd.cli.proposal import (
     proposed_pattern,
 )
 from ingestd.config.load import load_config
-from ingestd.ingest.rehearsal.table_outlook import ColumnOutlook, TableOutlook
+from ingestd.ingest.dry_run.table_preview import ColumnPreview, TablePreview
 from ingestd.paimon.spec.data_types import DataType
 
 GUESS = Guess("debezium-json", 9, 10)
@@ -34,26 +34,32 @@ def test_the_file_loads_and_says_what_was_proposed(tmp_path: Path) -> None:
     assert "9 of 10 sampled messages" in file.read_text()
 
 
-@pytest.mark.parametrize("odd", ["a: b", "#x", "'", '"', "on", "1", "a\nb: c", "é", "{x}", "&a"])
-def test_odd_names_are_quoted_and_break_out_of_nothing(odd: str, tmp_path: Path) -> None:
-    columns = (ColumnOutlook(odd, DataType("INT"), None),)
-    table = TableOutlook(f"ods.{odd}", "create", (), (odd,), columns=columns, primary_keys=(odd,))
-    sources = (replace(SOURCE, topics=(odd, "b"), pattern=None),)
-    kafka = {**KAFKA, "client.id": odd}
-    proposal = replace(PROPOSAL, sources=sources, kafka=kafka, tables=(table,), remarks=(odd,))
+@pytest.mark.parametrize(
+    "irregular", ["a: b", "#x", "'", '"', "on", "1", "a\nb: c", "é", "{x}", "&a"]
+)
+def test_odd_names_are_quoted_and_break_out_of_nothing(irregular: str, tmp_path: Path) -> None:
+    columns = (ColumnPreview(irregular, DataType("INT"), None),)
+    table = TablePreview(
+        f"ods.{irregular}", "create", (), (irregular,), columns=columns, primary_keys=(irregular,)
+    )
+    sources = (replace(SOURCE, topics=(irregular, "b"), pattern=None),)
+    kafka = {**KAFKA, "client.id": irregular}
+    proposal = replace(
+        PROPOSAL, sources=sources, kafka=kafka, tables=(table,), remarks=(irregular,)
+    )
     document = yaml.safe_load(proposal_yaml(proposal))
     assert document.keys() == {"pipeline", "warehouse", "sources", "defaults"}
-    assert document["sources"]["shop"]["topics"] == [odd, "b"]
-    assert document["sources"]["shop"]["kafka"]["client.id"] == odd
+    assert document["sources"]["shop"]["topics"] == [irregular, "b"]
+    assert document["sources"]["shop"]["kafka"]["client.id"] == irregular
 
 
 def test_tables_are_shown_as_settings_that_only_need_their_hashes_taken_off(
     tmp_path: Path,
 ) -> None:
-    columns = (ColumnOutlook("id", DataType("BIGINT", nullable=False), None),)
-    keyed = TableOutlook("ods.orders", "create", (), (), columns=columns, primary_keys=("id",))
+    columns = (ColumnPreview("id", DataType("BIGINT", nullable=False), None),)
+    keyed = TablePreview("ods.orders", "create", (), (), columns=columns, primary_keys=("id",))
     bare = replace(keyed, table="ods.clicks", primary_keys=())
-    bad = TableOutlook("ods.bad", "impossible", (), (), problem="two\nlines")
+    bad = TablePreview("ods.bad", "impossible", (), (), problem="two\nlines")
     text = proposal_yaml(replace(PROPOSAL, tables=(keyed, bare, bad)))
     assert "# problem: two" in text
     at = text.index("# tables:")

@@ -7,7 +7,7 @@ from rich.console import Console
 from ingestd.cli.watch_view import status_line, status_view
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
-from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 

@@ -9,16 +9,16 @@ from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 def test_nothing_said_is_the_careful_way_and_a_table_may_say_otherwise() -> None:
     defaults = settings_of(DefaultsSection())
     assert defaults.truncates == TruncatePolicy("apply", "dead-letter")
-    assert defaults.append_changes == "reject"
-    said = {"on-refused-truncate": "fail", "append-changes": "audit"}
+    assert defaults.keyless_table_mode == "reject"
+    said = {"on-ambiguous-truncate": "fail", "keyless-table-mode": "audit"}
     own = settings_of(TableSection.model_validate(said)).over(defaults)
     assert own.truncates == TruncatePolicy("apply", "fail")
-    assert own.append_changes == "audit"
+    assert own.keyless_table_mode == "audit"
     assert settings_of(TableSection()).over(own) == own
 
 
 @pytest.mark.parametrize("section", [ChangesSection, OwnChangesSection])
-@pytest.mark.parametrize("key", ["on-truncate", "on-refused-truncate", "append-changes"])
+@pytest.mark.parametrize("key", ["on-truncate", "on-ambiguous-truncate", "keyless-table-mode"])
 def test_other_words_are_refused(
     section: type[ChangesSection] | type[OwnChangesSection], key: str
 ) -> None:

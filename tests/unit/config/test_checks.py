@@ -16,7 +16,7 @@ sources:
 """
 
 
-def fault(folder: Path, text: str) -> str:
+def issue(folder: Path, text: str) -> str:
     path = folder / "f.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match="one fault") as caught:
@@ -107,7 +107,7 @@ def fault(folder: Path, text: str) -> str:
     ],
 )
 def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert message in fault(tmp_path, BASE.replace(old, new))
+    assert message in issue(tmp_path, BASE.replace(old, new))
 
 
 @pytest.mark.parametrize("master", ["spark://h:7077", "k8s://https://h", "yarn"])
@@ -115,7 +115,7 @@ def test_a_disk_is_no_warehouse_of_a_cluster_unless_it_is_shared(
     tmp_path: Path, master: str
 ) -> None:
     spark = f"spark: {{spark.master: '{master}'}}\n"
-    found = fault(tmp_path, BASE + spark)
+    found = issue(tmp_path, BASE + spark)
     assert f": warehouse.path: is on a disk, and spark.master '{master}' runs tasks on" in found
     for place in ("{path: /lake, shared: true}", "{path: 's3://lake/x'}"):
         path = tmp_path / "f.yaml"
@@ -167,7 +167,7 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
 def test_tables_that_could_not_be_written_are_refused_before_the_start(
     tmp_path: Path, text: str, place: str, message: str
 ) -> None:
-    found = fault(tmp_path, BASE + text)
+    found = issue(tmp_path, BASE + text)
     assert f": {place}: " in found
     assert message in found
 

@@ -28,8 +28,8 @@ def applied(environ: Mapping[str, str]) -> tuple[Document, list[str]]:
 
 
 def test_a_value_of_the_file_is_overridden_and_its_neighbours_stay() -> None:
-    document, faults = applied({"INGESTD__WAREHOUSE__PATH": "/other"})
-    assert faults == []
+    document, issues = applied({"INGESTD__WAREHOUSE__PATH": "/other"})
+    assert issues == []
     assert document.tree["warehouse"] == {"path": "/other"}
     assert document.tree["sources"] == parse_document(FILE, "f").tree["sources"]
     assert document.place_of(("warehouse", "path")) == "environment INGESTD__WAREHOUSE__PATH"
@@ -70,8 +70,8 @@ def test_a_value_of_the_file_is_overridden_and_its_neighbours_stay() -> None:
     ],
 )
 def test_variables_find_their_keys(variable: str, path: tuple[str, ...]) -> None:
-    document, faults = applied({variable: "value"})
-    assert faults == []
+    document, issues = applied({variable: "value"})
+    assert issues == []
     tree: object = document.tree
     for part in path:
         assert isinstance(tree, dict)
@@ -93,27 +93,27 @@ def test_variables_find_their_keys(variable: str, path: tuple[str, ...]) -> None
     ],
 )
 def test_a_variable_that_names_nothing_is_a_fault(variable: str, message: str) -> None:
-    document, faults = applied({variable: "5s"})
-    assert len(faults) == 1
-    assert faults[0].startswith(f"environment {variable}: ")
-    assert message in faults[0]
+    document, issues = applied({variable: "5s"})
+    assert len(issues) == 1
+    assert issues[0].startswith(f"environment {variable}: ")
+    assert message in issues[0]
     assert document.tree == parse_document(FILE, "f").tree
 
 
 def test_other_variables_are_nobody_s_business() -> None:
-    _, faults = applied({"INGESTD_HOME": "x", "PATH": "y", "XINGESTD__A": "z"})
-    assert faults == []
+    _, issues = applied({"INGESTD_HOME": "x", "PATH": "y", "XINGESTD__A": "z"})
+    assert issues == []
 
 
 def test_a_section_may_be_given_as_json_and_is_merged() -> None:
     text = '{"bucket": 8, "write-only": true, "note": null}'
-    document, faults = applied({"INGESTD__TABLES__ORDERS__OPTIONS": text})
-    assert faults == []
+    document, issues = applied({"INGESTD__TABLES__ORDERS__OPTIONS": text})
+    assert issues == []
     orders = document.tree["tables"]
     assert orders == {"Orders": {"options": {"bucket": "8", "write-only": "true", "note": None}}}
 
 
 def test_a_name_that_may_be_two_is_a_fault() -> None:
     document = parse_document("tables: {a-b: {}, a_b: {}}", "f")
-    faults = apply_environment(document, SHAPE, {"INGESTD__TABLES__A_B__PRIMARY_KEYS": "id"})
-    assert "may be any of a-b, a_b" in str(faults[0])
+    issues = apply_environment(document, SHAPE, {"INGESTD__TABLES__A_B__PRIMARY_KEYS": "id"})
+    assert "may be any of a-b, a_b" in str(issues[0])

@@ -1,7 +1,7 @@
 import yaml
 
-from ingestd.config.carried_over import Note
-from ingestd.config.imported_yaml import fault_of, render
+from ingestd.config.import_notes import Note
+from ingestd.config.imported_yaml import render, validation_error_of
 
 GOOD = {
     "warehouse": {"path": "/lake"},
@@ -16,18 +16,18 @@ GOOD = {
 
 
 def test_a_configuration_that_loads_has_no_fault_whatever_the_environment() -> None:
-    assert fault_of(GOOD) is None
+    assert validation_error_of(GOOD) is None
 
 
 def test_a_fault_is_told_without_a_place_in_a_file_that_is_not_there() -> None:
-    problem = fault_of({**GOOD, "defaults": {"options": {"bucket": "many"}}, "x": "y"})
+    problem = validation_error_of({**GOOD, "defaults": {"options": {"bucket": "many"}}, "x": "y"})
     assert problem is not None
     assert problem.startswith("x: unknown key")
     assert "the result" not in problem
 
 
 def test_faults_of_checks_are_found_too() -> None:
-    problem = fault_of({**GOOD, "defaults": {"options": {"bucket": "many"}}})
+    problem = validation_error_of({**GOOD, "defaults": {"options": {"bucket": "many"}}})
     assert problem is not None
     assert "bucket" in problem
 

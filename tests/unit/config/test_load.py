@@ -29,7 +29,7 @@ def load(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> L
     return load_config(path, environ or {})
 
 
-def faults(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
+def issues(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         load(folder, text, environ)
     head, *lines = caught.value.message.splitlines()
@@ -49,7 +49,7 @@ def test_environment_goes_before_file_and_file_before_default(tmp_path: Path) ->
     config = load(tmp_path, text, {"INGESTD__PIPELINE__TRIGGER": "7s"}).config
     assert config.pipeline.trigger == 7.0
     assert config.pipeline.name == "from-file"
-    assert config.pipeline.commit_offsets_to_kafka is True
+    assert config.pipeline.commit_group_offsets is True
 
 
 def test_what_is_overridden_need_not_resolve(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "issue"),
     [
         ("pipelin: {name: x}", "f.yaml:9: pipelin: unknown key; did you mean 'pipeline'?"),
         ("pipeline: {nam: x}", "f.yaml:9: pipeline.nam: unknown key; did you mean 'name'?"),
@@ -90,15 +90,15 @@ def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) 
         ),
     ],
 )
-def test_a_fault_has_its_line_its_key_and_a_way_out(tmp_path: Path, text: str, fault: str) -> None:
-    found = faults(tmp_path, SMALLEST + text)
+def test_a_fault_has_its_line_its_key_and_a_way_out(tmp_path: Path, text: str, issue: str) -> None:
+    found = issues(tmp_path, SMALLEST + text)
     assert len(found) == 1
-    assert fault in found[0]
+    assert issue in found[0]
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     text = "warehouse: {pth: /lake}\nsources: {shop: {format: debezium-json, topics: t}}\n"
-    found = faults(tmp_path, text, {"INGESTD__HTPP__LISTEN": "x"})
+    found = issues(tmp_path, text, {"INGESTD__HTPP__LISTEN": "x"})
     assert found == [
         "environment INGESTD__HTPP__LISTEN: unknown key 'HTPP'; did you mean 'http'?",
         "f.yaml:1: warehouse.path: is missing",
@@ -108,7 +108,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_says_what_is_needed(tmp_path: Path) -> None:
-    assert [line.split(": ", 1)[1] for line in faults(tmp_path, "")] == [
+    assert [line.split(": ", 1)[1] for line in issues(tmp_path, "")] == [
         "warehouse: is missing",
         "sources: is missing",
     ]
@@ -116,7 +116,7 @@ def test_an_empty_file_says_what_is_needed(tmp_path: Path) -> None:
 
 def test_a_fault_does_not_show_a_secret(tmp_path: Path) -> None:
     text = SMALLEST + "pipeline: {trigger: '${env:PW}'}\nhttp: {sasl.password: hunter23}"
-    found = faults(tmp_path, text, {"PW": "hunter22"})
+    found = issues(tmp_path, text, {"PW": "hunter22"})
     assert "hunter" not in " ".join(found)
     assert len(found) == 2
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.config.carried_over import Note, assemble
+from ingestd.config.import_notes import Note, assemble
 from ingestd.config.paimon_cdc_kafka import carry_kafka
 
 BASE = {

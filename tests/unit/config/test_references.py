@@ -17,15 +17,15 @@ def resolved(
     text: str, folder: Path, environ: Mapping[str, str] | None = None
 ) -> tuple[object, list[str]]:
     document = parse_document(text, "f.yaml")
-    tree, faults = resolve_references(document, environ or {}, folder)
-    return tree, [str(one) for one in faults]
+    tree, issues = resolve_references(document, environ or {}, folder)
+    return tree, [str(one) for one in issues]
 
 
 def test_variables_and_files_are_put_in_place(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("from-file\n")
     text = "a: ${env:ONE}\nb: [x, 'y-${env:ONE}-${file:secret}']\nc: plain"
-    tree, faults = resolved(text, tmp_path, {"ONE": "from-env"})
-    assert faults == []
+    tree, issues = resolved(text, tmp_path, {"ONE": "from-env"})
+    assert issues == []
     assert tree == {"a": "from-env", "b": ["x", "y-from-env-from-file"], "c": "plain"}
 
 
@@ -47,16 +47,16 @@ def test_a_value_that_looks_like_a_reference_is_not_resolved_again(tmp_path: Pat
 def test_a_reference_to_nothing_is_a_fault_with_its_line(
     tmp_path: Path, reference: str, message: str
 ) -> None:
-    _, faults = resolved(f"x: 1\na: '{reference}'", tmp_path)
-    assert len(faults) == 1
-    assert faults[0].startswith("f.yaml:2: a: ")
-    assert message in faults[0]
+    _, issues = resolved(f"x: 1\na: '{reference}'", tmp_path)
+    assert len(issues) == 1
+    assert issues[0].startswith("f.yaml:2: a: ")
+    assert message in issues[0]
 
 
 def test_a_file_that_is_no_secret_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (65 << 10))
-    _, faults = resolved("a: ${file:large}", tmp_path)
-    assert "larger" in faults[0]
+    _, issues = resolved("a: ${file:large}", tmp_path)
+    assert "larger" in issues[0]
 
 
 def test_what_was_referred_to_is_not_shown_any_more(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.paimon.spec.data_types import parse_type
 
 FILE = """
-pipeline: {name: shop-ods, trigger: 250ms, commit-offsets-to-kafka: false}
+pipeline: {name: shop-ods, trigger: 250ms, commit-group-offsets: false}
 warehouse: {path: lake, database: ods}
 sources:
   shop:

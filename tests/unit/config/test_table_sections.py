@@ -43,7 +43,7 @@ def table(folder: Path, text: str) -> TableSettings:
     return settings.tables["t"].over(settings.defaults)
 
 
-def fault(folder: Path, text: str) -> str:
+def issue(folder: Path, text: str) -> str:
     with pytest.raises(ConfigError, match="one fault") as caught:
         load(folder, text)
     return caught.value.message.splitlines()[1].strip()
@@ -79,7 +79,7 @@ defaults:
   computed-columns: {day: "date_format(at, yyyy-MM-dd)"}
   metadata-columns: [topic, offset]
   metadata-column-prefix: k_
-  schema: {evolution: add-columns, on-refused-change: dead-letter, on-rename: rename}
+  schema: {evolution: add-columns, on-incompatible-schema: dead-letter, on-rename: rename}
 tables:
   t:
     computed-columns: {month: "truncate(day, 7)"}
@@ -162,9 +162,9 @@ def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
         ("tables: {t: {computed-columns: {a: upper(b), b: upper(a)}}}", "made from itself"),
         ("tables: {t: {select: {exclude: [a], include: [a]}}}", "'a' is both"),
         ("tables: {t: {schema: {evolution: all}}}", "must be 'evolve', 'add-columns' or 'none'"),
-        ("tables: {t: {schema: {evolution: none, on-refused-change: string}}}", "goes with"),
+        ("tables: {t: {schema: {evolution: none, on-incompatible-schema: string}}}", "goes with"),
         ("tables: {t: {schema: {aliases: {a: a}}}}", "'a' cannot be a new name and an old one"),
     ],
 )
 def test_nonsense_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
-    assert message in fault(tmp_path, text)
+    assert message in issue(tmp_path, text)

@@ -7,8 +7,8 @@ from prometheus_client import REGISTRY
 from ingestd.cdc.format_guess import Guess
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.status import Status
+from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.settings.topic_trial import SetAside
-from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.log import event_fields
 
@@ -53,8 +53,8 @@ def test_a_batch_is_counted_once_it_has_landed(listener: BatchLog) -> None:
     names = [
         ("ingestd_source_records_total", {"source": "s", "topic": "bl"}, 7),
         ("ingestd_source_bytes_total", {"source": "s", "topic": "bl"}, 70),
-        ("ingestd_records_total", {"table": "db.bl", "kind": "+I"}, 3),
-        ("ingestd_records_total", {"table": "db.bl", "kind": "-D"}, 1),
+        ("ingestd_rows_written_total", {"table": "db.bl", "kind": "+I"}, 3),
+        ("ingestd_rows_written_total", {"table": "db.bl", "kind": "-D"}, 1),
         ("ingestd_dead_letters_total", {"stage": "decode", "reason": "bad-json"}, 2),
         ("ingestd_dropped_records_total", {"stage": "decode", "reason": "bad-json"}, 1),
         ("ingestd_skipped_rows_total", {"table": "db.bl", "reason": "covered"}, 5),

@@ -13,10 +13,10 @@ import pytest
 
 from ingestd.daemon import http_server
 from ingestd.daemon.http_server import HttpServer, page
-from ingestd.daemon.rounds import STUCK_SECONDS
 from ingestd.daemon.status import Status
+from ingestd.daemon.watchdog import STUCK_SECONDS
 from ingestd.errors import ConfigError, SourceError
-from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from ingestd.metrics_page import MetricsPage, Scrape
 from tests.support.clock import Clock
@@ -59,7 +59,7 @@ def test_metrics_are_served_in_prometheus_text_format(server: HttpServer) -> Non
     answer = ask(server, "/metrics")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain")
-    assert b"# TYPE ingestd_records_total counter" in answer.read()
+    assert b"# TYPE ingestd_rows_written_total counter" in answer.read()
 
 
 def test_metrics_are_served_as_the_client_accepts_them(server: HttpServer) -> None:
@@ -70,7 +70,7 @@ def test_metrics_are_served_as_the_client_accepts_them(server: HttpServer) -> No
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
     assert answer.headers["Content-Encoding"] == "gzip"
     body = gzip.decompress(answer.read())
-    assert b"# TYPE ingestd_records counter" in body
+    assert b"# TYPE ingestd_rows_written counter" in body
     assert body.endswith(b"# EOF\n")
 
 

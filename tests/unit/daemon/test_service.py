@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ingestd.daemon import service
+from ingestd.daemon.maintenance import MaintenanceSettings
 from ingestd.daemon.supervisor import DaemonSettings
-from ingestd.daemon.upkeep import UpkeepSettings
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.metrics_page import MetricsPage
@@ -46,7 +46,7 @@ def test_it_is_supervised_as_the_file_says(
     assert service.serve(file, until_latest=True) == 5
     [(name, daemon)] = seen
     assert (name, daemon.restarts.max_attempts, daemon.until_latest) == ("shop", 3, True)
-    assert daemon.upkeep == UpkeepSettings(
+    assert daemon.maintenance == MaintenanceSettings(
         mode="off", processes=2, max_throttle=5.0, expires=True, expiry_interval=600.0
     )
     assert daemon.metrics == MetricsPage(per_table=True, per_partition=False)

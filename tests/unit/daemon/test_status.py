@@ -1,10 +1,10 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.rounds import STUCK_SECONDS
 from ingestd.daemon.status import Status
+from ingestd.daemon.watchdog import STUCK_SECONDS
 from ingestd.errors import SourceError
-from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
@@ -51,7 +51,7 @@ def test_a_query_that_never_goes_round_makes_it_dead_though_its_loop_ticks(clock
         clock.now += 31
         status.beat()
     assert not status.is_live
-    assert status.document()["batch"]["seconds_since_round"] == 62
+    assert status.document()["batch"]["seconds_since_poll"] == 62
     status.rests()
     assert status.is_live
     assert status.is_ready
@@ -90,7 +90,7 @@ def test_a_query_that_rests_while_a_batch_runs_is_told_by_an_older_look(clock: C
     status.batch_started("1", [])
     clock.now += 5
     status.rests()
-    assert status.document()["batch"]["seconds_since_round"] == 5
+    assert status.document()["batch"]["seconds_since_poll"] == 5
 
 
 def test_a_failed_query_does_not_make_it_dead(status: Status) -> None:
@@ -172,7 +172,7 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     document = status.document()
     assert document["state"] == "running"
     under_way = {"running": "7", "seconds": 0, "phases": {}, "finished": None}
-    assert document["batch"] == {**under_way, "seconds_since_round": 0}
+    assert document["batch"] == {**under_way, "seconds_since_poll": 0}
     assert document["last_error"] is None
     status.batch_finished(finished(7))
     status.failed(SourceError("no broker"))
@@ -181,7 +181,7 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     assert document["tables"]["db.t"]["snapshot_id"] == 4
     assert document["tables"]["db.t"]["committed_at"] == "2023-11-14T22:13:20Z"
     nothing = {"running": None, "seconds": None, "phases": None}
-    assert document["batch"] == {**nothing, "finished": "7", "seconds_since_round": 0}
+    assert document["batch"] == {**nothing, "finished": "7", "seconds_since_poll": 0}
     assert document["last_error"]["type"] == "SourceError"
     assert document["restarts"] == 1
 

@@ -7,7 +7,7 @@ import pytest
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import SourceError
-from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
@@ -109,14 +109,14 @@ def test_compaction_is_told_by_table_and_by_what_it_did(status: Status) -> None:
             "files_before": 6, "files_after": 1, "bytes_read": 6000, "bytes_written": 1500,
             "snapshot_id": 10, "message": ""}  # fmt: skip
     failed = {"at": 1.0, "table": "db.a", "result": "failed", "message": "no <disk>"}
-    upkeep = {
+    maintenance = {
         "mode": "background",
         "throttled_by": "sorted-runs",
         "over_stop_trigger": ["db.orders"],
         "tables": {"db.orders": {"level_0": 1004, "sorted_runs": 1009}},
         "compactions": [done, failed],
     }
-    status.show_upkeep(lambda: upkeep)
+    status.show_maintenance(lambda: maintenance)
     page = outline(status)
     assert page.open == []
     assert "Compactions" in page.of("h2")
@@ -126,7 +126,7 @@ def test_compaction_is_told_by_table_and_by_what_it_did(status: Status) -> None:
 
 
 def test_a_daemon_that_does_not_compact_says_so(status: Status) -> None:
-    status.show_upkeep(lambda: {"mode": "off", "compactions": []})
+    status.show_maintenance(lambda: {"mode": "off", "compactions": []})
     assert "left to somebody else" in outline(status).of("p")
 
 

@@ -24,9 +24,9 @@ from ingestd.errors import (
     SourceError,
     SourceSilentError,
 )
+from ingestd.ingest.maintenance.batch_summary import BatchListener, BatchSummary
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.upkeep.batch_summary import BatchListener, BatchSummary
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.properties import KafkaSource
 from tests.support.made_runs import Run, Runs, settings

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 
 from ingestd.errors import SourceError, SourceSilentError
-from ingestd.kafka import asking, offsets
+from ingestd.kafka import admin_client, offsets
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 
@@ -45,7 +45,7 @@ class Cluster:
 
 
 def client(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> OffsetClient:
-    monkeypatch.setattr(asking, "AdminClient", lambda *_, **__: cluster)
+    monkeypatch.setattr(admin_client, "AdminClient", lambda *_, **__: cluster)
     monkeypatch.setattr(offsets, "PAUSE_SECONDS", 0.0)
     return OffsetClient(SOURCE)
 

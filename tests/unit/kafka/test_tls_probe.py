@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.kafka.tls_probe import certificate_fault
+from ingestd.kafka.tls_probe import certificate_error
 from tests.support.certificates import HAS_OPENSSL, Authority, Certificate
 
 pytestmark = pytest.mark.skipif(not HAS_OPENSSL, reason="makes certificates with openssl")
@@ -41,17 +41,17 @@ def test_good_expired_foreign_and_misnamed_ones_are_told_apart(tmp_path: Path) -
     authority = Authority(tmp_path)
     trusted = {"ssl.ca.location": str(authority.path)}
     with server(authority.sign("good")) as address:
-        assert certificate_fault(address, trusted) is None
-        assert certificate_fault(address, {"ssl.ca.pem": authority.path.read_text()}) is None
-        assert "issuer" in (certificate_fault(address, {}) or "")
+        assert certificate_error(address, trusted) is None
+        assert certificate_error(address, {"ssl.ca.pem": authority.path.read_text()}) is None
+        assert "issuer" in (certificate_error(address, {}) or "")
     with server(authority.sign("old", expired=True)) as address:
-        assert "expired" in (certificate_fault(address, trusted) or "")
+        assert "expired" in (certificate_error(address, trusted) or "")
     with server(authority.sign("other", host="kafka.test")) as address:
-        assert "mismatch" in (certificate_fault(address, trusted) or "")
+        assert "mismatch" in (certificate_error(address, trusted) or "")
         unnamed = {**trusted, "ssl.endpoint.identification.algorithm": "none"}
-        assert certificate_fault(address, unnamed) is None
+        assert certificate_error(address, unnamed) is None
 
 
 def test_where_nobody_answers_nothing_is_known() -> None:
-    assert certificate_fault("127.0.0.1:1", {}) is None
-    assert certificate_fault("no address", {}) is None
+    assert certificate_error("127.0.0.1:1", {}) is None
+    assert certificate_error("no address", {}) is None

@@ -23,8 +23,8 @@ class Listener:
 
 def batch(listener: Listener | None = None) -> Batch:
     """One of two topics, with a loss in one."""
-    heard: Any = listener or Listener()
-    return Batch(3, [A, B], BatchSpan(), 0.0, heard, cast("Any", None))
+    client_errors: Any = listener or Listener()
+    return Batch(3, [A, B], BatchSpan(), 0.0, client_errors, cast("Any", None))
 
 
 def test_the_time_of_a_phase_is_added_up_and_told_even_if_it_fails() -> None:

@@ -17,7 +17,7 @@ CLUSTER: Any = SimpleNamespace(master="spark://host:7077")
 def context(*tables: Any) -> Any:
     """What tells of a batch where its tables are."""
     named = {str(n): SimpleNamespace(table=table) for n, table in enumerate(tables)}
-    return SimpleNamespace(pipeline="shop", tables=named, max_run_bytes=1000)
+    return SimpleNamespace(pipeline="shop", tables=named, write_buffer_size=1000)
 
 
 def test_a_cluster_proves_the_disk_of_the_warehouse(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import FatalError
-from ingestd.spark import early_start
+from ingestd.spark import prestart
 from ingestd.spark.jvm import Jvm
 from ingestd.spark.jvm_end import jvm_end_message, named_jvm_end
 
@@ -18,7 +18,7 @@ def jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jvm:
     """A process that stands for the session's JVM and ends when its standard input does."""
     command = (sys.executable, "-c", "import sys; sys.stdin.read()")
     made = Jvm(subprocess.Popen(command, stdin=subprocess.PIPE), command, tmp_path / "none")
-    monkeypatch.setattr(early_start, "_kept", [made])
+    monkeypatch.setattr(prestart, "_kept", [made])
     return made
 
 

@@ -9,33 +9,33 @@ from typing import Any
 
 import pytest
 
+from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.ingest.settings.pipeline_settings import BatchLimits
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.topic_trial import TrialLimits
-from ingestd.ingest.tables import lake
-from ingestd.ingest.upkeep.batch_summary import BatchSummary
+from ingestd.ingest.tables import table_registry
 from ingestd.log import event_fields
-from ingestd.spark.ahead import Ahead
 from ingestd.spark.micro_batch import MicroBatch
+from ingestd.spark.prefetch import Prefetch
 from tests.support import crash_scene
 
 
 def test_a_batch_tells_when_its_changes_were_made_and_what_feeds_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[BatchSummary] = []
+    client_errors: list[BatchSummary] = []
     monkeypatch.setattr(
-        crash_scene._Silent, "batch_finished", lambda _, summary: heard.append(summary)
+        crash_scene._Silent, "batch_finished", lambda _, summary: client_errors.append(summary)
     )
     crash_scene.Scene(tmp_path, "keyed").live()
-    assert len(heard) == crash_scene.BATCHES
-    for summary in heard:
+    assert len(client_errors) == crash_scene.BATCHES
+    for summary in client_errors:
         assert summary.topics[crash_scene.TABLE] == {("src", crash_scene.TOPIC)}
         assert {where.partition for where in summary.times.reached} == {0, 1}
         for where, (offset, _) in summary.times.reached.items():
             assert offset < summary.until["src"][crash_scene.TOPIC][where.partition]
-    spans = [summary.times.events[crash_scene.TABLE] for summary in heard]
+    spans = [summary.times.events[crash_scene.TABLE] for summary in client_errors]
     assert all(span.oldest <= span.newest for span in spans)
     assert [span.oldest for span in spans] == sorted({span.oldest for span in spans})
 
@@ -46,7 +46,7 @@ def test_the_first_error_is_told_whatever_a_jvm_that_is_gone_makes_of_the_next(
     def gone(_: object) -> None:
         raise ConnectionResetError
 
-    monkeypatch.setattr(Ahead, "forget", gone)
+    monkeypatch.setattr(Prefetch, "forget", gone)
     nothing: Any = None
     settings: Any = SimpleNamespace(
         rejection_limits=RejectionLimits(),
@@ -74,7 +74,7 @@ class Lines(logging.Handler):
 
 def committed(scene: crash_scene.Scene, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Tables and batch ids on the lines that are logged in the commits of a scene."""
-    told, commit = Lines(), lake.commit
+    told, commit = Lines(), table_registry.commit
 
     def loud(*arguments: Any, **named: Any) -> Any:
         logging.getLogger("ingestd.test").warning("committing")
@@ -83,7 +83,7 @@ def committed(scene: crash_scene.Scene, monkeypatch: pytest.MonkeyPatch) -> list
     logging.getLogger().addHandler(told)
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(lake, "commit", loud)
+            patched.setattr(table_registry, "commit", loud)
             scene.live()
     finally:
         logging.getLogger().removeHandler(told)

@@ -14,9 +14,9 @@ from ingestd.spark.settings import WORKER_MEMORY
 PROBE = """
 import os, sys, importlib, zipimport
 sys.path.append("/some/archive.zip")
-from ingestd.spark import nursery, python_daemon
+from ingestd.spark import prefork_server, python_daemon
 python_daemon.forget_archives()
-python_daemon.preload(nursery._PLANNING)
+python_daemon.preload(prefork_server._PLANNING)
 importlib.invalidate_caches()
 loaded = {"numpy", "pyarrow.parquet", "fastavro", "confluent_kafka", "ingestd.spark.stages",
           "ingestd.kafka.fetch", "ingestd.cdc.formats.debezium_json",

@@ -10,8 +10,8 @@ import pytest
 
 from ingestd.errors import StorageError
 from ingestd.spark import shared_folder as module
+from ingestd.spark.blob_files import SPARE, SUFFIX
 from ingestd.spark.shared_folder import give_up_spare, shared_folder
-from ingestd.spark.slot_files import SPARE, SUFFIX
 
 
 @pytest.fixture(autouse=True)

@@ -1,17 +1,17 @@
 """Messages of Canal: rows in the array `data`, beside them what an update changed of each."""
 
-from ingestd.cdc.native.layout import NO_KIND, ListedRows, chosen, no_log
-from ingestd.cdc.native.layouts.told import (
+from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.layouts.constant_fields import (
     FLAG_SPEC,
     NULL,
+    constant_fields,
     open_object,
     texts_of,
-    told_fields,
     words_spec,
 )
-from ingestd.cdc.native.look import Look
+from ingestd.cdc.native.message_layout import NO_KIND, ListedRows, chosen, no_log
+from ingestd.cdc.normalized_events import TableNormalizer
 from ingestd.cdc.row_plan import RowPlan
-from ingestd.cdc.table_form import TableForm
 from ingestd.paimon.spec.data_types import RowKind
 
 _WORDS = ("INSERT", "ROW", "UPDATE", "DELETE")
@@ -22,13 +22,13 @@ LOOK = Look(
 )
 
 
-def canal_layout(form: TableForm, plan: RowPlan) -> ListedRows | None:
+def canal_layout(form: TableNormalizer, plan: RowPlan) -> ListedRows | None:
     """The layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
         return None
     fields = [
-        *told_fields(form.told_by, _TOLD),
+        *constant_fields(form.constants, _TOLD),
         ("type", True, words_spec(_WORDS)),
         ("isDdl", False, FLAG_SPEC),
         ("data", True, ("rows", specs.whole)),

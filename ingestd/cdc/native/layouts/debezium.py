@@ -1,10 +1,10 @@
 """Messages of Debezium: an object of the source, the operation, and both images of the row."""
 
 from ingestd.cdc.base import SourceTable
-from ingestd.cdc.native.form import INT64_FORM
-from ingestd.cdc.native.layout import NO_KIND, TwoImages, chosen
-from ingestd.cdc.native.layouts.told import NULL, texts_of
-from ingestd.cdc.native.look import Look
+from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.column_encoding import INT64_ENCODING
+from ingestd.cdc.native.layouts.constant_fields import NULL, texts_of
+from ingestd.cdc.native.message_layout import NO_KIND, TwoImages, chosen
 from ingestd.cdc.native.module import Spec
 from ingestd.cdc.native.plan import NULL_SPEC, RUNS_SPEC, RowSpecs
 from ingestd.cdc.native.position import SourceLog
@@ -35,7 +35,7 @@ def debezium_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
     if names is None:
         return None
     position = [
-        *((name, False, INT64_FORM.spec) for name in ("lsn", "pos", "row")),
+        *((name, False, INT64_ENCODING.spec) for name in ("lsn", "pos", "row")),
         *((name, False, RUNS_SPEC) for name in ("file", "snapshot")),
     ]
     fields = (

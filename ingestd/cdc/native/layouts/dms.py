@@ -4,12 +4,18 @@ import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import codes
-from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, OneRow, chosen
-from ingestd.cdc.native.layouts.told import NULL, open_object, texts_of, told_fields, words_spec
-from ingestd.cdc.native.look import Look
+from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.layouts.constant_fields import (
+    NULL,
+    constant_fields,
+    open_object,
+    texts_of,
+    words_spec,
+)
+from ingestd.cdc.native.message_layout import NO_KIND, Kinds, Log, OneRow, chosen
 from ingestd.cdc.native.module import Columns
+from ingestd.cdc.normalized_events import TableNormalizer
 from ingestd.cdc.row_plan import RowPlan
-from ingestd.cdc.table_form import TableForm
 from ingestd.paimon.spec.data_types import RowKind
 
 _METADATA = "metadata"
@@ -25,13 +31,13 @@ LOOK = Look(
 )
 
 
-def dms_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
+def dms_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """The layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name.startswith(_BEFORE) for column in plan.columns):
         return None
     metadata = [
-        *told_fields(form.told_by, ("schema-name", "table-name")),
+        *constant_fields(form.constants, ("schema-name", "table-name")),
         ("operation", True, words_spec(_WORDS)),
         ("record-type", False, words_spec(("data",))),
     ]

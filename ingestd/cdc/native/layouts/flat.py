@@ -7,17 +7,17 @@ import msgspec
 import numpy as np
 
 from ingestd.cdc.native.cells import Marks, codes
-from ingestd.cdc.native.form import BOOLEAN_FORM
-from ingestd.cdc.native.layout import Kinds, Log, OneRow
+from ingestd.cdc.native.column_encoding import BOOLEAN_ENCODING
+from ingestd.cdc.native.layouts.constant_fields import NULL, constant_field, words_spec
 from ingestd.cdc.native.layouts.plain import PAYLOAD
-from ingestd.cdc.native.layouts.told import NULL, told_field, words_spec
+from ingestd.cdc.native.message_layout import Kinds, Log, OneRow
 from ingestd.cdc.native.module import Columns, Path, Spec
 from ingestd.cdc.native.plan import RUNS_SPEC, form_of, spec_of
 from ingestd.cdc.native.position import SourceLog, run_lengths
+from ingestd.cdc.normalized_events import TableNormalizer
 from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.source_position import is_snapshot
-from ingestd.cdc.table_form import TableForm
 from ingestd.paimon.spec.data_types import RowKind
 
 _OP, _DELETED = "__op", "__deleted"
@@ -31,7 +31,7 @@ _NAMES, _NUMBERS, _TEXTS = ("db", "schema", "table"), ("lsn", "pos", "row"), ("s
 _decode_mark = msgspec.json.Decoder(str | None).decode
 
 
-class _UnfitError(ValueError):
+class _InvalidError(ValueError):
     """Added fields that only the decoder in Python can judge."""
 
 
@@ -46,27 +46,27 @@ class _Added:
         column = self.columns.get(name)
         return None if column is None or column.reader is None else (column.name,)
 
-    def specs(self, told_by: Mapping[str, bytes]) -> dict[str, tuple[bool, Spec]]:
-        """How the fields are read, by their full names. Raises _UnfitError."""
+    def specs(self, constants: Mapping[str, bytes]) -> dict[str, tuple[bool, Spec]]:
+        """How the fields are read, by their full names. Raises _InvalidError."""
         found: dict[str, tuple[bool, Spec]] = {}
         for short, column in self.columns.items():
             if short in _NAMES:
-                _, needed, told = told_field(column.name, told_by.get(column.name, NULL))
+                _, needed, told = constant_field(column.name, constants.get(column.name, NULL))
                 found[column.name] = (needed, _told_spec(column, told))
             elif column.reader is not None:
                 found[column.name] = (False, _position_spec(short, column))
         return found
 
 
-def flat_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
+def flat_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """The layout of a table's messages; None if they can only be decoded in Python."""
     by_name = {column.name: column for column in plan.columns}
     if plan.specs is None or PAYLOAD in by_name or not form.hidden.isdisjoint(plan.key_names):
         return None
     try:
         added = _Added(_short_names(by_name))
-        specs = added.specs(form.told_by) | _operation_specs(by_name)
-    except _UnfitError:
+        specs = added.specs(form.constants) | _operation_specs(by_name)
+    except _InvalidError:
         return None
     fields = [
         (column.name, *specs.get(column.name, (False, spec_of(column)))) for column in plan.columns
@@ -83,7 +83,7 @@ def _short_names(by_name: Mapping[str, PlanColumn]) -> dict[str, PlanColumn]:
     for short in (*_NAMES, *_NUMBERS, *_TEXTS):
         names = [name for name in (f"__{short}", f"__source_{short}") if name in by_name]
         if len(names) > 1:
-            raise _UnfitError(short)
+            raise _InvalidError(short)
         if names:
             found[short] = by_name[names[0]]
     return found
@@ -91,7 +91,7 @@ def _short_names(by_name: Mapping[str, PlanColumn]) -> dict[str, PlanColumn]:
 
 def _told_spec(column: PlanColumn, told: Spec) -> Spec:
     if told[0] == "literal" and not (_is_text(column) and told[1].startswith(b'"')):
-        raise _UnfitError(column.name)
+        raise _InvalidError(column.name)
     return told
 
 
@@ -101,7 +101,7 @@ def _position_spec(short: str, column: PlanColumn) -> Spec:
     spec = form_of(column).spec
     if short in _NUMBERS and spec[0] == "integer" and spec[2] == 1:
         return ("integer", 64, *spec[2:])
-    raise _UnfitError(column.name)
+    raise _InvalidError(column.name)
 
 
 def _operation_specs(by_name: Mapping[str, PlanColumn]) -> dict[str, tuple[bool, Spec]]:
@@ -109,17 +109,17 @@ def _operation_specs(by_name: Mapping[str, PlanColumn]) -> dict[str, tuple[bool,
     specs: dict[str, tuple[bool, Spec]] = {}
     if op is not None:
         if not _is_text(op):
-            raise _UnfitError(_OP)
+            raise _InvalidError(_OP)
         specs[_OP] = (True, words_spec(_WORDS))
     if deleted is not None and deleted.reader is not None:
         if _is_text(deleted):
             specs[_DELETED] = (op is None, words_spec(("true", "false")))
-        elif form_of(deleted) is BOOLEAN_FORM:
+        elif form_of(deleted) is BOOLEAN_ENCODING:
             specs[_DELETED] = (op is None, ("choice", (b"true", b"false")))
         else:
-            raise _UnfitError(_DELETED)
+            raise _InvalidError(_DELETED)
     if not specs:
-        raise _UnfitError(_OP)
+        raise _InvalidError(_OP)
     return specs
 
 

@@ -4,15 +4,21 @@ import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import codes, numbers
-from ingestd.cdc.native.form import INT64_FORM
-from ingestd.cdc.native.layout import NO_KIND, Kinds, Log, OneRow, chosen
-from ingestd.cdc.native.layouts.told import NULL, open_object, texts_of, told_fields, words_spec
-from ingestd.cdc.native.look import Look
+from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.column_encoding import INT64_ENCODING
+from ingestd.cdc.native.layouts.constant_fields import (
+    NULL,
+    constant_fields,
+    open_object,
+    texts_of,
+    words_spec,
+)
+from ingestd.cdc.native.message_layout import NO_KIND, Kinds, Log, OneRow, chosen
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.native.position import run_lengths
+from ingestd.cdc.normalized_events import TableNormalizer
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.source_position import LAST_ROW, file_number, packed_positions
-from ingestd.cdc.table_form import TableForm
 from ingestd.paimon.spec.data_types import RowKind
 
 _WORDS = ("insert", "update", "delete", "bootstrap-insert")
@@ -23,18 +29,18 @@ _DIGITS = 19
 LOOK = Look((("database",), ("table",)), {("type",): texts_of(_WORDS)})
 
 
-def maxwell_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
+def maxwell_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """The layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
         return None
     fields = [
-        *told_fields(form.told_by, ("database", "table", "primary_key_columns")),
+        *constant_fields(form.constants, ("database", "table", "primary_key_columns")),
         ("type", True, words_spec(_WORDS)),
         ("data", True, specs.whole),
         ("old", False, specs.old),
         ("position", False, ("numbered", ":", _DIGITS)),
-        ("xoffset", False, INT64_FORM.spec),
+        ("xoffset", False, INT64_ENCODING.spec),
         ("commit", False, ("choice", (b"true", b"false", NULL))),
     ]
     return OneRow(open_object(fields), ("data",), ("old",), chosen(("type",), _KINDS), _log)

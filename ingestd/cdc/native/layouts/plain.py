@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from ingestd.cdc.native.layout import Kinds, OneRow, no_log
+from ingestd.cdc.native.message_layout import Kinds, OneRow, no_log
 from ingestd.cdc.native.module import Columns
+from ingestd.cdc.normalized_events import TableNormalizer
 from ingestd.cdc.row_plan import RowPlan
-from ingestd.cdc.table_form import TableForm
 from ingestd.paimon.spec.data_types import RowKind
 
 PAYLOAD = "payload"
 """A row with such a column may be a wrapper around another one."""
 
 
-def plain_layout(form: TableForm, plan: RowPlan) -> OneRow | None:
+def plain_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """The layout of a topic's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name == PAYLOAD for column in plan.columns):

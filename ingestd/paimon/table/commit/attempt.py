@@ -19,7 +19,7 @@ from ingestd.paimon.spec.snapshot import (
 )
 from ingestd.paimon.table.commit.changes import SnapshotChange
 from ingestd.paimon.table.commit.conflict import check_files, was_rescaled
-from ingestd.paimon.table.commit.conflict_compact import check_beside, check_rewrites
+from ingestd.paimon.table.commit.conflict_compact import check_expected_files, check_rewrites
 from ingestd.paimon.table.commit.manifest_merge import merge_manifests
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key, split_index_entries
@@ -38,7 +38,7 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CommitRequest:
     """Who commits, what and when: the same for every try.
 
     `planned_at` is a time of `steady_seconds` before which no file of it was written.
@@ -116,7 +116,7 @@ def checked_entries(
         return entries
     live = live_entries(table, state.manifests, partition_filter=change.partitions)
     check_files(table, live, change.entries)
-    check_beside(table, live, change)
+    check_expected_files(table, live, change)
     return change.entries
 
 
@@ -149,7 +149,7 @@ def prepare(
     change: SnapshotChange,
     delta: Delta,
     state: TableState,
-    origin: Origin,
+    origin: CommitRequest,
     schema_id: int,
 ) -> Attempt:
     """Write the base manifest list and the index manifest; the snapshot on top of `state`."""
@@ -186,7 +186,7 @@ def _index_after(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     if change.kind == CommitKind.OVERWRITE:
         return _index_overwritten(table, change, state)
-    if change.gone_index:
+    if change.removed_index:
         return _index_without(table, change, state)
     if not change.index:
         # The same object, so that the next commit sees at once that nothing changed.
@@ -206,13 +206,13 @@ def _index_without(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """The index files but for those that are gone, and those of the change."""
     before = (*state.index_entries.values(), *state.repeated_index_entries)
-    missing = change.gone_index - {entry.file_name for entry in before}
+    missing = change.removed_index - {entry.file_name for entry in before}
     if missing:
         raise CommitConflictError(
             f"table {table.name}: index file {min(missing)} was replaced by another commit; plan "
             "this change again on the newest snapshot"
         )
-    stay = [entry for entry in before if entry.file_name not in change.gone_index]
+    stay = [entry for entry in before if entry.file_name not in change.removed_index]
     by_key, repeated = split_index_entries((*stay, *change.index))
     return IndexEntries(by_key), repeated
 
@@ -241,7 +241,7 @@ def _properties(state: TableState, committable: ManifestCommittable) -> dict[str
 
 
 def _snapshot(
-    change: SnapshotChange, delta: Delta, base: _Base, state: TableState, origin: Origin
+    change: SnapshotChange, delta: Delta, base: _Base, state: TableState, origin: CommitRequest
 ) -> Snapshot:
     committable, previous = origin.committable, state.snapshot
     total = (previous.total_record_count if previous else None) or 0

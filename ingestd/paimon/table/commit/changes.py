@@ -26,7 +26,7 @@ class SnapshotChange:
 
     `replaced` says which partitions an OVERWRITE empties (None: all), `rewrites` which files must
     be all that goes then (None: whatever is there), `statistics` which file an
-    ANALYZE names, `gone_index` which index files a COMPACT takes away, and `beside` what other
+    ANALYZE names, `removed_index` which index files a COMPACT takes away, and `beside` what other
     files above level 0 it relies on, by partition and bucket.
     """
 
@@ -37,14 +37,14 @@ class SnapshotChange:
     replaced: PartitionFilter | None = None
     rewrites: frozenset[FileIdentifier] | None = None
     statistics: str | None = None
-    gone_index: frozenset[str] = frozenset()
+    removed_index: frozenset[str] = frozenset()
     beside: Mapping[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """Whether it would leave the table as it is."""
         speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
-        files = self.entries or self.changelog or self.index or self.gone_index
+        files = self.entries or self.changelog or self.index or self.removed_index
         return not (files or speaks_for_itself)
 
     @property
@@ -92,7 +92,7 @@ def _appends(message: CommitMessage) -> bool:
 
 def _compacts(message: CommitMessage) -> bool:
     files = message.compact_before or message.compact_after or message.compact_changelog
-    return bool(files or message.gone_index_files)
+    return bool(files or message.removed_index_files)
 
 
 def _compact(messages: Sequence[CommitMessage]) -> SnapshotChange:
@@ -105,7 +105,7 @@ def _compact(messages: Sequence[CommitMessage]) -> SnapshotChange:
         (*deleted, *added),
         tuple(changelog),
         tuple(entry for message in only for entry in message.new_index_files),
-        gone_index=frozenset(name for message in only for name in message.gone_index_files),
+        removed_index=frozenset(name for message in only for name in message.removed_index_files),
         beside={
             (message.partition, message.bucket): message.compact_beside
             for message in only

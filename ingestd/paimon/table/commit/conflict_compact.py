@@ -18,7 +18,7 @@ from ingestd.paimon.table.metadata.table_state import TableState
 _Bucket = tuple[bytes, int]
 
 
-def check_beside(
+def check_expected_files(
     table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
 ) -> None:
     """Refuse a compaction if somebody has changed its bucket above level 0 meanwhile."""

@@ -19,8 +19,8 @@ from ingestd.paimon.spec.snapshot import (
 )
 from ingestd.paimon.table.commit.attempt import (
     Attempt,
+    CommitRequest,
     Delta,
-    Origin,
     checked_entries,
     prepare,
     write_delta,
@@ -89,7 +89,7 @@ def commit(
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
         return CommitResult("empty", state.snapshot, state, 0)
-    origin = Origin(commit_user, committable, now_ms, state.loaded_at)
+    origin = CommitRequest(commit_user, committable, now_ms, state.loaded_at)
     # What is no part of a stream is never done again, so nobody has to look for it.
     current = state if _is_batch(origin) else with_user(table, state, commit_user)
     attempts = 0
@@ -97,7 +97,7 @@ def commit(
         return _replayed(table, refresh_state(table, current), origin, attempts)
     retries = Retries(table.options)
     for change in changes:
-        landing = _Landing(table, origin, change, current, retries)
+        landing = _CommitRetry(table, origin, change, current, retries)
         if not landing.run():
             return _replayed(table, landing.current, origin, landing.attempts)
         current = landing.current
@@ -105,29 +105,29 @@ def commit(
     return CommitResult("committed", current.snapshot, current, attempts)
 
 
-def _is_batch(origin: Origin) -> bool:
+def _is_batch(origin: CommitRequest) -> bool:
     return origin.committable.identifier == BATCH_COMMIT_IDENTIFIER
 
 
-def _is_replay(state: TableState, origin: Origin) -> bool:
+def _is_replay(state: TableState, origin: CommitRequest) -> bool:
     if _is_batch(origin):
         return False
     return origin.committable.identifier <= state.committed[origin.user]
 
 
 def _replayed(
-    table: FileStoreTable, state: TableState, origin: Origin, attempts: int
+    table: FileStoreTable, state: TableState, origin: CommitRequest, attempts: int
 ) -> CommitResult:
     return CommitResult("replayed", newest_of_user(table, state, origin.user), state, attempts)
 
 
-class _Landing:
+class _CommitRetry:
     """The tries to land one snapshot; `current` is the newest state they have seen."""
 
     def __init__(
         self,
         table: FileStoreTable,
-        origin: Origin,
+        origin: CommitRequest,
         change: SnapshotChange,
         planned: TableState,
         retries: Retries,
@@ -135,7 +135,7 @@ class _Landing:
         self.current = planned
         self.attempts = 0
         self._table = table
-        self._origin = origin
+        self._request = origin
         self._change = change
         self._planned = planned
         self._retries = retries
@@ -159,7 +159,7 @@ class _Landing:
             self.current = refresh_state(self._table, self.current)
             if self._is_committed_already():
                 return False
-            check_own_files(self._table, self._change, self._origin.planned_at)
+            check_own_files(self._table, self._change, self._request.planned_at)
             attempt = self._prepare()
             self.attempts += 1
             reach(Point.SNAPSHOT_READY)
@@ -180,7 +180,7 @@ class _Landing:
         )
 
     def _prepare(self) -> Attempt:
-        expected, carried = self._origin.committable.builds_on, self.current.carried
+        expected, carried = self._request.committable.builds_on, self.current.carried
         if any(carried.get(name, "") != value for name, value in expected.items()):
             raise CommitConflictError(
                 f"table {self._table.name}: the record in its newest snapshots is not the one that "
@@ -204,7 +204,7 @@ class _Landing:
             check_key_places(self._table, self._planned, self.current)
         reach(Point.CONFLICTS_CHECKED)
         delta = self._delta_on_current()
-        return prepare(self._table, self._change, delta, self.current, self._origin, schema_id)
+        return prepare(self._table, self._change, delta, self.current, self._request, schema_id)
 
     def _check_writers(self, newest: TableSchema) -> None:
         """Raise if other pipelines write the table than those that the commit knows of."""
@@ -225,9 +225,9 @@ class _Landing:
 
     def _is_committed_already(self) -> bool:
         """Whether our user's identifier has landed since the plan; FencedError if a later one."""
-        if _is_batch(self._origin):
+        if _is_batch(self._request):
             return False
-        user, identifier = self._origin.user, self._origin.committable.identifier
+        user, identifier = self._request.user, self._request.committable.identifier
         newest = self.current.committed[user]
         if newest == self._planned.committed[user]:
             return False

@@ -55,7 +55,7 @@ class AppendPlan:
             compact_before=self.inputs,
             compact_after=files,
             new_index_files=index,
-            gone_index_files=gone,
+            removed_index_files=gone,
         )
         return message, files
 

@@ -12,7 +12,7 @@ from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.table.compact.figures import FilePlace
 from ingestd.paimon.table.compact.levels import Levels
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
-from ingestd.paimon.table.compact.plan import Choice, Moment, choose, choose_full
+from ingestd.paimon.table.compact.plan import CompactionPick, Moment, choose, choose_full
 from ingestd.paimon.table.compact.tree import (
     BucketChange,
     TreeCompaction,
@@ -70,7 +70,7 @@ class TreePlan:
 
     bucket: CompactBucket
     levels: Levels
-    choice: Choice
+    choice: CompactionPick
     files: tuple[DataFileMeta, ...] = ()
 
     @property
@@ -142,4 +142,6 @@ def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
     )
     if not files:
         return None
-    return TreePlan(bucket, levels, Choice(len(levels.runs), levels.max_level, "full"), files)
+    return TreePlan(
+        bucket, levels, CompactionPick(len(levels.runs), levels.max_level, "full"), files
+    )

@@ -26,7 +26,7 @@ class RunSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CompactionPick:
     """The newest `count` runs are to become files of level `output_level`, and why."""
 
     count: int
@@ -46,7 +46,7 @@ class Moment:
 
 def choose(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
-) -> Choice | None:
+) -> CompactionPick | None:
     """What to compact now, if anything; the first of the triggers that holds decides.
 
     Where no file may stay in level 0, these files are what is left to do.
@@ -60,23 +60,23 @@ def choose(
     return _extended(runs, max_level, options, moment, newest, "level-0")
 
 
-def choose_full(runs: Sequence[RunSize], max_level: int) -> Choice | None:
+def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
     """All runs into the top level; None if there is nothing, or nothing but the top level."""
     if not runs or (len(runs) == 1 and runs[0].level == max_level):
         return None
-    return Choice(len(runs), max_level, "full")
+    return CompactionPick(len(runs), max_level, "full")
 
 
 def _choose_universal(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
-) -> Choice | None:
-    early = _early_full(runs, max_level, options, moment)
+) -> CompactionPick | None:
+    early = _prestart_full(runs, max_level, options, moment)
     if early is not None:
-        return Choice(len(runs), max_level, early)
+        return CompactionPick(len(runs), max_level, early)
     if len(runs) >= options.trigger and runs:
         newer = sum(run.size for run in runs[:-1])
         if newer * 100 > options.max_size_amplification * runs[-1].size:
-            return Choice(len(runs), max_level, "amplification")
+            return CompactionPick(len(runs), max_level, "amplification")
         found = _extended(runs, max_level, options, moment, 1, "ratio")
         if found is not None:
             return found
@@ -86,7 +86,7 @@ def _choose_universal(
     return None
 
 
-def _early_full(
+def _prestart_full(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
 ) -> Reason | None:
     """Full compactions that are asked for before any trigger is reached."""
@@ -110,7 +110,7 @@ def _extended(
     moment: Moment,
     count: int,
     reason: Reason,
-) -> Choice | None:
+) -> CompactionPick | None:
     """The newest `count` runs and those behind that are not much larger than all before them.
 
     None if that is a single run, unless level 0 has to be emptied.
@@ -129,11 +129,11 @@ def _extended(
     return _placed(runs, max_level, count, reason)
 
 
-def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> Choice:
+def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> CompactionPick:
     """The level right above what stays; level 0 is no place for the outcome, so runs are added
     up to the first of a higher level."""
     output = max_level if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):
         output = runs[count].level
         count += 1
-    return Choice(count, max_level if count == len(runs) else output, reason)
+    return CompactionPick(count, max_level if count == len(runs) else output, reason)

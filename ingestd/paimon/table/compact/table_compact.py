@@ -29,7 +29,7 @@ from ingestd.paimon.table.compact.bucket import CompactBucket, plan_bucket
 from ingestd.paimon.table.compact.order import CompactPlan, first_plans
 from ingestd.paimon.table.compact.plan import Moment
 from ingestd.paimon.table.compact.report import BucketReport, report_of
-from ingestd.paimon.table.compact.standing import TableStanding, standing_of
+from ingestd.paimon.table.compact.sorted_runs import SortedRuns, sorted_runs_of
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
@@ -57,7 +57,7 @@ class CompactResult:
     snapshot: Snapshot | None
     buckets: tuple[BucketReport, ...]
     seconds: float
-    standing: TableStanding
+    sorted_runs: SortedRuns
     left: int = 0
 
 
@@ -119,16 +119,16 @@ def compact_table(
     made = _made(chosen)
     reach(Point.COMPACTION_WRITTEN)
     if not made:
-        standing = _standing(table, state, buckets, ())
-        return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, standing)
+        sorted_runs = _sorted_runs(table, state, buckets, ())
+        return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, sorted_runs)
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     snapshot, lost = _commit(table, state, made, user, now_ms)
     reach(Point.COMPACTION_LANDED)
     landed = [one for one in made if not any(one is other for other in lost)]
     reports = tuple(_report(one, lost=not any(one is other for other in landed)) for one in made)
     status: CompactStatus = "lost" if snapshot is None else "compacted"
-    standing, left = _standing(table, state, buckets, landed), len(plans) - len(chosen)
-    return CompactResult(status, snapshot, reports, time.monotonic() - started, standing, left)
+    sorted_runs, left = _sorted_runs(table, state, buckets, landed), len(plans) - len(chosen)
+    return CompactResult(status, snapshot, reports, time.monotonic() - started, sorted_runs, left)
 
 
 def _made(plans: Iterable[CompactPlan]) -> list[_Made]:
@@ -149,17 +149,17 @@ def _report(made: _Made, *, lost: bool) -> BucketReport:
     return report_of(made.plan.reason, made.message, made.files, lost=lost)
 
 
-def _standing(
+def _sorted_runs(
     table: FileStoreTable,
     state: TableState,
     buckets: Iterable[CompactBucket],
     landed: Iterable[_Made],
-) -> TableStanding:
+) -> SortedRuns:
     number = state.snapshot.id if state.snapshot else None
     if not table.schema.primary_keys:
-        return TableStanding(number)
+        return SortedRuns(number)
     files = {(one.partition, one.bucket): one.files for one in buckets}
-    return standing_of(number, files, [one.message for one in landed])
+    return sorted_runs_of(number, files, [one.message for one in landed])
 
 
 def _plans(

@@ -17,7 +17,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_prints import KeyPrints
 from ingestd.paimon.table.buckets.filler import BucketFiller
-from ingestd.paimon.table.cross_partition.kept_indexes import KEPT
+from ingestd.paimon.table.cross_partition.index_cache import KEPT
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, Places
 from ingestd.paimon.table.cross_partition.load import KeyShare, prints_of
 from ingestd.paimon.table.cross_partition.moves import (

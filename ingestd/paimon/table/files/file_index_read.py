@@ -26,7 +26,7 @@ from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value
 from ingestd.paimon.spec.predicate_stats import may_match
 from ingestd.paimon.table.files.data_files import data_file_path
-from ingestd.paimon.table.metadata.file_stats import compares_alike
+from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 INDEX_SUFFIX = ".index"
@@ -70,7 +70,7 @@ def indexes_may_match(
     for new in table.schema.fields:
         old = old_fields.get(new.id)
         # Hashes are those of the file's own type.
-        if old is not None and old.name in indexes and compares_alike(old.type, new.type):
+        if old is not None and old.name in indexes and same_comparison(old.type, new.type):
             columns[new.name] = _ColumnIndexes(old, indexes[old.name], file.file_name)
 
     def test(leaf: Leaf, negated: bool) -> bool:

@@ -80,14 +80,14 @@ def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnSt
 
 
 def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats:
-    if compares_alike(old, new):
+    if same_comparison(old, new):
         return stats
     if old.root == new.root:
         return ColumnStats(None, None, stats.null_count, stats.row_count)
     return ColumnStats(None, None, None, stats.row_count)
 
 
-def compares_alike(old: DataType, new: DataType) -> bool:
+def same_comparison(old: DataType, new: DataType) -> bool:
     """Whether values of an older type compare with those of a newer one as they stand."""
     if old.as_nullable() == new.as_nullable():
         return True
@@ -131,7 +131,7 @@ def group_filter(
     names: dict[str, DataField] = {}
     for field in table.schema.fields:
         old = by_id.get(field.id)
-        alike = old is not None and compares_alike(old.type, field.type)
+        alike = old is not None and same_comparison(old.type, field.type)
         if old is not None and alike and field.name not in table.schema.partition_keys:
             names[field.name] = old
     if not columns_of(wanted) & names.keys():
@@ -155,7 +155,7 @@ def key_group_filter(
     if (
         old is None
         or old.type.root in ("FLOAT", "DOUBLE")
-        or not compares_alike(old.type, field.type)
+        or not same_comparison(old.type, field.type)
     ):
         return None
     name = old.name

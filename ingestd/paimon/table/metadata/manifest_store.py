@@ -28,8 +28,8 @@ from ingestd.paimon.spec.manifest import (
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
-from ingestd.paimon.table.metadata.kept_manifests import KEPT
 from ingestd.paimon.table.metadata.manifest_bounds import joined_meta, partition_stats
+from ingestd.paimon.table.metadata.manifest_cache import KEPT
 
 
 def read_manifest_list(

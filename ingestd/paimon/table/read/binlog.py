@@ -58,14 +58,14 @@ def _packed(
     rows: pa.Table,
     fields: Sequence[DataField],
     starts: npt.NDArray[np.int32],
-    told_by: npt.NDArray[np.int64],
+    constants: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """Rows `starts[i]` to before `starts[i + 1]` as one, the rest of it as in row `told_by[i]`."""
+    """Rows `starts[i]` up to `starts[i + 1]` as one; other columns as in row `constants[i]`."""
     columns: dict[str, Column] = {}
     for field in fields:
         values: Any = rows.column(field.name)
         if field.id < 0:
-            columns[field.name] = values.take(pa.array(told_by))
+            columns[field.name] = values.take(pa.array(constants))
             continue
         whole = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
         offsets: Any = pa.array(starts, pa.int32())

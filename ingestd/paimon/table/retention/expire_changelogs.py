@@ -36,7 +36,7 @@ from ingestd.paimon.table.retention.expired_files import (
     manifests_of,
     metadata_names,
 )
-from ingestd.paimon.table.retention.kept_files import own_files
+from ingestd.paimon.table.retention.referenced_files import own_files
 
 
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:

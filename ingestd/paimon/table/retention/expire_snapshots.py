@@ -37,7 +37,7 @@ from ingestd.paimon.table.retention.expired_files import (
     manifests_of,
     metadata_names,
 )
-from ingestd.paimon.table.retention.kept_files import files_of, own_files
+from ingestd.paimon.table.retention.referenced_files import files_of, own_files
 from ingestd.paimon.table.retention.used_files import UsedFiles
 
 

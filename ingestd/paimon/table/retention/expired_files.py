@@ -21,7 +21,7 @@ from ingestd.paimon.table.metadata.manifest_store import (
     read_manifest_list,
 )
 from ingestd.paimon.table.metadata.scan import live_files
-from ingestd.paimon.table.retention.kept_files import data_paths
+from ingestd.paimon.table.retention.referenced_files import data_paths
 
 _LOG = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagged_snapshot
-from ingestd.paimon.table.retention.kept_files import (
+from ingestd.paimon.table.retention.referenced_files import (
     delete_unless_kept,
     files_of,
     referring_snapshots,

@@ -26,7 +26,7 @@ from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.landing import delete_made, land
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
@@ -79,8 +79,8 @@ def delete_rows(
         delete_made(table, made)
         raise
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
-    take_back = partial(delete_made, table, made)
-    result = land(table, committable, take_back, state=state, now_ms=now_ms)
+    abort_files = partial(delete_made, table, made)
+    result = land(table, committable, abort_files, state=state, now_ms=now_ms)
     return Deletion(rows, len(found), result.snapshot)
 
 

@@ -28,7 +28,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
-from ingestd.paimon.table.rewrite.landing import delete_made, land
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _BATCH_SIZE = BatchSize(8 << 20)
@@ -93,8 +93,8 @@ def drop_older(
     if not made:
         return Dropped()
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
-    take_back = partial(delete_made, table, made)
-    landed = land(table, committable, take_back, state=state, now_ms=now_ms)
+    abort_files = partial(delete_made, table, made)
+    landed = land(table, committable, abort_files, state=state, now_ms=now_ms)
     return Dropped(dropped, len(made), landed.snapshot)
 
 

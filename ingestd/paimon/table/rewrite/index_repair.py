@@ -35,7 +35,7 @@ from ingestd.paimon.table.metadata.table_state import (
 )
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
 from ingestd.paimon.table.rewrite.doubled_keys import Dropped, drop_older, refuse_undecided
-from ingestd.paimon.table.rewrite.landing import land
+from ingestd.paimon.table.rewrite.rewrite_commit import land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _LOG = logging.getLogger(__name__)
@@ -240,10 +240,10 @@ def _commit(
         there = _entries(state, one.partition)[one.bucket]
         gone = tuple(old.file_name for old in there)
         place = (one.partition, one.bucket, -1)
-        messages.append(CommitMessage(*place, new_index_files=(entry,), gone_index_files=gone))
+        messages.append(CommitMessage(*place, new_index_files=(entry,), removed_index_files=gone))
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    take_back = partial(_delete, table, written)
-    return land(table, committable, take_back, state=state, now_ms=now_ms).snapshot
+    abort_files = partial(_delete, table, written)
+    return land(table, committable, abort_files, state=state, now_ms=now_ms).snapshot
 
 
 def _delete(table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> None:

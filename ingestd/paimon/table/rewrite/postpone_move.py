@@ -31,13 +31,13 @@ from ingestd.paimon.table.files.new_files import delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState
-from ingestd.paimon.table.rewrite.landing import delete_made, land
-from ingestd.paimon.table.rewrite.rounds import rounds
+from ingestd.paimon.table.rewrite.chunks import rounds
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 DEFAULT_BUCKETS = "postpone.default-bucket-num"
-MAX_ROUND_BYTES = 256 << 20
+MAX_CHUNK_BYTES = 256 << 20
 """Bytes of rows, as columns in memory, that are sorted into buckets at a time."""
 
 
@@ -64,8 +64,10 @@ def move_waiting(
         delete_made(table, messages)
         raise
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    take_back = partial(delete_made, table, messages)
-    return land(table, committable, take_back, state=state, now_ms=now_ms, commit_user=commit_user)
+    abort_files = partial(delete_made, table, messages)
+    return land(
+        table, committable, abort_files, state=state, now_ms=now_ms, commit_user=commit_user
+    )
 
 
 def waiting_rows(
@@ -158,7 +160,7 @@ class _Move:
         kind = next(field for field in SYSTEM_FIELDS if field.name == VALUE_KIND)
         fields = (kind, *self._table.schema.fields)
         reader, place = DataFileReader(self._table), (self._partition, POSTPONE_BUCKET)
-        yield from rounds((reader.read(*place, one, fields) for one in files), MAX_ROUND_BYTES)
+        yield from rounds((reader.read(*place, one, fields) for one in files), MAX_CHUNK_BYTES)
 
     def _write(self, rows: pa.Table) -> None:
         for number, mine in places_by_number(assign_fixed(self._table, rows)):

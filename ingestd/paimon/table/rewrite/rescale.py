@@ -22,8 +22,8 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.metadata.texts import partition_name
-from ingestd.paimon.table.rewrite.landing import delete_made, land
 from ingestd.paimon.table.rewrite.rescale_rows import Rewrite, rewritten
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _Index = dict[int, list[IndexManifestEntry]]
@@ -160,8 +160,8 @@ def _rescaled(
         replaced=frozenset(plan.partition for plan in plans),
         rewrites=frozenset(entry.identifier for plan in plans for entry in plan.entries),
     )
-    take_back = partial(delete_made, table, made)
-    result = land(table, committable, take_back, state=state, now_ms=now_ms)
+    abort_files = partial(delete_made, table, made)
+    result = land(table, committable, abort_files, state=state, now_ms=now_ms)
     files = [file for message in made for file in message.new_files]
     return Rescaled(
         tuple(plans), sum(file.row_count for file in files), len(files), result.snapshot

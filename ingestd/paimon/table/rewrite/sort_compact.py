@@ -34,8 +34,8 @@ from ingestd.paimon.table.rewrite.external_sort import (
     sample_of,
     sorted_rows,
 )
-from ingestd.paimon.table.rewrite.landing import land
 from ingestd.paimon.table.rewrite.merged_stream import stored_parts
+from ingestd.paimon.table.rewrite.rewrite_commit import land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 STRATEGIES = ("order", "zorder")
@@ -148,7 +148,7 @@ def _sorted(
         bucket.total_buckets,
         compact_before=bucket.files,
         compact_after=files,
-        gone_index_files=tuple(one.file_name for one in vectors),
+        removed_index_files=tuple(one.file_name for one in vectors),
     )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
     result = land(table, committable, writer.abort, state=state, now_ms=now_ms)

@@ -15,7 +15,7 @@ from ingestd.paimon.table.metadata.time_travel import (
     tagged_snapshot,
 )
 from ingestd.paimon.table.retention.consumers import consumers
-from ingestd.paimon.table.retention.kept_files import files_of
+from ingestd.paimon.table.retention.referenced_files import files_of
 from ingestd.paimon.table.system.statistics import read_statistics
 from ingestd.paimon.table.verify.findings import Findings
 

@@ -20,7 +20,7 @@ class CommitMessage:
     there again: readers take it for deleted.
 
     A compaction relies on the rest of the bucket: `compact_beside` names its other files above
-    level 0 (None: not looked at). `gone_index_files` names index files of deletion vectors whose
+    level 0 (None: not looked at). `removed_index_files` names index files of deletion vectors whose
     place the new ones take where a bucket may have several of them.
     """
 
@@ -34,7 +34,7 @@ class CommitMessage:
     new_index_files: tuple[IndexManifestEntry, ...] = ()
     compact_changelog: tuple[DataFileMeta, ...] = ()
     compact_beside: frozenset[str] | None = None
-    gone_index_files: tuple[str, ...] = ()
+    removed_index_files: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -46,7 +46,7 @@ class CommitMessage:
             or self.compact_after
             or self.new_index_files
             or self.compact_changelog
-            or self.gone_index_files
+            or self.removed_index_files
         )
 
 

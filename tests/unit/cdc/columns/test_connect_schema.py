@@ -183,7 +183,7 @@ def test_declared_type_wins(column: dict[str, Any], value: Any, declared: str, w
 
 def test_declared_type_that_is_too_narrow_costs_the_record() -> None:
     decoded = decode(field("v", "int64"), 2**40, "INT")
-    assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(0, "out_of_range")]
+    assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(0, "out-of-range")]
 
 
 @pytest.mark.parametrize("kind", ["int8", "int16"])

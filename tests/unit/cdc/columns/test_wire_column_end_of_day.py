@@ -52,7 +52,7 @@ def column(decoded: Decoded) -> tuple[str, list[Any]]:
 def test_the_end_of_a_day_is_no_time(decoder: Any, name: str, declared: str | None) -> None:
     decoded = from_json(decoder, name, declared, 0, DAY, DAY - 1)
     [bad] = decoded.rejected
-    assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "out_of_range")
+    assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "out-of-range")
     assert "declare the column BIGINT" in bad.message
     assert [str(value) for value in column(decoded)[1]] == ["00:00:00", "23:59:59.999000"]
 
@@ -70,7 +70,7 @@ def test_a_declared_number_takes_it(decoder: Any, name: str, declared: str) -> N
 def test_avro_takes_it_the_same_way(kind: Any) -> None:
     decoded = from_avro(kind, None, 0, DAY)
     [bad] = decoded.rejected
-    assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "out_of_range")
+    assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "out-of-range")
     assert "declare the column BIGINT" in bad.message
     for declared in ("INT", "BIGINT"):
         decoded = from_avro(kind, declared, 0, DAY)

@@ -37,5 +37,5 @@ def test_other_statements_prove_nothing(fields: dict[str, object]) -> None:
 
 
 def test_a_statement_that_is_no_text_is_refused() -> None:
-    [letter] = decode(sql={"a": 1}).rejected
-    assert letter.reason == "invalid_ddl"
+    [dead_letter] = decode(sql={"a": 1}).rejected
+    assert dead_letter.reason == "invalid-ddl"

@@ -87,8 +87,8 @@ def test_without_a_key_a_delete_is_the_whole_row_before_it() -> None:
     decoded = decode(registry, values)
     assert rows(decoded) == [(0, 3, {"id": 1, "label": "gone"}), (1, 0, {"id": 2, "label": "b"})]
     assert [(one.offset, one.reason) for one in decoded.rejected] == [
-        (2, "missing_key"),
-        (3, "missing_after"),
+        (2, "missing-key"),
+        (3, "missing-after"),
     ]
     assert decoded.batches[0].primary_keys == ()
 
@@ -118,9 +118,9 @@ def test_truncates_messages_and_unknown_operations_are_told_apart() -> None:
     ]
     assert decoded.control == 1 and decoded.batches == []
     assert [(r.offset, r.stage, r.reason) for r in decoded.rejected] == [
-        (2, "decode", "unknown_op"),
-        (3, "decode", "unknown_op"),
-        (4, "decode", "missing_source"),
+        (2, "decode", "unknown-op"),
+        (3, "decode", "unknown-op"),
+        (4, "decode", "missing-source"),
     ]
 
 
@@ -141,7 +141,7 @@ def test_messages_without_an_operation_are_control_or_refused(
     values = registry.avro(record("Other", fields), dict.fromkeys(names, "1"))
     decoded = decode(registry, values, topic=topic)
     assert decoded.control == control
-    assert [one.reason for one in decoded.rejected] == ([] if control else ["missing_op"])
+    assert [one.reason for one in decoded.rejected] == ([] if control else ["missing-op"])
 
 
 def test_a_broken_message_costs_no_other() -> None:
@@ -149,17 +149,22 @@ def test_a_broken_message_costs_no_other() -> None:
     values = registry.avro(
         envelope([ID, LABEL]), *(event("c", {"id": n, "label": "é" * n}) for n in range(1, 40))
     )
-    odd = {3: values[3][:-1], 7: values[7] + b"\0", 11: values[11][:5] + b"\xff" * 30, 12: b"{}"}
-    odd |= {20: b"", 21: framed(77, b""), 22: values[22].replace("é".encode(), b"\xc3\x28")}
-    mixed = [odd.get(place, value) for place, value in enumerate(values)]
+    irregular = {
+        3: values[3][:-1],
+        7: values[7] + b"\0",
+        11: values[11][:5] + b"\xff" * 30,
+        12: b"{}",
+    }
+    irregular |= {20: b"", 21: framed(77, b""), 22: values[22].replace("é".encode(), b"\xc3\x28")}
+    mixed = [irregular.get(place, value) for place, value in enumerate(values)]
     decoded = decode(registry, mixed)
     assert [offset for offset, _, _ in rows(decoded)] == [
-        n for n in range(len(values)) if n not in odd
+        n for n in range(len(values)) if n not in irregular
     ]
     assert {one.offset: one.reason for one in decoded.rejected} == {
-        **dict.fromkeys((3, 7, 11, 22), "invalid_avro"),
-        **dict.fromkeys((12, 20), "no_schema_id"),
-        21: "unknown_schema",
+        **dict.fromkeys((3, 7, 11, 22), "invalid-avro"),
+        **dict.fromkeys((12, 20), "no-schema-id"),
+        21: "unknown-schema",
     }
     assert all(one.value == mixed[one.offset] for one in decoded.rejected)
 
@@ -172,10 +177,10 @@ def test_keys_that_cannot_be_read_are_refused_as_keys() -> None:
     decoded = decode(registry, values, [good, other + b"\1", text, b"raw", good[:5]])
     assert [offset for offset, _, _ in rows(decoded)] == [0]
     assert {one.offset: (one.stage, one.reason) for one in decoded.rejected} == {
-        1: ("key", "invalid_avro"),
-        2: ("key", "not_an_object"),
-        3: ("key", "no_schema_id"),
-        4: ("key", "invalid_avro"),
+        1: ("key", "invalid-avro"),
+        2: ("key", "not-an-object"),
+        3: ("key", "no-schema-id"),
+        4: ("key", "invalid-avro"),
     }
 
 
@@ -251,9 +256,9 @@ def test_schemas_that_are_no_use_are_named() -> None:
     loop = registry.add('{"type":"record","name":"R","fields":[{"name":"r","type":["null","R"]}]}')
     decoded = decode(registry, [framed(number, b"") for number in (json_id, broken, loop)])
     assert [one.reason for one in decoded.rejected] == [
-        "wrong_schema_type",
-        "invalid_schema",
-        "invalid_schema",
+        "wrong-schema-type",
+        "invalid-schema",
+        "invalid-schema",
     ]
     assert "contains itself" in decoded.rejected[2].message
 

@@ -21,30 +21,30 @@ from tests.support.change_events import (
 KNOWN: KnownColumns = {TABLE: {"id": DataType("BIGINT"), "qty": DataType("INT")}}
 GOOD = event("c", {"id": 1, "qty": 5})
 BAD_VALUES = {
-    "empty": (b"", "decode", "invalid_json"),
-    "truncated": (GOOD[:-20], "decode", "invalid_json"),
-    "trailing": (GOOD + b"]", "decode", "invalid_json"),
-    "two objects": (GOOD + b" " + GOOD, "decode", "invalid_json"),
-    "garbage": (b"\xff\xfe\x00", "decode", "invalid_json"),
-    "nan": (raw_event('{"id": NaN}'), "decode", "invalid_json"),
-    "array": (b"[1]", "decode", "not_an_object"),
-    "scalar": (b'"x"', "decode", "not_an_object"),
-    "no op": (b'{"after":{"id":1},"source":{"table":"t"}}', "decode", "missing_op"),
-    "strange op": (event("x", {"id": 1}), "decode", "unknown_op"),
-    "number op": (GOOD.replace(b'"op": "c"', b'"op": 1'), "decode", "unknown_op"),
-    "no source": (b'{"op":"c","after":{"id":1}}', "decode", "invalid_source"),
-    "no table": (event("c", {"id": 1}, table=TABLE._replace(table="")), "decode", "missing_source"),
-    "no after": (event("c"), "decode", "missing_after"),
-    "after is text": (raw_event('"x"'), "decode", "wrong_type"),
-    "deep": (raw_event('{"id": 1, "j": ' + "[" * 2000 + "]" * 2000 + "}"), "decode", "too_deep"),
+    "empty": (b"", "decode", "invalid-json"),
+    "truncated": (GOOD[:-20], "decode", "invalid-json"),
+    "trailing": (GOOD + b"]", "decode", "invalid-json"),
+    "two objects": (GOOD + b" " + GOOD, "decode", "invalid-json"),
+    "garbage": (b"\xff\xfe\x00", "decode", "invalid-json"),
+    "nan": (raw_event('{"id": NaN}'), "decode", "invalid-json"),
+    "array": (b"[1]", "decode", "not-an-object"),
+    "scalar": (b'"x"', "decode", "not-an-object"),
+    "no op": (b'{"after":{"id":1},"source":{"table":"t"}}', "decode", "missing-op"),
+    "strange op": (event("x", {"id": 1}), "decode", "unknown-op"),
+    "number op": (GOOD.replace(b'"op": "c"', b'"op": 1'), "decode", "unknown-op"),
+    "no source": (b'{"op":"c","after":{"id":1}}', "decode", "invalid-source"),
+    "no table": (event("c", {"id": 1}, table=TABLE._replace(table="")), "decode", "missing-source"),
+    "no after": (event("c"), "decode", "missing-after"),
+    "after is text": (raw_event('"x"'), "decode", "wrong-type"),
+    "deep": (raw_event('{"id": 1, "j": ' + "[" * 2000 + "]" * 2000 + "}"), "decode", "too-deep"),
     "invalid utf-8": (
         event("c", {"id": 1, "note": "@@"}).replace(b"@@", b"\xff\xff"), "decode", "invalid_utf8"
     ),
-    "text in a number": (event("c", {"id": "abc"}), "cast", "wrong_type"),
-    "fraction in a key": (event("c", {"id": 1.5}), "cast", "wrong_type"),
-    "boolean in a number": (event("c", {"id": 1, "qty": True}), "cast", "wrong_type"),
-    "too large": (event("c", {"id": 2**63}), "cast", "out_of_range"),
-    "blank name": (event("c", {"id": 1, " ": 1}), "schema", "unsupported_column_name"),
+    "text in a number": (event("c", {"id": "abc"}), "cast", "wrong-type"),
+    "fraction in a key": (event("c", {"id": 1.5}), "cast", "wrong-type"),
+    "boolean in a number": (event("c", {"id": 1, "qty": True}), "cast", "wrong-type"),
+    "too large": (event("c", {"id": 2**63}), "cast", "out-of-range"),
+    "blank name": (event("c", {"id": 1, " ": 1}), "schema", "unsupported-column-name"),
 }  # fmt: skip
 
 
@@ -70,10 +70,10 @@ def test_bad_value_is_named_and_neighbours_arrive(name: str, warm: bool) -> None
 @pytest.mark.parametrize(
     ("bad_key", "reason"),
     [
-        (b"", "invalid_json"),
-        (b"{", "invalid_json"),
-        (b"[1]", "not_an_object"),
-        (b'"7"', "not_an_object"),
+        (b"", "invalid-json"),
+        (b"{", "invalid-json"),
+        (b"[1]", "not-an-object"),
+        (b'"7"', "not-an-object"),
         (b'{"\xff":1}', "invalid_utf8"),
     ],
 )
@@ -91,7 +91,7 @@ def test_delete_by_a_key_that_is_no_key_is_refused() -> None:
         chunk([GOOD, event("d")], [key(id=1), key(id="abc")]), KNOWN, {}
     )
     assert [(bad.offset, bad.stage, bad.reason) for bad in decoded.rejected] == [
-        (1, "cast", "wrong_type")
+        (1, "cast", "wrong-type")
     ]
 
 
@@ -101,13 +101,13 @@ def test_messages_name_the_column() -> None:
         chunk(values), {}, {TABLE: {"qty": DataType("INT")}}
     )
     assert [bad.message.startswith("column qty: ") for bad in decoded.rejected] == [True, True]
-    assert [bad.reason for bad in decoded.rejected] == ["wrong_type", "out_of_range"]
+    assert [bad.reason for bad in decoded.rejected] == ["wrong-type", "out-of-range"]
     assert "INT" in decoded.rejected[1].message
 
 
 def test_a_delete_of_nobody_is_refused() -> None:
     decoded = load_data_format("debezium-json").decode(chunk([event("d"), GOOD]), {}, {})
-    assert [(bad.stage, bad.reason) for bad in decoded.rejected] == [("key", "missing_key")]
+    assert [(bad.stage, bad.reason) for bad in decoded.rejected] == [("key", "missing-key")]
     assert len(decoded.batches) == 1
 
 
@@ -119,15 +119,15 @@ def test_value_that_contradicts_its_own_schema_is_refused() -> None:
     keys = [wrapped_key(key(id=row["id"]), columns[:1]) for row in after]
     decoded = load_data_format("debezium-json").decode(chunk(values, keys), {}, {})
     assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [
-        (2, "out_of_range"),
-        (3, "unknown_column"),
+        (2, "out-of-range"),
+        (3, "unknown-column"),
     ]
 
 
 def test_schema_that_cannot_be_read_costs_its_message() -> None:
     broken = wrapped(GOOD, [{"type": "intt", "field": "id"}])
     decoded = load_data_format("debezium-json").decode(chunk([broken, GOOD]), {}, {})
-    assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(0, "invalid_schema")]
+    assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(0, "invalid-schema")]
     assert len(decoded.batches) == 1
 
 

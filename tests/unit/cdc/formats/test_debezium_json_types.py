@@ -170,21 +170,21 @@ def test_known_type_gets_wider_for_numbers(known: str, texts: list[str], wider: 
 @pytest.mark.parametrize(
     ("fixed", "text", "reason"),
     [
-        ("INT", "2147483648", "out_of_range"),
-        ("INT", "1.5", "wrong_type"),
-        ("INT", '"x"', "wrong_type"),
-        ("DECIMAL(4, 2)", "123.4", "out_of_range"),
-        ("DECIMAL(4, 2)", '"f/////8="', "out_of_range"),
-        ("DECIMAL(4, 2)", "1.234", "wrong_type"),
-        ("DATE", '"2024-02-30"', "wrong_type"),
-        ("TIME(3)", "86400000", "out_of_range"),
-        ("TIME(3)", '"24:00:00"', "out_of_range"),
-        ("TIMESTAMP_LTZ(6)", '"2024-02-29T12:34:56"', "wrong_type"),
-        ("TIMESTAMP(6)", "1.5", "wrong_type"),
-        ("BYTES", '"not base64"', "wrong_type"),
-        ("BOOLEAN", "2", "wrong_type"),
-        ("FLOAT", "1e39", "out_of_range"),
-        ("DOUBLE", "true", "wrong_type"),
+        ("INT", "2147483648", "out-of-range"),
+        ("INT", "1.5", "wrong-type"),
+        ("INT", '"x"', "wrong-type"),
+        ("DECIMAL(4, 2)", "123.4", "out-of-range"),
+        ("DECIMAL(4, 2)", '"f/////8="', "out-of-range"),
+        ("DECIMAL(4, 2)", "1.234", "wrong-type"),
+        ("DATE", '"2024-02-30"', "wrong-type"),
+        ("TIME(3)", "86400000", "out-of-range"),
+        ("TIME(3)", '"24:00:00"', "out-of-range"),
+        ("TIMESTAMP_LTZ(6)", '"2024-02-29T12:34:56"', "wrong-type"),
+        ("TIMESTAMP(6)", "1.5", "wrong-type"),
+        ("BYTES", '"not base64"', "wrong-type"),
+        ("BOOLEAN", "2", "wrong-type"),
+        ("FLOAT", "1e39", "out-of-range"),
+        ("DOUBLE", "true", "wrong-type"),
     ],
 )
 def test_value_that_does_not_fit_a_declared_type_costs_its_record(
@@ -206,7 +206,7 @@ def test_key_columns_do_not_get_wider() -> None:
     decoded = load_data_format("debezium-json").decode(
         chunk(values, [key(id=1), key(id=2**31)]), {TABLE: {"id": DataType("INT")}}, {}
     )
-    assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(1, "out_of_range")]
+    assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(1, "out-of-range")]
     assert str(decoded.batches[0].types["id"]) == "INT"
 
 

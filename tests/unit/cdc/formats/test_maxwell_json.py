@@ -48,5 +48,5 @@ def test_without_a_table_that_agrees_nothing_is_proven(definition: object) -> No
 
 
 def test_a_statement_that_cannot_be_read_is_refused() -> None:
-    [letter] = decode(altered(sql=5)).rejected
-    assert letter.reason == "invalid_ddl"
+    [dead_letter] = decode(altered(sql=5)).rejected
+    assert dead_letter.reason == "invalid-ddl"

@@ -177,9 +177,9 @@ def test_the_indexes_say_which_message_of_the_file_it_is() -> None:
     ]
     absent = decode([zigzag(1) + zigzag(9), zigzag(-1), zigzag(2) + zigzag(1)])
     assert [one.reason for one in absent.rejected] == [
-        "invalid_schema",
-        "invalid_protobuf",
-        "invalid_protobuf",
+        "invalid-schema",
+        "invalid-protobuf",
+        "invalid-protobuf",
     ]
 
 
@@ -210,7 +210,7 @@ def test_keys_are_messages_too() -> None:
 def test_a_broken_message_costs_no_other(body: bytes) -> None:
     decoded = decode([FIRST + number(1, 1), FIRST + body, FIRST + number(1, 3)])
     assert [b.offset.tolist() for b in decoded.batches] == [[0, 2]]
-    assert [(one.offset, one.reason) for one in decoded.rejected] == [(1, "invalid_protobuf")]
+    assert [(one.offset, one.reason) for one in decoded.rejected] == [(1, "invalid-protobuf")]
 
 
 def test_nesting_has_an_end() -> None:
@@ -241,7 +241,7 @@ def test_a_value_that_does_not_fit_costs_its_record_only() -> None:
 )
 def test_schemas_that_cannot_be_read_are_named(schema: str, said: str) -> None:
     (one,) = decode([FIRST], schema=schema).rejected
-    assert one.reason == "invalid_schema" and said in one.message
+    assert one.reason == "invalid-schema" and said in one.message
 
 
 def test_in_proto2_what_is_absent_is_null() -> None:

@@ -76,7 +76,7 @@ def test_usual_messages_are_read_natively(second: RecordChunk, in_python: list[i
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "irregular",
     [
         event("c", {"id": 1, "v": "x", "new": 1}),
         event("c", {"id": "1", "v": "x"}),
@@ -95,15 +95,15 @@ def test_usual_messages_are_read_natively(second: RecordChunk, in_python: list[i
     ],
     ids=lambda _: "message",
 )
-def test_odd_messages_are_decoded_in_python(odd: bytes, in_python: list[int]) -> None:
-    same([FIRST, keyed(event("c", ROW), odd, event("c", ROW))])
+def test_odd_messages_are_decoded_in_python(irregular: bytes, in_python: list[int]) -> None:
+    same([FIRST, keyed(event("c", ROW), irregular, event("c", ROW))])
     assert in_python
 
 
 def test_an_odd_message_costs_no_more_than_its_slice(in_python: list[int]) -> None:
     usual = [event("c", ROW)] * 9000
-    odd = event("c", ROW, lsn="text")
-    same([FIRST, keyed(*usual[:5000], odd, *usual[:5000])])
+    irregular = event("c", ROW, lsn="text")
+    same([FIRST, keyed(*usual[:5000], irregular, *usual[:5000])])
     assert in_python == [4096]
 
 

@@ -23,7 +23,7 @@ def test_each_format_has_its_place(data_format: str, message: bytes, time: int) 
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "irregular",
     [
         b'{"source":{"ts_ms":"x"}}',
         b'{"source":{"ts_ms":1.5}}',
@@ -37,9 +37,9 @@ def test_each_format_has_its_place(data_format: str, message: bytes, time: int) 
         None,
     ],
 )
-def test_odd_messages_have_no_time_and_spoil_no_other(odd: Any) -> None:
+def test_odd_messages_have_no_time_and_spoil_no_other(irregular: Any) -> None:
     good = b'{\n"source":{"ts_ms":9}}'
-    assert event_times("debezium-json", [good, odd, good]).to_pylist() == [9, None, 9]
+    assert event_times("debezium-json", [good, irregular, good]).to_pylist() == [9, None, 9]
 
 
 def test_no_messages_have_no_times() -> None:

@@ -7,7 +7,7 @@ import pytest
 from ingestd.ingest.recovery.audit import log_rows, loss_findings, table_findings
 from ingestd.ingest.recovery.comparison import compare_logs, find_losses
 from ingestd.ingest.recovery.logs import ask_logs
-from ingestd.ingest.tables.lake_opening import LakeOpening
+from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.paimon.io.file_io import LocalFileIO
 from tests.support.truth_rig import Log, Topic, Truth
 
@@ -29,7 +29,7 @@ def audit(
     truth: Truth, table: str | None = None
 ) -> tuple[set[tuple[str, str]], list[dict[str, object]]]:
     """Code and place of each finding, and what the logs have."""
-    opened = LakeOpening(truth.settings, truth.catalog, LocalFileIO()).open()
+    opened = RegistryOpening(truth.settings, truth.catalog, LocalFileIO()).open()
     clusters = {"src": truth.kafka}
     logs = ask_logs(clusters)  # type: ignore[arg-type]
     compared = compare_logs(opened, clusters, logs)  # type: ignore[arg-type]

@@ -6,9 +6,9 @@ from typing import Any
 
 from ingestd.ingest.recovery.comparison import LogComparison, compare_logs
 from ingestd.ingest.recovery.logs import Logs, LogState
-from ingestd.ingest.tables.lake_opening import OpenedTables
 from ingestd.ingest.tables.positions import Position, TopicName, fingerprint_at
 from ingestd.ingest.tables.progress import PipelineProgress
+from ingestd.ingest.tables.registry_opening import OpenedTables
 
 KEY, CHECKSUM = "id of t", 0xABCDEF12
 At = tuple[str, int]

@@ -19,10 +19,10 @@ from ingestd.ingest.recovery.recount import (
 )
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
-from ingestd.ingest.tables.lake_opening import LakeOpening, OpenedTables
+from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.spark.read_again import stream_of
+from ingestd.spark.reread import stream_of
 from tests.support.native_tables import native_table
 from tests.support.truth_rig import Topic, Truth
 
@@ -46,7 +46,7 @@ class Scene(Truth):
         )
 
     def opened(self) -> OpenedTables:
-        return LakeOpening(self.settings, self.catalog, LocalFileIO()).open()
+        return RegistryOpening(self.settings, self.catalog, LocalFileIO()).open()
 
     def logs(self) -> Logs:
         return ask_logs({"src": self.kafka})  # type: ignore[dict-item]

@@ -139,7 +139,7 @@ def test_sums_take_back_what_an_update_replaced() -> None:
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_runs_of_rows_tell_of_a_key_in_its_order(partitions: int) -> None:
     """A key may have come through several topic partitions."""
-    one = rig(INPUT, overrides={"max_run_bytes": 1})
+    one = rig(INPUT, overrides={"write_buffer_size": 1})
     changes = updates(*"abcdefgh")
     for number, value in enumerate(changes):
         changed = value.replace(b'"position": -1', b'"position": %d' % number)

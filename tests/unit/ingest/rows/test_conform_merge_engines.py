@@ -30,7 +30,7 @@ def change(row: dict[str, Any], kind: int = UPDATE_AFTER) -> Change:
     return Change({"id": 1, **row}, kind)
 
 
-def letters(rig: Rig) -> list[dict[str, Any]]:
+def dead_letters(rig: Rig) -> list[dict[str, Any]]:
     return [
         {name: one[name] for name in ("stage", "reason")}
         for one in rig.rows("ingestd_dead_letters")
@@ -64,7 +64,7 @@ def test_sums_grow_and_shrink() -> None:
 def test_rows_of_one_key_stay_together_however_small_a_run_is() -> None:
     options = {"merge-engine": "partial-update"}
     changes = [change({"a": n if n % 2 else None, "b": str(n)}) for n in range(9)]
-    rig = fed(options, max_run_bytes=1)
+    rig = fed(options, write_buffer_size=1)
     rig.produce(*(record(change) for change in changes))
     result = rig.run()
     assert rig.rows("orders") == [{"id": 1, "a": 7, "b": "8"}]
@@ -74,7 +74,7 @@ def test_rows_of_one_key_stay_together_however_small_a_run_is() -> None:
 def test_deletions_that_a_table_cannot_take_are_dead_letters() -> None:
     rig = fed({"merge-engine": "partial-update"}, [change({"a": 1}), change({"a": 1}, DELETE)])
     assert rig.rows("orders") == [{"id": 1, "a": 1}]
-    assert letters(rig) == [{"stage": "merge", "reason": "deletion"}]
+    assert dead_letters(rig) == [{"stage": "merge", "reason": "deletion"}]
 
 
 def test_ignored_deletions_are_counted_and_left_out() -> None:
@@ -82,7 +82,7 @@ def test_ignored_deletions_are_counted_and_left_out() -> None:
     rig.produce(record(change({"a": 1}, DELETE)))
     result = rig.run()
     assert rig.rows("orders") == [{"id": 1, "a": 1}]
-    assert letters(rig) == []
+    assert dead_letters(rig) == []
     assert sum(n for (_, reason), n in result.counts.skipped.items() if reason == "ignored") == 1
 
 
@@ -94,7 +94,7 @@ def test_row_kinds_come_from_the_column_and_others_are_dead_letters() -> None:
         [change({"op": "-D", "id": 1}), change({"op": "?", "id": 2})],
     )
     assert [row["id"] for row in rig.rows("orders")] == [0, 2]
-    assert letters(rig) == [{"stage": "merge", "reason": "row-kind"}]
+    assert dead_letters(rig) == [{"stage": "merge", "reason": "row-kind"}]
 
 
 def test_the_sequence_field_decides_against_the_order_of_arrival() -> None:

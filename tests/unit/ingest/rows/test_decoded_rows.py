@@ -47,7 +47,7 @@ def test_rejected_records_come_in_order() -> None:
     documents = rejected_documents(found)
     assert [one["offset"] for one in documents] == [0, 2]
     assert documents[0]["stage"] == "decode"
-    assert documents[0]["reason"] == "invalid_json"
+    assert documents[0]["reason"] == "invalid-json"
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.name)

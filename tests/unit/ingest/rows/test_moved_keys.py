@@ -65,8 +65,8 @@ def test_delete_that_does_not_say_what_was_there_is_a_dead_letter() -> None:
     rig.produce(record(Change({"id": 3}, DELETE)))
     rig.run()
     assert len(rig.rows("orders")) == 3
-    (letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
-    assert (letter["stage"], letter["reason"]) == ("key", "null-key")
+    (dead_letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
+    assert (dead_letter["stage"], dead_letter["reason"]) == ("key", "null-key")
 
 
 def test_rows_before_changes_are_asked_for_only_where_keys_are_computed() -> None:

@@ -81,8 +81,8 @@ def test_updates_and_deletes_become_dead_letters_once_a_record() -> None:
     rig.produce(insert("a"), record(before, after), record(Change({"what": "a"}, DELETE, keys=())))
     rig.run()
     assert whats(rig) == ["a"]
-    letters = rig.rows("ingestd_dead_letters", "offset", "stage", "reason")
-    assert letters == [
+    dead_letters = rig.rows("ingestd_dead_letters", "offset", "stage", "reason")
+    assert dead_letters == [
         {"offset": offset, "stage": "key", "reason": "change-without-key"} for offset in (1, 2)
     ]
 

@@ -109,9 +109,13 @@ def test_value_that_a_function_does_not_take_costs_its_record_alone() -> None:
     )
     rig.run()
     assert rig.rows("orders", "id", "year") == [{"id": 1, "year": 2025}, {"id": 3, "year": None}]
-    (letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
-    assert (letter["offset"], letter["stage"], letter["reason"]) == (1, "cast", "computed")
-    assert "computed column 'year' = year(at)" in letter["message"]
+    (dead_letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
+    assert (dead_letter["offset"], dead_letter["stage"], dead_letter["reason"]) == (
+        1,
+        "cast",
+        "computed",
+    )
+    assert "computed column 'year' = year(at)" in dead_letter["message"]
 
 
 def test_sql_makes_columns_of_several_others_with_a_type_of_their_own() -> None:
@@ -138,8 +142,12 @@ def test_sql_makes_columns_of_several_others_with_a_type_of_their_own() -> None:
     schema = rig.tables["lake.orders"].schema
     assert str(schema.field("gross").type) == "DECIMAL(14, 4)"
     assert schema.partition_keys == ("day",)
-    (letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
-    assert (letter["offset"], letter["stage"], letter["reason"]) == (1, "cast", "computed")
+    (dead_letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
+    assert (dead_letter["offset"], dead_letter["stage"], dead_letter["reason"]) == (
+        1,
+        "cast",
+        "computed",
+    )
 
 
 def test_sql_over_types_that_it_does_not_take_is_refused_with_them() -> None:

@@ -22,7 +22,7 @@ def names(rig: Rig) -> list[str]:
     return list(rig.tables["lake.orders"].schema.field_names)
 
 
-def letters(rig: Rig) -> list[tuple[Any, ...]]:
+def dead_letters(rig: Rig) -> list[tuple[Any, ...]]:
     found = rig.rows(DEAD_LETTERS.partition(".")[2], "offset", "stage", "reason")
     return sorted((one["offset"], one["stage"], one["reason"]) for one in found)
 
@@ -53,7 +53,7 @@ def test_too_many_columns_stop_the_pipeline_and_the_error_says_why_and_what_to_d
     assert "3 new ones, such as 'd'" in said
     assert "schema.max-columns, 4" in said
     assert "select.exclude" in said
-    assert "schema.on-refused-change" in said
+    assert "schema.on-incompatible-schema" in said
     assert names(rig) == ["id", "a"]
 
 
@@ -69,7 +69,7 @@ def test_records_that_have_more_are_put_aside(on_refused: Any) -> None:
     )
     rig.run()
     assert names(rig) == ["id", "a", "b", "c"]
-    assert letters(rig) == [(3, "schema", "refused-change")]
+    assert dead_letters(rig) == [(3, "schema", "refused-change")]
     assert [row["id"] for row in rig.rows("orders", "id")] == [2, 3, 5]
     [row] = rig.rows("ingestd_dead_letters", "message")
     assert "column d " in row["message"]
@@ -82,7 +82,7 @@ def test_more_columns_can_be_left_out() -> None:
     rig.run()
     assert names(rig) == ["id", "a", "c2", "c3"]
     assert len(rig.rows("orders")) == 8
-    assert letters(rig) == []
+    assert dead_letters(rig) == []
 
 
 def test_tasks_that_find_different_columns_do_not_break_the_limit_together() -> None:
@@ -91,7 +91,7 @@ def test_tasks_that_find_different_columns_do_not_break_the_limit_together() -> 
     rig.produce(record(Change({"id": 3, "d": 1, "e": 1})), partition=1)
     rig.run()
     assert names(rig) == ["id", "a", "b", "c"]
-    assert letters(rig) == [(0, "schema", "refused-change")]
+    assert dead_letters(rig) == [(0, "schema", "refused-change")]
     assert [row["id"] for row in rig.rows("orders", "id")] == [1, 2]
 
 
@@ -117,7 +117,7 @@ def test_a_table_whose_keys_alone_are_too_many_cannot_be() -> None:
     rig = limited("ignore", primary_keys=("a", "b", "c", "d", "e"))
     rig.produce(record(Change(dict.fromkeys("abcdef", 1))))
     rig.run()
-    assert letters(rig) == [(0, "schema", "impossible-table")]
+    assert dead_letters(rig) == [(0, "schema", "impossible-table")]
     [row] = rig.rows("ingestd_dead_letters", "message")
     assert "schema.max-columns" in row["message"]
 
@@ -129,7 +129,7 @@ def test_a_table_that_has_more_columns_keeps_them() -> None:
     rig.produce(record(Change({"id": 2, "a": 1 << 40})), record(Change({"id": 3, "b": 1})))
     rig.run()
     assert names(rig) == ["id", "a"]
-    assert letters(rig) == [(2, "schema", "refused-change")]
+    assert dead_letters(rig) == [(2, "schema", "refused-change")]
 
 
 def test_there_is_a_limit_where_none_is_given() -> None:

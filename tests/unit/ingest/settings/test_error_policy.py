@@ -54,7 +54,7 @@ def rig_for(stage: str, action: ErrorAction | None) -> Rig:
     return rig
 
 
-def letters(rig: Rig) -> list[str]:
+def dead_letters(rig: Rig) -> list[str]:
     return [one["stage"] for one in rig.rows(DEAD_LETTERS.partition(".")[2])]
 
 
@@ -66,7 +66,7 @@ def test_every_stage_is_tried() -> None:
 def test_records_are_kept_where_nothing_else_is_said(stage: str) -> None:
     rig = rig_for(stage, None)
     counts = rig.run().counts
-    assert letters(rig) == [stage]
+    assert dead_letters(rig) == [stage]
     assert (counts.rejected.total(), counts.dropped.total()) == (1, 0)
 
 
@@ -75,14 +75,14 @@ def test_pipeline_stops_with_the_place_of_the_record(stage: str) -> None:
     rig = rig_for(stage, "fail")
     with pytest.raises(PolicyStopError, match=rf"orders/0 at offset 1 \({stage}, .*errors.{stage}"):
         rig.run()
-    assert letters(rig) == []
+    assert dead_letters(rig) == []
 
 
 @pytest.mark.parametrize("stage", BAD)
 def test_dropped_records_are_counted(stage: str) -> None:
     rig = rig_for(stage, "drop")
     counts = rig.run().counts
-    assert letters(rig) == []
+    assert dead_letters(rig) == []
     assert [where for where, _ in counts.dropped] == [stage]
     assert counts.dropped == counts.rejected
 
@@ -91,4 +91,4 @@ def test_a_stage_is_treated_without_the_others() -> None:
     rig = Rig(overrides={"error_policy": ErrorPolicy({"key": "fail"})})
     rig.produce(b"{", record(Change({"id": 1}, UPDATE_AFTER)))
     rig.run()
-    assert letters(rig) == ["decode"]
+    assert dead_letters(rig) == ["decode"]

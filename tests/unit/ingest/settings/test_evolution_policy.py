@@ -26,7 +26,7 @@ def types_of(rig: Rig) -> dict[str, str]:
     return {field.name: str(field.type) for field in rig.tables["lake.orders"].schema.fields[1:]}
 
 
-def letters(rig: Rig) -> list[tuple[Any, ...]]:
+def dead_letters(rig: Rig) -> list[tuple[Any, ...]]:
     found = rig.rows(DEAD_LETTERS.partition(".")[2])
     return sorted((one["offset"], one["stage"], one["reason"]) for one in found)
 
@@ -66,7 +66,7 @@ def test_types_that_may_not_follow_take_the_values_that_fit(
     rig.produce(record(Change({"id": 2, "n": 2})), record(Change({"id": 3, "n": 1 << 40})))
     rig.run()
     assert rig.rows("orders", "id", "n") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
-    assert letters(rig) == [(2, "schema", "refused-change")]
+    assert dead_letters(rig) == [(2, "schema", "refused-change")]
     assert rig.tables["lake.orders"].schema.id == 0
 
 
@@ -76,7 +76,7 @@ def test_new_columns_that_may_not_be(json_changes: JsonChanges, on_refused: Any,
     rig.produce(record(Change({"id": 2, "x": 1})), record(Change({"id": 3, "x": None})))
     rig.run()
     assert len(rig.rows("orders")) == rows
-    assert len(letters(rig)) == 3 - rows
+    assert len(dead_letters(rig)) == 3 - rows
     assert list(types_of(rig)) == ["at", "n"]
 
 
@@ -85,7 +85,7 @@ def test_deletes_are_not_judged_by_columns_that_nobody_reads(json_changes: JsonC
     rig.produce(record(Change({"id": 1, "x": 1}, DELETE)))
     rig.run()
     assert rig.rows("orders") == []
-    assert letters(rig) == []
+    assert dead_letters(rig) == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_column_beside_never_takes_the_place_of_one_of_the_source(
     rig = grown(json_changes, EvolutionPolicy(on_refused="new-column"), at="STRING")
     rig.produce(record(Change({"id": 2, "at": "soon", "at_string": "own"})))
     rig.run()
-    assert letters(rig) == [(1, "schema", "refused-change")]
+    assert dead_letters(rig) == [(1, "schema", "refused-change")]
 
 
 def test_types_of_one_batch_that_never_meet_do_not_stop_it(json_changes: JsonChanges) -> None:
@@ -156,7 +156,7 @@ def test_types_of_one_batch_that_never_meet_do_not_stop_it(json_changes: JsonCha
     rig.produce(record(Change({"id": 4, "x": True})))
     rig.run()
     assert [row["id"] for row in rig.rows("orders", "id")] == [1, 2, 3]
-    assert letters(rig) == [(3, "schema", "refused-change")]
+    assert dead_letters(rig) == [(3, "schema", "refused-change")]
 
 
 def test_key_that_would_change_its_type_goes_by_the_policy(json_changes: JsonChanges) -> None:
@@ -164,7 +164,7 @@ def test_key_that_would_change_its_type_goes_by_the_policy(json_changes: JsonCha
     rig.produce(record(Change({"id": 2, "n": 2})), record(Change({"id": 1 << 40, "n": 3})))
     rig.run()
     assert [row["id"] for row in rig.rows("orders", "id")] == [1, 2]
-    assert letters(rig) == [(2, "schema", "refused-change")]
+    assert dead_letters(rig) == [(2, "schema", "refused-change")]
 
 
 @pytest.mark.parametrize(

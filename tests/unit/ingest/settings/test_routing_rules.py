@@ -61,9 +61,13 @@ def test_tables_without_a_route_may_become_dead_letters_unless_they_are_excluded
     tables = ("orders", "junk", "stray")
     rig.produce(*(record(Change({"id": 1}, table=table)) for table in tables))
     result = rig.run()
-    (letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
-    assert (letter["offset"], letter["stage"], letter["reason"]) == (2, "route", "no-route")
-    assert "no route for table db.shop.stray" in letter["message"]
+    (dead_letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
+    assert (dead_letter["offset"], dead_letter["stage"], dead_letter["reason"]) == (
+        2,
+        "route",
+        "no-route",
+    )
+    assert "no route for table db.shop.stray" in dead_letter["message"]
     assert result.counts.skipped["", "excluded"] == 1
     assert result.counts.rejected["route", "no-route"] == 1
 

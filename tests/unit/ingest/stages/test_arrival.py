@@ -12,11 +12,11 @@ from ingestd.ingest.rows.blobs import (
     POSITION,
     UNAVAILABLE_PREFIX,
     Blob,
-    Origin,
+    BlobOrigin,
     Report,
+    encode_abort_marker,
     encode_report,
     encode_rows,
-    encode_void,
     receive,
     split_by_slot,
 )
@@ -38,7 +38,7 @@ def blob(
     if positions is not None:
         columns[POSITION] = pa.array(positions, pa.int64())
     columns |= {UNAVAILABLE_PREFIX + name: pa.array(marks) for name, marks in extra.items()}
-    return encode_rows(Origin(table, "src", topic, partition, offsets[0]), pa.table(columns))
+    return encode_rows(BlobOrigin(table, "src", topic, partition, offsets[0]), pa.table(columns))
 
 
 def offsets_of(blobs: Sequence[Blob], max_bytes: int = 1 << 20) -> list[list[int]]:
@@ -108,7 +108,7 @@ def test_large_rows_that_stand_together_do_not_make_a_large_run() -> None:
     def sized(offset: int, size: int) -> Blob:
         columns = {"id": pa.array(["x" * size]), KIND: pa.array([0], pa.int8())}
         columns[OFFSET] = pa.array([offset], pa.int64())
-        return encode_rows(Origin("lake.a", "src", "t", 0, offset), pa.table(columns))
+        return encode_rows(BlobOrigin("lake.a", "src", "t", 0, offset), pa.table(columns))
 
     blobs = [sized(n, 2000 if 10 <= n < 14 else 10) for n in range(40)]
     found = list(runs(receive(blobs).rows["lake.a"], 2500, by_number=True))
@@ -168,7 +168,7 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
 @pytest.mark.parametrize(
     "extra",
     [
-        encode_void(),
+        encode_abort_marker(),
         encode_report(
             Report(truncates=(TableTruncate("lake.a", Feed("src", None, None, "a"), 1, "t", 0, 3),))
         ),

@@ -28,7 +28,7 @@ def truncate(position: int, schema: str = "shop", table: str = "orders") -> byte
     return record(Change({}, truncate=True, position=position, schema=schema, table=table))
 
 
-def letters(rig: Rig) -> list[tuple[str, int, str, str]]:
+def dead_letters(rig: Rig) -> list[tuple[str, int, str, str]]:
     found = rig.rows(DEAD_LETTERS.partition(".")[2], "topic", "offset", "stage", "reason")
     return sorted((one["topic"], one["offset"], one["stage"], one["reason"]) for one in found)
 
@@ -48,7 +48,7 @@ def test_an_event_of_another_database_does_not_get_into_a_table() -> None:
     rig.produce(*good(3), record(Change({"id": 1}, schema="crm")), *good(4))
     result = rig.run()
     assert ids(rig) == [1, 2, 3, 4]
-    assert letters(rig) == [("orders", 3, "route", "table-taken")]
+    assert dead_letters(rig) == [("orders", 3, "route", "table-taken")]
     assert result.counts.rejected == {("route", "table-taken"): 1}
     [row] = rig.rows("ingestd_dead_letters", "message", "table")
     assert row["table"] == "lake.orders"
@@ -63,7 +63,7 @@ def test_a_new_table_belongs_to_the_source_table_with_most_rows() -> None:
     result = rig.run()
     assert ids(rig) == [1, 2, 3]
     assert rig.tables["lake.orders"].schema.field_names == ("id",)
-    assert letters(rig) == [
+    assert dead_letters(rig) == [
         ("first", 0, "route", "table-taken"),
         ("orders", 2, "route", "table-taken"),
     ]
@@ -78,7 +78,7 @@ def test_two_names_that_become_one_are_not_mixed() -> None:
     )
     rig.run()
     assert ids(rig, "it_em") == [1, 2]
-    assert letters(rig) == [("orders", 1, "route", "table-taken")]
+    assert dead_letters(rig) == [("orders", 1, "route", "table-taken")]
 
 
 def test_what_the_configuration_names_comes_before_what_has_most_rows() -> None:
@@ -86,7 +86,7 @@ def test_what_the_configuration_names_comes_before_what_has_most_rows() -> None:
     rig.produce(*good(1, 2), record(Change({"id": 3}, schema="crm")))
     rig.run()
     assert ids(rig) == [3]
-    assert len(letters(rig)) == 2
+    assert len(dead_letters(rig)) == 2
 
 
 def test_a_source_table_called_like_that_of_the_dead_letters() -> None:
@@ -101,7 +101,7 @@ def test_a_source_table_called_like_that_of_the_dead_letters() -> None:
     rig.produce(*good(3))
     rig.run()
     assert ids(rig) == [1, 2, 3]
-    assert letters(rig) == [
+    assert dead_letters(rig) == [
         ("orders", 1, "route", "reserved-table"),
         ("orders", 2, "route", "reserved-table"),
     ]
@@ -116,7 +116,7 @@ def test_nobody_else_empties_a_table_or_renames_its_columns() -> None:
     rig.produce(statement(60, schema="crm", n="m"), topic="ddl")
     rig.run()
     assert rig.rows("orders") == [{"id": 1, "n": 5}]
-    assert letters(rig) == [
+    assert dead_letters(rig) == [
         ("ddl", 0, "route", "table-taken"),
         ("orders", 1, "route", "table-taken"),
     ]
@@ -127,7 +127,7 @@ def test_a_truncate_of_a_stranger_in_the_first_batch_empties_nothing() -> None:
     rig.produce(*good(1), truncate(50, "crm"), *good(2))
     rig.run()
     assert ids(rig) == [1, 2]
-    assert letters(rig) == [("orders", 1, "route", "table-taken")]
+    assert dead_letters(rig) == [("orders", 1, "route", "table-taken")]
 
 
 def test_columns_that_a_table_cannot_have_cost_no_neighbour() -> None:
@@ -152,7 +152,7 @@ def test_columns_that_a_table_cannot_have_cost_no_neighbour() -> None:
         {"id": 4, "day": None, "offset": 3},
         {"id": 6, "day": None, "offset": 5},
     ]
-    assert [one[1:] for one in letters(rig)] == [
+    assert [one[1:] for one in dead_letters(rig)] == [
         (2, "schema", "impossible-columns"),
         (4, "schema", "impossible-columns"),
     ]
@@ -164,7 +164,7 @@ def test_a_table_that_cannot_be_created_is_left_out() -> None:
     rig.produce(*good(1, day=1), record(Change({"id": 1}, table="items")), *good(2, day=2))
     rig.run()
     assert ids(rig) == [1, 2]
-    assert letters(rig) == [("orders", 1, "schema", "impossible-table")]
+    assert dead_letters(rig) == [("orders", 1, "schema", "impossible-table")]
     assert "lake.items" not in rig.tables
     rig.produce(record(Change({"id": 1, "day": 1}, table="items")))
     rig.run()
@@ -176,14 +176,14 @@ def test_more_tables_than_the_limit_are_left_out() -> None:
     rig.produce(*(record(Change({"id": 1}, table=f"t{n}")) for n in range(4)))
     rig.run()
     assert {name for name in rig.tables if name != DEAD_LETTERS} == {"lake.t0", "lake.t1"}
-    assert [one[1:] for one in letters(rig)] == [
+    assert [one[1:] for one in dead_letters(rig)] == [
         (2, "route", "too-many-tables"),
         (3, "route", "too-many-tables"),
     ]
     rig.produce(*(record(Change({"id": 2}, table=f"t{n}")) for n in range(4)))
     rig.run()
     assert ids(rig, "t0") == [1, 2]
-    assert len(letters(rig)) == 4
+    assert len(dead_letters(rig)) == 4
 
 
 def test_tables_of_another_day_do_not_count_for_this_one() -> None:
@@ -196,8 +196,8 @@ def test_tables_of_another_day_do_not_count_for_this_one() -> None:
     rig.produce(*(record(Change({"id": 1}, table=f"t{n}")) for n in range(2)))
     rig.run()
     assert {"lake.old", "lake.t0"} == {name for name in rig.tables if name != DEAD_LETTERS}
-    [letter] = rig.rows("ingestd_dead_letters", "message")
-    assert "routing.max-new-tables-per-day, 1" in letter["message"]
+    [dead_letter] = rig.rows("ingestd_dead_letters", "message")
+    assert "routing.max-new-tables-per-day, 1" in dead_letter["message"]
 
 
 def test_names_with_capitals_where_the_catalog_folds_them() -> None:
@@ -205,7 +205,7 @@ def test_names_with_capitals_where_the_catalog_folds_them() -> None:
     rig.produce(*good(1), record(Change({"id": 2}, table="Items")), *good(3, Evil=1), *good(4))
     rig.run()
     assert ids(rig) == [1, 4]
-    assert letters(rig) == [
+    assert dead_letters(rig) == [
         ("orders", 1, "route", "unfit-table-name"),
         ("orders", 2, "schema", "unfit-column-name"),
     ]
@@ -222,7 +222,7 @@ def test_the_policy_of_the_stage_decides(action: Any) -> None:
         return
     rig.run()
     assert ids(rig) == [1]
-    assert letters(rig) == []
+    assert dead_letters(rig) == []
 
 
 def test_a_change_of_a_schema_stops_where_that_is_asked_for() -> None:
@@ -242,7 +242,7 @@ def test_a_key_that_does_not_fit_is_put_aside() -> None:
     rig.produce(record(Change({"id": "x"}, UPDATE_AFTER)), partition=1)
     rig.run()
     assert ids(rig) == [1, 2, 3]
-    assert len(letters(rig)) == 1
+    assert len(dead_letters(rig)) == 1
 
 
 def test_rules_may_send_rows_to_a_table_that_is_not_theirs_only_by_name() -> None:
@@ -253,4 +253,4 @@ def test_rules_may_send_rows_to_a_table_that_is_not_theirs_only_by_name() -> Non
     rig.produce(record(Change({"id": 7}, schema="crm", table="other")))
     rig.run()
     assert ids(rig) == [1, 2]
-    assert letters(rig) == [("orders", 2, "route", "table-taken")]
+    assert dead_letters(rig) == [("orders", 2, "route", "table-taken")]

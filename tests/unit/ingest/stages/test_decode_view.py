@@ -68,7 +68,7 @@ def test_offsets_of_what_is_not_read_do_not_count(
     assert alike(context, with_orders(context, **held(1000, **where)))
 
 
-OF_THE_WRITE_STAGE = {"max_run_bytes", "index_cache_bytes"}
+OF_THE_WRITE_STAGE = {"write_buffer_size", "index_cache_bytes"}
 OF_THE_STATE = {"index_entries", "sequence_base", "position_reached", "snapshot_id"}
 
 

@@ -8,7 +8,7 @@ import pytest
 from ingestd.cdc.base import FormatSettings, RecordChunk
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.ingest.computed.event_times import event_times
-from ingestd.ingest.rows import kept_chunks
+from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.stages.event_clock import EventClock, change_time
@@ -165,7 +165,7 @@ def test_rows_that_the_table_holds_are_not_told_of_again() -> None:
 def test_kept_chunks_were_told_of_by_the_run_that_kept_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Shelf:
+    class BlobStore:
         def __init__(self) -> None:
             self.blobs: list[Blob] = []
 
@@ -176,8 +176,8 @@ def test_kept_chunks_were_told_of_by_the_run_that_kept_them(
         def get(self, name: str) -> Blob | None:
             return self.blobs[0]
 
-    monkeypatch.setattr(kept_chunks, "LEAST_RECORDS", 1)
-    rig = Rig(shelf=Shelf())
+    monkeypatch.setattr(chunk_cache, "LEAST_RECORDS", 1)
+    rig = Rig(blob_store=BlobStore())
     rig.produce(*(record(Change({"id": i})) for i in range(3)))
     first = rig.round(rig.context(), rig.ranges())
     rig.kept.extend(first.kept)

@@ -78,7 +78,7 @@ def test_without_an_older_snapshot_a_late_truncate_stops() -> None:
     rig = Rig(defaults=FAIL)
     held = late(rig)
     rig.before = None
-    with pytest.raises(PolicyStopError, match=r"position 40.*on-refused-truncate"):
+    with pytest.raises(PolicyStopError, match=r"position 40.*on-ambiguous-truncate"):
         rig.run(table_changes=held)
 
 
@@ -99,9 +99,9 @@ def test_a_late_truncate_is_refused_where_the_log_has_not_what_it_needs(
     rig.begins = {("orders", one): offset for one, offset in begins.items()}
     rig.run(table_changes=held)
     assert [row["id"] for row in rig.rows("orders")] == ([1, 2, 3, 4, 5] if kept else [3, 4, 5])
-    letters = rig.rows("ingestd_dead_letters", "reason", "message")
-    assert [one["reason"] for one in letters] == ["refused-truncate"] * kept
-    for one in letters:
+    dead_letters = rig.rows("ingestd_dead_letters", "reason", "message")
+    assert [one["reason"] for one in dead_letters] == ["refused-truncate"] * kept
+    for one in dead_letters:
         assert "from offset 1 on they were in orders/0 of source src" in one["message"]
         assert "begins at 2" in one["message"]
 
@@ -112,8 +112,8 @@ def test_a_refused_truncate_is_a_dead_letter_where_the_table_says_so() -> None:
     rig.before = None
     rig.run(table_changes=held)
     assert [row["id"] for row in rig.rows("orders")] == [1, 2, 3, 4, 5]
-    [letter] = rig.rows("ingestd_dead_letters", "stage", "reason", "table", "offset")
-    assert letter == {
+    [dead_letter] = rig.rows("ingestd_dead_letters", "stage", "reason", "table", "offset")
+    assert dead_letter == {
         "stage": "decode", "reason": "refused-truncate", "table": ORDERS, "offset": 2,
     }  # fmt: skip
 
@@ -186,5 +186,5 @@ def test_any_number_of_refused_truncates_takes_no_more_runs_of_a_batch_than_one(
     rig.produce(*(truncate(40 + n, shard) for n, shard in enumerate(shards)))
     rig.run()
     assert len(rig.rows("orders")) == len(shards)
-    letters = rig.rows("ingestd_dead_letters", "reason")
-    assert letters == [{"reason": "refused-truncate"}] * len(shards)
+    dead_letters = rig.rows("ingestd_dead_letters", "reason")
+    assert dead_letters == [{"reason": "refused-truncate"}] * len(shards)

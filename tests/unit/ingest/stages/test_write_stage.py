@@ -161,10 +161,10 @@ def test_rejected_records_keep_their_bytes_and_coordinates_and_cost_no_neighbour
     rig.produce(good, b"\xff{broken", good, record(Change({"id": None})))
     result = rig.run()
     assert rig.rows("orders") == [{"id": 1}]
-    letters = rig.rows("ingestd_dead_letters", "offset", "stage", "reason", "value", "table")
-    assert [(one["offset"], one["stage"]) for one in letters] == [(1, "decode"), (3, "key")]
-    assert letters[0]["value"] == b"\xff{broken"
-    assert letters[1]["table"] == "lake.orders"
+    dead_letters = rig.rows("ingestd_dead_letters", "offset", "stage", "reason", "value", "table")
+    assert [(one["offset"], one["stage"]) for one in dead_letters] == [(1, "decode"), (3, "key")]
+    assert dead_letters[0]["value"] == b"\xff{broken"
+    assert dead_letters[1]["table"] == "lake.orders"
     assert {(one.offset, one.reason) for one in result.rejected} == {
         (1, "not-json"),
         (3, "null-key"),
@@ -232,7 +232,7 @@ def test_bounded_memory_gives_more_files_and_the_same_rows(defaults: TableSettin
     rows = [record(Change({"id": i % 7, "n": i}, UPDATE_AFTER)) for i in range(60)]
     whole = Rig(defaults=defaults)
     whole.produce(*rows)
-    pieces = Rig(defaults=defaults, overrides={"max_run_bytes": 1})
+    pieces = Rig(defaults=defaults, overrides={"write_buffer_size": 1})
     pieces.produce(*rows)
     assert pieces.run().counts.files["lake.orders"] > whole.run().counts.files["lake.orders"]
     assert pieces.rows("orders") == whole.rows("orders")

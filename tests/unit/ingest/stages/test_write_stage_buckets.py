@@ -9,7 +9,7 @@ import pytest
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.table.cross_partition import assigner as cross_partition
-from ingestd.paimon.table.cross_partition.kept_indexes import KeptIndexes
+from ingestd.paimon.table.cross_partition.index_cache import IndexCache
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.postpone_move import move_waiting
 from tests.support.ingest_rig import (
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("json_changes")
 
 @pytest.fixture(autouse=True)
 def own_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_partition, "KEPT", KeptIndexes(1 << 20))
+    monkeypatch.setattr(cross_partition, "KEPT", IndexCache(1 << 20))
 
 
 def _rig(
@@ -152,7 +152,7 @@ def test_waiting_rows_are_moved_in_the_order_of_the_source() -> None:
 
 def test_changes_of_one_key_from_several_partitions_wait_in_the_order_of_their_positions() -> None:
     rig = _rig(2, ("id", "day"), POSTPONED)
-    rig.overrides = {"max_run_bytes": 1}
+    rig.overrides = {"write_buffer_size": 1}
     for n, partition in enumerate([0, 1, 0, 1, 0]):
         row = {"id": 1, "day": "a", "n": n}
         rig.produce(record(Change(row, UPDATE_AFTER, position=n * 10)), partition=partition)

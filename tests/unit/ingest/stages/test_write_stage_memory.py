@@ -45,7 +45,7 @@ with path.open("wb") as file:
         del data
 context = BatchContext(
     pipeline="p", database="db", tables={"db.t": TableContext("db.t", table)},
-    routing=RoutingConfig(), sources={}, dead_letters="db.dead", max_run_bytes=run_bytes,
+    routing=RoutingConfig(), sources={}, dead_letters="db.dead", write_buffer_size=run_bytes,
 )
 mapped = pa.memory_map(str(path)).read_buffer()
 pool = pa.default_memory_pool()

@@ -17,7 +17,7 @@ KEYS = 5
 def interleaved(**options: str) -> Rig:
     """Five keys that are updated in turn through two topic partitions, in runs of a few rows."""
     options = {"bucket": "1", **options}
-    rig = Rig(defaults=TableSettings(options=options), overrides={"max_run_bytes": 150})
+    rig = Rig(defaults=TableSettings(options=options), overrides={"write_buffer_size": 150})
     for position in range(48):
         change = Change({"id": position % KEYS, "n": position}, UPDATE_AFTER, position=position)
         rig.produce(record(change), partition=position % 2)

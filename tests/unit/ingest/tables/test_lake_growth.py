@@ -9,8 +9,8 @@ import pytest
 from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
@@ -28,7 +28,7 @@ def schema() -> TableSchema:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
+def table_registry(tmp_path: Path) -> Iterator[TableRegistry]:
     settings = PipelineSettings(
         name="job",
         warehouse=str(tmp_path),
@@ -41,7 +41,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
         max_offsets_per_trigger={},
     )
     catalog = load_catalog("filesystem", str(tmp_path))
-    opened = Lake(settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000)
+    opened = TableRegistry(settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000)
     opened.open()
     topics = ("topic", "topic-a", "topic-b", "topic-c", *(f"topic-{n}" for n in range(20)))
     opened.keys = {("s", topic): topic for topic in topics}
@@ -52,13 +52,15 @@ def _range(topic: str, until: int = 10) -> OffsetRange:
     return OffsetRange("s", topic, 0, until - 10, until)
 
 
-def _fill(lake: Lake, name: str, topic: str, partitions: int = 1, until: int = 10) -> None:
-    one = lake.tables[name]
+def _fill(
+    table_registry: TableRegistry, name: str, topic: str, partitions: int = 1, until: int = 10
+) -> None:
+    one = table_registry.tables[name]
     rows = [{"p": number, "k": until} for number in range(partitions)]
     arrived = rows_table(one.table.schema, rows, one.state.max_sequence_number + 1)
     messages = write(one.table, one.state, arrived)
-    lake.mark([name])
-    lake.commit(name, messages, _span(**{topic: until}), TableStep(frozenset({topic})))
+    table_registry.mark([name])
+    table_registry.commit(name, messages, _span(**{topic: until}), TableStep(frozenset({topic})))
 
 
 def _span(**until: int) -> BatchSpan:
@@ -70,25 +72,29 @@ def _span(**until: int) -> BatchSpan:
 
 
 def test_tasks_are_told_of_the_tables_of_their_topics_and_of_the_names_of_others(
-    lake: Lake, schema: TableSchema
+    table_registry: TableRegistry, schema: TableSchema
 ) -> None:
     for name in ("a", "b", "c"):
-        lake.ensure(f"db.{name}", schema)
-        _fill(lake, f"db.{name}", f"topic-{name}")
-    context = lake.context(1, {}, [_range("topic-b", 20)])
+        table_registry.ensure(f"db.{name}", schema)
+        _fill(table_registry, f"db.{name}", f"topic-{name}")
+    context = table_registry.context(1, {}, [_range("topic-b", 20)])
     assert set(context.tables) == {DEAD, "db.b"}
     assert context.others == {"db.a", "db.c"}
-    more = lake.context(1, {"db.c": Emptying(5)}, [_range("topic-b", 20)], {"db.a", "db.unknown"})
+    more = table_registry.context(
+        1, {"db.c": Emptying(5)}, [_range("topic-b", 20)], {"db.a", "db.unknown"}
+    )
     assert set(more.tables) == {DEAD, "db.a", "db.b", "db.c"}
-    assert set(lake.context(1, {}).tables) == {DEAD, "db.a", "db.b", "db.c"}
+    assert set(table_registry.context(1, {}).tables) == {DEAD, "db.a", "db.b", "db.c"}
 
 
 def test_a_topic_that_fed_a_table_is_known_after_a_restart(
-    lake: Lake, schema: TableSchema, tmp_path: Path
+    table_registry: TableRegistry, schema: TableSchema, tmp_path: Path
 ) -> None:
-    lake.ensure("db.a", schema)
-    _fill(lake, "db.a", "topic")
-    again = Lake(lake._settings, lake._catalog, lake._io, lambda: 1)
+    table_registry.ensure("db.a", schema)
+    _fill(table_registry, "db.a", "topic")
+    again = TableRegistry(
+        table_registry._settings, table_registry._catalog, table_registry._io, lambda: 1
+    )
     again.open()
     again.keys = {("s", "topic"): "topic", ("s", "other"): "other"}
     assert again.fed_topics("db.a") == {("s", "topic")}
@@ -98,66 +104,70 @@ def test_a_topic_that_fed_a_table_is_known_after_a_restart(
 
 
 def test_what_goes_to_a_task_does_not_grow_with_partitions_and_tables(
-    lake: Lake, schema: TableSchema
+    table_registry: TableRegistry, schema: TableSchema
 ) -> None:
-    lake.ensure("db.a", schema)
-    _fill(lake, "db.a", "topic", partitions=3)
-    few = len(pickle.dumps(lake.context(1, {}, [_range("topic", 20)])))
-    _fill(lake, "db.a", "topic", partitions=1_200, until=20)
+    table_registry.ensure("db.a", schema)
+    _fill(table_registry, "db.a", "topic", partitions=3)
+    few = len(pickle.dumps(table_registry.context(1, {}, [_range("topic", 20)])))
+    _fill(table_registry, "db.a", "topic", partitions=1_200, until=20)
     for number in range(20):
-        lake.ensure(f"db.other{number}", schema)
-        _fill(lake, f"db.other{number}", f"topic-{number}")
-    context = lake.context(1, {}, [_range("topic", 30)])
+        table_registry.ensure(f"db.other{number}", schema)
+        _fill(table_registry, f"db.other{number}", f"topic-{number}")
+    context = table_registry.context(1, {}, [_range("topic", 30)])
     sent = pickle.dumps(context)
     assert len(sent) < few + 20 * 20
     received = pickle.loads(sent).tables["db.a"]
-    assert dict(received.index_entries) == dict(lake.tables["db.a"].state.index_entries)
+    assert dict(received.index_entries) == dict(table_registry.tables["db.a"].state.index_entries)
 
 
-def test_a_process_gets_the_very_handle_that_it_had(lake: Lake, schema: TableSchema) -> None:
-    lake.ensure("db.a", schema)
-    first, second = (pickle.loads(pickle.dumps(lake.context(1, {}))) for _ in range(2))
+def test_a_process_gets_the_very_handle_that_it_had(
+    table_registry: TableRegistry, schema: TableSchema
+) -> None:
+    table_registry.ensure("db.a", schema)
+    first, second = (pickle.loads(pickle.dumps(table_registry.context(1, {}))) for _ in range(2))
     assert first.tables["db.a"].table is second.tables["db.a"].table
     assert first.tables["db.a"].table.schema.fields == schema.fields
 
 
 def test_a_batch_moves_all_tables_on_to_one_and_the_same_vector(
-    lake: Lake, schema: TableSchema
+    table_registry: TableRegistry, schema: TableSchema
 ) -> None:
     for name in ("a", "b"):
-        lake.ensure(f"db.{name}", schema)
-    _fill(lake, "db.a", "topic-a")
-    lake.finish(_span(**{"topic-a": 10, "topic-b": 10}))
-    lake.finish(_span(**{"topic-a": 20}))
-    covered = {id(one.covered) for one in lake.tables.values()}
-    assert covered == {id(lake.progress.end)}
-    assert lake.covered("db.b") == {"s": {"topic-a": {0: 20}, "topic-b": {0: 10}}}
+        table_registry.ensure(f"db.{name}", schema)
+    _fill(table_registry, "db.a", "topic-a")
+    table_registry.finish(_span(**{"topic-a": 10, "topic-b": 10}))
+    table_registry.finish(_span(**{"topic-a": 20}))
+    covered = {id(one.covered) for one in table_registry.tables.values()}
+    assert covered == {id(table_registry.progress.end)}
+    assert table_registry.covered("db.b") == {"s": {"topic-a": {0: 20}, "topic-b": {0: 10}}}
 
 
 def test_a_table_that_is_opened_late_covers_what_was_finished_before(
-    lake: Lake, schema: TableSchema
+    table_registry: TableRegistry, schema: TableSchema
 ) -> None:
-    lake.finish(_span(topic=10))
-    lake.ensure("db.a", schema)
-    assert lake.covered("db.a") == {"s": {"topic": {0: 10}}}
+    table_registry.finish(_span(topic=10))
+    table_registry.ensure("db.a", schema)
+    assert table_registry.covered("db.a") == {"s": {"topic": {0: 10}}}
 
 
-def test_a_table_that_exists_without_being_ours_is_adopted(lake: Lake, schema: TableSchema) -> None:
-    lake._catalog.create_table(Identifier("db", "x"), schema, ignore_if_exists=True)
-    assert lake.adopt("db.x") is not None
-    assert "db.x" in lake.context(1, {}, [], {"db.x"}).tables
+def test_a_table_that_exists_without_being_ours_is_adopted(
+    table_registry: TableRegistry, schema: TableSchema
+) -> None:
+    table_registry._catalog.create_table(Identifier("db", "x"), schema, ignore_if_exists=True)
+    assert table_registry.adopt("db.x") is not None
+    assert "db.x" in table_registry.context(1, {}, [], {"db.x"}).tables
 
 
 def test_tables_that_are_made_together_are_as_if_made_one_by_one(
-    lake: Lake, schema: TableSchema
+    table_registry: TableRegistry, schema: TableSchema
 ) -> None:
-    lake.ensure("db.a", schema)
-    before = lake.tables["db.a"]
-    lake.ensure_all({f"db.{name}": schema for name in "abcdefghijkl"})
-    assert lake.tables["db.a"] is before
-    assert {f"db.{name}" for name in "abcdefghijkl"} < set(lake.tables)
+    table_registry.ensure("db.a", schema)
+    before = table_registry.tables["db.a"]
+    table_registry.ensure_all({f"db.{name}": schema for name in "abcdefghijkl"})
+    assert table_registry.tables["db.a"] is before
+    assert {f"db.{name}" for name in "abcdefghijkl"} < set(table_registry.tables)
     assert all(
         one.table.schema.fields == schema.fields
-        for name, one in lake.tables.items()
+        for name, one in table_registry.tables.items()
         if name != DEAD
     )

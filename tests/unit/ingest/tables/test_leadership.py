@@ -16,7 +16,7 @@ from ingestd.errors import (
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.memory import MemoryFileIO
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.interleaving import Actor, Bound, explore
 
 FOLDER = "/lake/.ingestd/shop"
@@ -75,7 +75,7 @@ def test_a_name_that_is_free_because_all_went_past_it_is_not_taken() -> None:
         claimed(io, "b")
         claimed(io, "c")
 
-    slow = FaultyFileIO(io, [Fault("try_write_atomic", "term-2", action=rivals)])
+    slow = FaultyFileIO(io, [ValidationIssue("try_write_atomic", "term-2", action=rivals)])
     one = Leadership(slow, FOLDER, "shop", "d")
     one.claim()
     assert (one.term, io.list_names(FOLDER)) == (4, ["term-4"])
@@ -93,8 +93,8 @@ def test_a_claimant_that_died_in_the_place_of_an_older_term_does_not_give_it_bac
     dies = FaultyFileIO(
         io,
         [
-            Fault("try_write_atomic", "term-2", action=rivals),
-            Fault("list_names", first=2),
+            ValidationIssue("try_write_atomic", "term-2", action=rivals),
+            ValidationIssue("list_names", first=2),
         ],
     )
     with pytest.raises(StorageError, match="injected"):
@@ -156,7 +156,7 @@ def test_in_every_order_of_two_claims_and_one_death_exactly_one_leads() -> None:
         claims = _Claims()
         return claims.io, {name: claims.actor(name) for name in "ab"}, claims.check
 
-    everything = Bound(preemptions=3, faults=1)
+    everything = Bound(preemptions=3, issues=1)
     assert explore(world, everything, lambda operation, path: True) > 500
 
 

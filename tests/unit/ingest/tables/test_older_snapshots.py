@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.errors import FormatError
-from ingestd.ingest.tables.lake_table import LakeTable
+from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.older_snapshots import covered_before
 from ingestd.ingest.tables.positions import Position
 from ingestd.ingest.tables.progress import (
@@ -49,7 +49,7 @@ def fill(table: FileStoreTable, pipeline: str = "us") -> None:
 
 
 def before(table: FileStoreTable, position: int) -> dict[int, int] | None:
-    covered = covered_before(LakeTable(table, load_state(table)), "us", position)
+    covered = covered_before(ManagedTable(table, load_state(table)), "us", position)
     if covered is None:
         return None
     return {one: at.offset for one, at in covered.get("id", {}).items()}

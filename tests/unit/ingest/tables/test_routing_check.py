@@ -10,9 +10,9 @@ from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.settings.context import Feed, RoutingConfig, SourceSettings, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.routing_rules import RouteRule
-from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.progress import TableProgress
 from ingestd.ingest.tables.routing_check import check_routing
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.local import LocalFileIO
@@ -45,23 +45,31 @@ def settings(tmp_path: Path) -> PipelineSettings:
     )
 
 
-def fed(settings: PipelineSettings, table: str, topics: Iterable[str], *feeds: Feed) -> Lake:
+def fed(
+    settings: PipelineSettings, table: str, topics: Iterable[str], *feeds: Feed
+) -> TableRegistry:
     """The pipeline's tables, one of which has rows of source tables out of topics."""
-    lake = Lake(settings, load_catalog("filesystem", settings.warehouse), LocalFileIO(), lambda: 1)
-    lake.open()
+    table_registry = TableRegistry(
+        settings, load_catalog("filesystem", settings.warehouse), LocalFileIO(), lambda: 1
+    )
+    table_registry.open()
     name = f"db.{table}"
-    lake.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
-    add(lake, name, topics, *feeds)
-    return lake
+    table_registry.ensure(
+        name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1)
+    )
+    add(table_registry, name, topics, *feeds)
+    return table_registry
 
 
-def add(lake: Lake, name: str, topics: Iterable[str], *feeds: Feed) -> None:
+def add(table_registry: TableRegistry, name: str, topics: Iterable[str], *feeds: Feed) -> None:
     """Let a table have rows of source tables out of topics."""
     keys = {("shop", topic): f"id-{topic}" for topic in topics}
-    lake.keys = {**lake.keys, **keys}
-    progress = TableProgress(lake.progress, frozenset(keys.values()), frozenset(feeds))
-    lake.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
-    lake.tables[name] = replace(lake.tables[name], progress=progress)
+    table_registry.keys = {**table_registry.keys, **keys}
+    progress = TableProgress(table_registry.progress, frozenset(keys.values()), frozenset(feeds))
+    table_registry.ensure(
+        name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1)
+    )
+    table_registry.tables[name] = replace(table_registry.tables[name], progress=progress)
 
 
 def test_what_has_not_changed_is_fine(settings: PipelineSettings) -> None:
@@ -69,32 +77,32 @@ def test_what_has_not_changed_is_fine(settings: PipelineSettings) -> None:
 
 
 def test_shards_that_may_meet_no_more(settings: PipelineSettings) -> None:
-    lake = fed(settings, "item", ["eu.item", "us.item"], EU, US)
+    table_registry = fed(settings, "item", ["eu.item", "us.item"], EU, US)
     with pytest.raises(SchemaConflictError, match="merge_shards"):
-        check_routing(settings, lake)
-    check_routing(replace(settings, routing=RoutingConfig(merge_shards=True)), lake)
+        check_routing(settings, table_registry)
+    check_routing(replace(settings, routing=RoutingConfig(merge_shards=True)), table_registry)
 
 
 def test_a_route_that_leads_into_another_table(settings: PipelineSettings) -> None:
-    lake = fed(settings, "item", ["eu.item"], EU)
-    add(lake, "db.us_item", ["us.item"], OWN)
-    check_routing(settings, lake)
+    table_registry = fed(settings, "item", ["eu.item"], EU)
+    add(table_registry, "db.us_item", ["us.item"], OWN)
+    check_routing(settings, table_registry)
     mixing = RoutingConfig(table_mapping={"eu.item": "us_item"})
     with pytest.raises(SchemaConflictError, match=r"db\.us_item.*shop:eu\.item"):
-        check_routing(replace(settings, routing=mixing), lake)
+        check_routing(replace(settings, routing=mixing), table_registry)
     apart = RouteRule({"database": "eu"}, "eu_item")
-    check_routing(replace(settings, routing=RoutingConfig(rules=(apart,))), lake)
+    check_routing(replace(settings, routing=RoutingConfig(rules=(apart,))), table_registry)
 
 
 def test_a_topic_that_is_read_no_more_claims_nothing(settings: PipelineSettings) -> None:
-    lake = fed(settings, "item", ["eu.item"], EU)
-    add(lake, "db.us_item", ["us.item"], OWN)
+    table_registry = fed(settings, "item", ["eu.item"], EU)
+    add(table_registry, "db.us_item", ["us.item"], OWN)
     mixing = RoutingConfig(table_mapping={"eu.item": "us_item"})
-    check_routing(replace(settings, routing=mixing, sources=sources(shop="us.*")), lake)
+    check_routing(replace(settings, routing=mixing, sources=sources(shop="us.*")), table_registry)
 
 
 def test_the_dead_letters_get_no_table_that_has_rows(settings: PipelineSettings) -> None:
-    lake = fed(settings, "item", ["eu.item"], EU)
+    table_registry = fed(settings, "item", ["eu.item"], EU)
     to_letters = RoutingConfig(table_mapping={"eu.item": settings.dead_letter_table})
     with pytest.raises(ConfigError, match=r"errors\.dead-letter-table.*shop:eu\.item"):
-        check_routing(replace(settings, routing=to_letters), lake)
+        check_routing(replace(settings, routing=to_letters), table_registry)

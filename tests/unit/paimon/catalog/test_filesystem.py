@@ -24,7 +24,7 @@ from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import AddColumn, RenameColumn, SetOption, TableSchema, new_schema
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.metadata_tables import NOW_MS, append, live_names, message
 
 ORDERS = Identifier("shop", "orders")
@@ -46,8 +46,8 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     return FilesystemCatalog("/warehouse", MemoryFileIO())
 
 
-def memory_catalog(*faults: Fault) -> tuple[FilesystemCatalog, FaultyFileIO]:
-    io = FaultyFileIO(MemoryFileIO(), list(faults))
+def memory_catalog(*issues: ValidationIssue) -> tuple[FilesystemCatalog, FaultyFileIO]:
+    io = FaultyFileIO(MemoryFileIO(), list(issues))
     return FilesystemCatalog("/w", io), io
 
 
@@ -104,16 +104,18 @@ def test_an_existing_table_is_kept(catalog: Catalog) -> None:
 def test_of_two_creators_one_wins_and_the_other_takes_its_table() -> None:
     catalog, io = memory_catalog()
     rival = FilesystemCatalog("/w", io.inner)
-    io.faults.append(
-        Fault("try_write_atomic", action=lambda: rival.create_table(ORDERS, schema(bucket="5")))
+    io.issues.append(
+        ValidationIssue(
+            "try_write_atomic", action=lambda: rival.create_table(ORDERS, schema(bucket="5"))
+        )
     )
     assert catalog.create_table(ORDERS, schema(), ignore_if_exists=True).options.bucket == 5
 
 
 def test_an_unclear_creation_is_looked_up() -> None:
-    catalog, _ = memory_catalog(Fault("try_write_atomic", when="after"))
+    catalog, _ = memory_catalog(ValidationIssue("try_write_atomic", when="after"))
     assert catalog.create_table(ORDERS, schema()).schema == schema()
-    catalog, _ = memory_catalog(Fault("try_write_atomic", when="before"))
+    catalog, _ = memory_catalog(ValidationIssue("try_write_atomic", when="before"))
     with pytest.raises(StorageError):
         catalog.create_table(ORDERS, schema())
 
@@ -141,8 +143,8 @@ def test_changes_land_on_top_of_those_of_others() -> None:
     catalog, io = memory_catalog()
     catalog.create_table(ORDERS, schema())
     rival = FilesystemCatalog("/w", io.inner)
-    io.faults.append(
-        Fault(
+    io.issues.append(
+        ValidationIssue(
             "try_write_atomic", "schema-1",
             action=lambda: rival.alter_table(ORDERS, [column("theirs")], NOW_MS),
         )
@@ -157,8 +159,8 @@ def test_losing_every_race_for_a_schema_ends() -> None:
     catalog.create_table(ORDERS, schema())
     rival = FilesystemCatalog("/w", io.inner)
     names = (f"c{n}" for n in range(1000))
-    io.faults.append(
-        Fault(
+    io.issues.append(
+        ValidationIssue(
             "try_write_atomic", "schema-", times=1000,
             action=lambda: rival.alter_table(ORDERS, [column(next(names))], NOW_MS),
         )
@@ -195,7 +197,7 @@ def test_a_table_dropped_half_is_still_a_table_and_has_no_snapshots() -> None:
     catalog, io = memory_catalog()
     table = catalog.create_table(ORDERS, schema())
     append(table, "user", 1, message("a"))
-    io.faults.append(Fault("delete_tree", "manifest"))
+    io.issues.append(ValidationIssue("delete_tree", "manifest"))
     with pytest.raises(StorageError):
         catalog.drop_table(ORDERS)
     assert catalog.table_exists(ORDERS)

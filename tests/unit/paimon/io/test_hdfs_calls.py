@@ -30,7 +30,7 @@ def test_who_keeps_silent_is_left_and_asked_by_another_client(
     monkeypatch.setattr(hdfs_calls, "forget_client", forgotten.append)
     monkeypatch.setattr(hdfs_calls, "ANSWER_SECONDS", 0.01)
     with pytest.raises(TimeoutError) as caught:
-        HDFS.patiently(lambda _: released.wait(60))
+        HDFS.with_retries(lambda _: released.wait(60))
     released.set()
     assert forgotten == ["hdfs://c"]
     assert said(caught.value) == "no answer from the cluster within 0.01 seconds"
@@ -54,7 +54,7 @@ def test_failures_that_pass_are_waited_out() -> None:
             raise error
         return "at last"
 
-    assert HDFS.patiently(ask) == "at last"
+    assert HDFS.with_retries(ask) == "at last"
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ def test_an_overwrite_made_of_what_it_replaces_refuses_other_deletion_vectors() 
     append(table, "c", 1, compaction(new_index_files=(vectors("dv-1"),)))
     state, change = load_state(table), rewrite(table)
     others = replace(
-        message(), new_files=(), new_index_files=(vectors("dv-2"),), gone_index_files=("dv-1",)
+        message(), new_files=(), new_index_files=(vectors("dv-2"),), removed_index_files=("dv-1",)
     )
     append(table, "c", 2, others)
     with pytest.raises(CommitConflictError, match="changed deletion vectors"):
@@ -150,7 +150,11 @@ def test_a_hash_index_made_anew_relies_on_the_one_it_was_made_of() -> None:
     append(table, "w", 2, message("x", index=[hash_file("hash")]))
     state = load_state(table)
     anew = CommitMessage(
-        message().partition, 0, -1, new_index_files=(hash_file("anew"),), gone_index_files=("hash",)
+        message().partition,
+        0,
+        -1,
+        new_index_files=(hash_file("anew"),),
+        removed_index_files=("hash",),
     )
     append(table, "w", 3, message("y", index=[hash_file("other", bucket=1)]))
     with pytest.raises(CommitConflictError, match="changed the hash index"):

@@ -12,7 +12,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.metadata_tables import NOW_MS, live_names, message, metadata_table, with_io
 from tests.support.native_tables import native_table
 
@@ -25,8 +25,8 @@ def append(table: FileStoreTable, user: str, number: int, one: CommitMessage,
     return commit(table, user, committable, state=known, now_ms=NOW_MS)
 
 
-def faulty(table: FileStoreTable, *faults: Fault) -> FileStoreTable:
-    return with_io(table, FaultyFileIO(table.io, list(faults)))
+def faulty(table: FileStoreTable, *issues: ValidationIssue) -> FileStoreTable:
+    return with_io(table, FaultyFileIO(table.io, list(issues)))
 
 
 def ids(table: FileStoreTable) -> list[int]:
@@ -67,7 +67,7 @@ def test_files_that_go_while_a_commit_waits_for_its_turn_are_missed() -> None:
         append(table, "them", 1, message("r"))
         table.io.delete_quietly(f"{table.path}/bucket-0/a")
 
-    racing = faulty(table, Fault("try_write_atomic", "snapshot-1", action=rival))
+    racing = faulty(table, ValidationIssue("try_write_atomic", "snapshot-1", action=rival))
     with pytest.raises(CommitConflictError, match="bucket-0/a was written for this commit and"):
         append(racing, "us", 1, message("a"), state=old)
     assert live_names(table) == ["r"]
@@ -82,7 +82,7 @@ def test_a_compaction_always_looks_as_nobody_asks_its_process_who_leads() -> Non
         compact_after=message("b").new_files,
     )  # fmt: skip
     with pytest.raises(CommitConflictError, match="bucket-0/b was written for this commit and"):
-        append(table, "upkeep", 1, compaction)
+        append(table, "maintenance", 1, compaction)
     assert (ids(table), manifests(table)) == ([1], before)
     table.io.write_new(f"{table.path}/bucket-0/b", b"rows")
-    assert append(table, "upkeep", 1, compaction).status == "committed"
+    assert append(table, "maintenance", 1, compaction).status == "committed"

@@ -8,7 +8,7 @@ from ingestd.errors import CommitConflictError, CommitUnknownError
 from ingestd.paimon.table.commit.retries import Retries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.metadata_tables import append, message, metadata_table, with_io
 
 
@@ -54,15 +54,15 @@ def test_lost_races_and_unclear_answers_share_one_budget(slept: list[float]) -> 
         append(table, "them", next(numbers), message(f"r{next(numbers)}"))
 
     # Each snapshot is refused three times without an answer, then somebody else makes it.
-    faults = [
-        fault
+    issues = [
+        issue
         for one in range(1, 20)
-        for fault in (
-            Fault("try_write_atomic", f"/snapshot-{one}", times=3),
-            Fault("try_write_atomic", f"/snapshot-{one}", first=4, action=rival),
+        for issue in (
+            ValidationIssue("try_write_atomic", f"/snapshot-{one}", times=3),
+            ValidationIssue("try_write_atomic", f"/snapshot-{one}", first=4, action=rival),
         )
     ]
-    racing = FaultyFileIO(table.io, faults)
+    racing = FaultyFileIO(table.io, issues)
     with pytest.raises((CommitConflictError, CommitUnknownError)):
         append(with_io(table, racing), "us", 1, message("a"))
     tries = racing.operations("try_write_atomic", "/snapshot-")
@@ -73,7 +73,7 @@ def test_lost_races_and_unclear_answers_share_one_budget(slept: list[float]) -> 
 
 def test_a_silent_store_is_asked_no_longer_than_the_deadline(slept: list[float]) -> None:
     table = quiet(max_retries="1000", timeout="1 min")
-    mute = FaultyFileIO(table.io, [Fault("try_write_atomic", "/snapshot-", times=10**6)])
+    mute = FaultyFileIO(table.io, [ValidationIssue("try_write_atomic", "/snapshot-", times=10**6)])
     with pytest.raises(CommitUnknownError):
         append(with_io(table, mute), "us", 1, message("a"))
     assert sum(slept) <= 60

@@ -15,7 +15,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, r
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.metadata_tables import (
     NOW_MS,
     append,
@@ -233,9 +233,9 @@ def test_an_index_of_another_type_is_refused_before_anything_is_written() -> Non
 def test_a_failed_hint_does_not_fail_the_commit() -> None:
     io = FaultyFileIO(MemoryFileIO())
     table = metadata_table(io)
-    io.faults.append(Fault("overwrite", times=100))
+    io.issues.append(ValidationIssue("overwrite", times=100))
     assert append(with_io(table, io), "user", 1, message("a")).status == "committed"
-    io.faults.clear()
+    io.issues.clear()
     assert live_names(table) == ["a"]
 
 

@@ -14,7 +14,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.metadata_tables import (
     NOW_MS,
     append,
@@ -29,8 +29,8 @@ from tests.support.metadata_tables import (
 from tests.support.metadata_tables import commit_imagined as commit
 
 
-def faulty(table: FileStoreTable, *faults: Fault) -> FileStoreTable:
-    return with_io(table, FaultyFileIO(table.io, list(faults)))
+def faulty(table: FileStoreTable, *issues: ValidationIssue) -> FileStoreTable:
+    return with_io(table, FaultyFileIO(table.io, list(issues)))
 
 
 def ids(table: FileStoreTable) -> list[int]:
@@ -56,7 +56,7 @@ def test_a_commit_lands_on_top_of_what_others_committed() -> None:
 def test_the_loser_of_a_race_tries_again_and_removes_what_it_wrote_in_vain() -> None:
     table = metadata_table()
     rival = lambda: append(table, "them", 1, message("b"))  # noqa: E731
-    racing = faulty(table, Fault("try_write_atomic", "snapshot-1", action=rival))
+    racing = faulty(table, ValidationIssue("try_write_atomic", "snapshot-1", action=rival))
     result = append(racing, "us", 1, message("a"))
     assert (result.status, result.attempts, ids(table)) == ("committed", 2, [1, 2])
     assert live_names(table) == ["a", "b"]
@@ -77,7 +77,7 @@ def test_who_loses_every_try_says_so_and_leaves_nothing() -> None:
         number = next(count)
         append(table, "them", number, message(f"r{number}"))
 
-    racing = faulty(table, Fault("try_write_atomic", "snapshot-", times=99, action=rival))
+    racing = faulty(table, ValidationIssue("try_write_atomic", "snapshot-", times=99, action=rival))
     with pytest.raises(CommitConflictError, match="3 tries"):
         append(racing, "us", 1, message("a"))
     assert "a" not in live_names(table)
@@ -120,7 +120,7 @@ def test_a_rival_under_our_name_in_the_middle_of_the_commit_fences_us() -> None:
     table = metadata_table()
     state = append(table, "us", 1, message("a")).state
     rival = lambda: append(table, "us", 5, message("b"))  # noqa: E731
-    racing = faulty(table, Fault("try_write_atomic", "snapshot-2", action=rival))
+    racing = faulty(table, ValidationIssue("try_write_atomic", "snapshot-2", action=rival))
     with pytest.raises(FencedError):
         append(racing, "us", 2, message("c"), state=state)
     assert live_names(table) == ["a", "b"]
@@ -146,14 +146,14 @@ def test_a_batch_commit_is_not_fenced_by_a_stream_of_its_user() -> None:
 
 def test_an_unclear_answer_after_the_snapshot_appeared_is_a_success() -> None:
     table = metadata_table()
-    lying = faulty(table, Fault("try_write_atomic", "snapshot-1", when="after"))
+    lying = faulty(table, ValidationIssue("try_write_atomic", "snapshot-1", when="after"))
     result = append(lying, "us", 1, message("a"))
     assert (result.status, result.attempts, ids(table)) == ("committed", 1, [1])
 
 
 def test_an_unclear_answer_before_the_snapshot_appeared_is_tried_again() -> None:
     table = metadata_table()
-    failing = faulty(table, Fault("try_write_atomic", "snapshot-1", times=2))
+    failing = faulty(table, ValidationIssue("try_write_atomic", "snapshot-1", times=2))
     result = append(failing, "us", 1, message("a"))
     assert (result.status, ids(table), live_names(table)) == ("committed", [1], ["a"])
 
@@ -165,7 +165,7 @@ def test_an_unclear_answer_about_a_snapshot_of_a_rival_is_a_lost_try() -> None:
         append(table, "them", 1, message("b"))
         raise StorageError("connection reset")
 
-    racing = faulty(table, Fault("try_write_atomic", "snapshot-1", action=rival))
+    racing = faulty(table, ValidationIssue("try_write_atomic", "snapshot-1", action=rival))
     result = append(racing, "us", 1, message("a"))
     assert (result.status, ids(table), live_names(table)) == ("committed", [1, 2], ["a", "b"])
 
@@ -174,8 +174,8 @@ def test_storage_that_never_answers_leaves_the_outcome_open_and_all_files() -> N
     table = metadata_table(options={"commit.max-retries": "2"})
     mute = faulty(
         table,
-        Fault("try_write_atomic", "snapshot-1", when="after", times=99),
-        Fault("read_bytes", "snapshot-1", times=99),
+        ValidationIssue("try_write_atomic", "snapshot-1", when="after", times=99),
+        ValidationIssue("read_bytes", "snapshot-1", times=99),
     )
     with pytest.raises(CommitUnknownError, match="snapshot 1"):
         append(mute, "us", 1, message("a"))
@@ -187,7 +187,12 @@ def test_storage_that_never_answers_leaves_the_outcome_open_and_all_files() -> N
 def test_a_write_that_fails_before_publishing_commits_nothing() -> None:
     table = metadata_table()
     with pytest.raises(StorageError):
-        append(faulty(table, Fault("write_new", "manifest-list", first=2)), "us", 1, message("a"))
+        append(
+            faulty(table, ValidationIssue("write_new", "manifest-list", first=2)),
+            "us",
+            1,
+            message("a"),
+        )
     assert ids(table) == []
     assert manifests(table) == set()
 
@@ -235,7 +240,7 @@ def test_overwriting_takes_along_what_others_added_meanwhile() -> None:
     table = metadata_table()
     state = append(table, "us", 1, message("a")).state
     rival = lambda: append(table, "them", 1, message("b"))  # noqa: E731
-    racing = faulty(table, Fault("try_write_atomic", "snapshot-2", action=rival))
+    racing = faulty(table, ValidationIssue("try_write_atomic", "snapshot-2", action=rival))
     committable = ManifestCommittable(2, (message("c"),), overwrite=True)
     commit(racing, "us", committable, state=state, now_ms=NOW_MS)
     assert live_names(table) == ["c"]

@@ -52,7 +52,9 @@ def vectors(
     names = [file.file_name for file in files(table)]
     given = {names[n]: np.array(rows, np.int64) for n, rows in deleted.items()}
     entry = write_deletion_vectors(table, EMPTY_ROW, 0, given)
-    message = CommitMessage(EMPTY_ROW, 0, -1, new_index_files=(entry,), gone_index_files=replaces)
+    message = CommitMessage(
+        EMPTY_ROW, 0, -1, new_index_files=(entry,), removed_index_files=replaces
+    )
     # Nobody but a compaction commits vectors here: an empty one will do.
     message = dataclasses.replace(message, compact_before=(files(table)[-1],))
     moved = dataclasses.replace(

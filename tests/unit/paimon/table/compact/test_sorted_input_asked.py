@@ -99,8 +99,8 @@ def test_row_groups_without_a_key_that_is_compacted_are_not_decoded(tmp_path: Pa
 
 
 def test_of_row_groups_without_any_of_the_keys_only_keys_are_decoded(tmp_path: Path) -> None:
-    odd, even = range(1, 200, 2), range(0, 200, 2)
-    table = table_of(tmp_path, pairs(*odd), pairs(*sorted([*even, 71])))
+    irregular, even = range(1, 200, 2), range(0, 200, 2)
+    table = table_of(tmp_path, pairs(*irregular), pairs(*sorted([*even, 71])))
     old, new = files_of(table)
     path = grouped(table, old, 10)
     for group in (0, 1, 2, 4, 5, 9):

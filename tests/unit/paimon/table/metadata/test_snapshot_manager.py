@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     read_snapshot,
     snapshots_from_latest,
 )
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.lying_io import LyingFileIO
 from tests.support.metadata_tables import append, message, metadata_table, with_io
 
@@ -126,7 +126,7 @@ def test_a_snapshot_that_vanishes_under_our_eyes_does_not_make_the_table_empty()
         table.io.overwrite(table.paths.latest_hint, b"1")
         table.io.delete_quietly(table.paths.snapshot(2))
 
-    io = FaultyFileIO(table.io, [Fault("read_bytes", "snapshot-2", action=roll_back)])
+    io = FaultyFileIO(table.io, [ValidationIssue("read_bytes", "snapshot-2", action=roll_back)])
     snapshot = latest_snapshot(with_io(table, io).io, table.paths)
     assert snapshot is not None
     assert snapshot.id == 1

@@ -88,8 +88,8 @@ def test_partition_filters_by_row_or_by_predicate() -> None:
     put(table, _rows((0, 1, "a"), (1, 1, "b"), (2, 1, "c")))
     row = serialize_row(table.partition_types, (2,))
     assert set(_found(read_table(table, partition_filter=[row]))) == {(2, 1)}
-    odd = read_table(table, partition_filter=lambda values: values == (1,))
-    assert set(_found(odd)) == {(1, 1)}
+    irregular = read_table(table, partition_filter=lambda values: values == (1,))
+    assert set(_found(irregular)) == {(1, 1)}
 
 
 @pytest.mark.parametrize("options", [{"bucket": "3"}, {"dynamic-bucket.target-row-num": "5"}])

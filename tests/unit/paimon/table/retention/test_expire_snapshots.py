@@ -33,7 +33,7 @@ from ingestd.paimon.table.retention.orphans import find_orphans
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.stored_rows import stored_rows
 
@@ -208,8 +208,8 @@ def test_a_tag_that_is_made_meanwhile_keeps_what_it_needs() -> None:
     table = table_of(3)
     truncate_table(table, now_ms=NOW_MS)
     put(table, [{"id": 9, "v": "y"}])
-    fault = Fault("delete_quietly", "snapshot-1", action=lambda: tag(table, "late", 2))
-    busy = replace(table, io=FaultyFileIO(table.io, [fault]))
+    issue = ValidationIssue("delete_quietly", "snapshot-1", action=lambda: tag(table, "late", 2))
+    busy = replace(table, io=FaultyFileIO(table.io, [issue]))
     gone = expire_snapshots(busy, settings(), LATER)
     assert sum("/data-" in path for path in gone.files) == 1
     assert left(table) == [5]
@@ -276,7 +276,7 @@ def test_what_is_committed_between_two_looks_goes_too_or_stays_whole() -> None:
         put(table, [{"id": 7, "v": "y"}])
         truncate_table(table, now_ms=NOW_MS)
 
-    listing = Fault("list_names", "/snapshot", when="after", action=commits)
+    listing = ValidationIssue("list_names", "/snapshot", when="after", action=commits)
     expired(replace(table, io=FaultyFileIO(table.io, [listing])))
     assert left(table) == [5]
     assert nothing_is_orphaned(table)

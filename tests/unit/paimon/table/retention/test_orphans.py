@@ -12,7 +12,7 @@ from ingestd.paimon.table.retention.branches import create_branch
 from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.stored_rows import stored_rows
 
@@ -102,8 +102,8 @@ def test_a_commit_that_lands_meanwhile_is_seen(table: FileStoreTable) -> None:
         for path in Path(table.path).rglob("*"):
             os.utime(path, (OLD / 1000, OLD / 1000))
 
-    fault = Fault("list_names", "/snapshot", "after", action=land)
-    busy = replace(table, io=FaultyFileIO(table.io, [fault]))
+    issue = ValidationIssue("list_names", "/snapshot", "after", action=land)
+    busy = replace(table, io=FaultyFileIO(table.io, [issue]))
     assert found(busy) == [f"{table.path}/{name}"]
     assert verify(table) == []
 
@@ -125,8 +125,8 @@ def test_a_snapshot_that_expires_meanwhile_does_not(table: FileStoreTable) -> No
         table.io.delete_quietly(table.paths.snapshot(1))
         table.io.delete_quietly(table.paths.manifest(first.base_manifest_list))
 
-    fault = Fault("read_bytes", "snapshot-1", "after", action=expire)
-    busy = replace(table, io=FaultyFileIO(table.io, [fault]))
+    issue = ValidationIssue("read_bytes", "snapshot-1", "after", action=expire)
+    busy = replace(table, io=FaultyFileIO(table.io, [issue]))
     assert set(paths) <= set(found(busy))
 
 

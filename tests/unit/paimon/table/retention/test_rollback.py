@@ -22,7 +22,7 @@ from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback, rol
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.stored_rows import stored_rows
 
@@ -98,8 +98,8 @@ def test_a_writer_at_work_is_told(table: FileStoreTable) -> None:
         late = encode_snapshot(replace(newest, id=6))
         table.io.overwrite(table.paths.snapshot(6), late)
 
-    fault = Fault("delete_quietly", "snapshot-4", "after", action=commit_meanwhile)
-    busy = replace(table, io=FaultyFileIO(table.io, [fault]))
+    issue = ValidationIssue("delete_quietly", "snapshot-4", "after", action=commit_meanwhile)
+    busy = replace(table, io=FaultyFileIO(table.io, [issue]))
     with pytest.raises(CommitConflictError, match="snapshot 6 appeared"):
         rollback(busy, plan_to(busy, 3))
 
@@ -115,8 +115,8 @@ def test_a_target_that_expires_meanwhile_stops_it(table: FileStoreTable) -> None
 @pytest.mark.parametrize("deletions", range(4))
 def test_one_that_is_cut_off_can_be_done_again(table: FileStoreTable, deletions: int) -> None:
     tag(table, "new", 5)
-    fault = Fault("delete_quietly", first=deletions + 1, action=_die)
-    dying = replace(table, io=FaultyFileIO(table.io, [fault]))
+    issue = ValidationIssue("delete_quietly", first=deletions + 1, action=_die)
+    dying = replace(table, io=FaultyFileIO(table.io, [issue]))
     with pytest.raises(KeyboardInterrupt):
         rollback(dying, plan_to(dying, 2))
     assert {one.code for one in verify(table)} <= {"hint", "missing-file"}

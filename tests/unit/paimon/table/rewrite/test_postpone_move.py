@@ -104,7 +104,7 @@ def test_a_partition_keeps_its_number_of_buckets() -> None:
 
 
 def test_many_files_are_moved_in_rounds_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postpone_move, "MAX_ROUND_BYTES", 1)
+    monkeypatch.setattr(postpone_move, "MAX_CHUNK_BYTES", 1)
     table = _table()
     for value in range(4):
         put(table, [_row(n, value) for n in range(5)])

@@ -12,7 +12,7 @@ from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.rewrite import rescale_rows
 from ingestd.paimon.table.rewrite.rescale_rows import Rewrite, rewritten
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import native_table, put
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_left_of_a_bucket_that_cannot_be_written() -> None:
     table = filled(4)
     before = set(table.io.files)  # type: ignore[attr-defined]
     old = old_buckets(table)
-    io = FaultyFileIO(table.io, [Fault("open_output", "bucket-0/", first=5)])
+    io = FaultyFileIO(table.io, [ValidationIssue("open_output", "bucket-0/", first=5)])
     broken = FileStoreTable(table.path, table.schema, io, table.name)
     moved = [CompactBucket(broken, b.partition, b.bucket, 4, b.files) for b in old]
     with pytest.raises(StorageError, match="injected"):

@@ -15,7 +15,7 @@ from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite import sort_compact as subject
 from ingestd.paimon.table.rewrite.sort_compact import Sorted, plan_sort, sort_compact, sort_fields
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, native_table, put
 
 MAP = {"type": "MAP", "key": "INT", "value": "INT"}
@@ -102,8 +102,8 @@ def test_files_that_somebody_compacts_meanwhile_refuse_it(monkeypatch: pytest.Mo
 def test_nothing_is_left_of_a_partition_that_cannot_be_written() -> None:
     table = filled()
     there = set(table.io.files)  # type: ignore[attr-defined]
-    io = FaultyFileIO(table.io, [Fault("try_write_atomic", "snapshot-4", times=99),
-                                 Fault("open_output", "p=1/", first=1)])  # fmt: skip
+    io = FaultyFileIO(table.io, [ValidationIssue("try_write_atomic", "snapshot-4", times=99),
+                                 ValidationIssue("open_output", "p=1/", first=1)])  # fmt: skip
     broken = FileStoreTable(table.path, table.schema, io, table.name)
     with pytest.raises(StorageError, match="injected"):
         run_only(broken, 1)

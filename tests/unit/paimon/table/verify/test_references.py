@@ -6,7 +6,7 @@ from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.retention.branches import create_branch
-from ingestd.paimon.table.retention.kept_files import files_of
+from ingestd.paimon.table.retention.referenced_files import files_of
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put

@@ -1,0 +1,134 @@
+"""Row changes of any JSON format restated in the one form that row plans read.
+
+A format says of each message which table, which images and which operation it has; the images
+themselves stay the bytes that came. So the columns of all formats are read by the same plans.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import msgspec
+
+from ingestd.cdc.base import SourceTable
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.debezium_envelope import BARE, Shape
+from ingestd.cdc.message_key import NO_KEY, MessageKey
+
+INSERT, UPDATE, DELETE = b"c", b"u", b"d"
+NULL = b"null"
+STREAMED, SNAPSHOT = b',"snapshot":"false"', b',"snapshot":"true"'
+"""What tells rows of the log from rows of a snapshot."""
+
+_MAX_FORMS = 2000
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableNormalizer:
+    """Messages of one table whose rows have the same columns.
+
+    `key_names` are the key that the messages name, `columns` the columns whose types they name
+    (None: none). `hidden` are fields of the rows that are no columns. `partial` says that an
+    update leaves out columns that it did not touch, `images` that rows before changes are wanted.
+    `constants` are fields of a message and the JSON texts that they have in every message of the
+    form; null may be absent.
+    """
+
+    source: SourceTable
+    key_names: tuple[str, ...] = ()
+    columns: tuple[WireColumn, ...] | None = None
+    hidden: frozenset[str] = frozenset()
+    partial: bool = False
+    images: bool = False
+    constants: Mapping[str, bytes] = field(default_factory=dict)
+    opening: bytes = field(init=False)
+    quoted_keys: tuple[bytes, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = zip((b"db", b"schema", b"table"), self.source, strict=True)
+        named = [b'"%s":%s' % (field, _encode(name)) for field, name in names if name is not None]
+        object.__setattr__(self, "opening", b'{"source":{' + b",".join(named))
+        object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
+
+    def key_of(self, before: bytes) -> bytes:
+        """An image before an update, null if it surely lacks the key: then that is as it was.
+
+        Where rows before changes are wanted it is always the image.
+        """
+        if self.images or not self.quoted_keys:
+            return before
+        for name in self.quoted_keys:
+            if name in before:
+                return before
+        return NULL
+
+    def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
+        """A row that came to be. `where` are fields that say where in the log it stands."""
+        return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
+
+    def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
+        """A row that became another one; of `before` only the key matters."""
+        return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
+
+    def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
+        """A row that is gone."""
+        return b'%s%s},"op":"d","before":%s,"after":null}' % (self.opening, where, before)
+
+
+class NormalizedEvent(msgspec.Struct, gc=False):
+    """The changes of one message, its key if that is the key of the row, and its wrapper."""
+
+    form: TableNormalizer
+    changes: tuple[bytes, ...]
+    key: MessageKey = NO_KEY
+    shape: Shape = BARE
+
+
+class TruncateEvent(NamedTuple):
+    """A table was emptied; `position` is None when its place in the log is unknown."""
+
+    source: SourceTable
+    position: int | None
+
+
+class DdlEvent(NamedTuple):
+    """Columns of a table got new names, or went (old name, new one or None).
+
+    `position` is None when the place of the statement in the log is unknown.
+    """
+
+    source: SourceTable
+    position: int | None
+    columns: tuple[tuple[str, str | None], ...]
+
+
+class TableNormalizers:
+    """Remembers forms by what makes them differ in the messages of a format."""
+
+    def __init__(self, *, images: bool = False) -> None:
+        self._images = images
+        self._forms: dict[Hashable, TableNormalizer] = {}
+
+    def get(self, which: Hashable) -> TableNormalizer | None:
+        """The form that was kept for this."""
+        return self._forms.get(which)
+
+    def keep(self, which: Hashable, form: TableNormalizer) -> TableNormalizer:
+        """The form, remembered."""
+        if len(self._forms) >= _MAX_FORMS:
+            self._forms.clear()
+        kept = replace(form, images=True) if self._images else form
+        self._forms[which] = kept
+        return kept
+
+
+def text_of(name: str | None) -> bytes:
+    """A name as JSON."""
+    return _encode(name)
+
+
+def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:
+    """The fields that say where a change stands."""
+    mark = SNAPSHOT if snapshot else STREAMED
+    return mark if position is None or position < 0 else b',"lsn":%d%s' % (position, mark)

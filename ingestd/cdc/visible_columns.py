@@ -1,0 +1,47 @@
+"""The columns of a batch as its messages show them: without fields that are none, long enough."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.data_types import DataType
+
+
+def strip_hidden(batch: ChangeBatch, form: TableNormalizer) -> ChangeBatch:
+    """A batch without the fields that are no columns, and with lengths that its values have."""
+    hidden = [name for name in batch.types if name in form.hidden]
+    types: dict[str, DataType] = {
+        name: _long_enough(batch, name, data_type)
+        for name, data_type in batch.types.items()
+        if name not in form.hidden
+    }
+    if not hidden and types == dict(batch.types):
+        return batch
+    return replace(
+        batch,
+        columns=batch.columns.drop_columns(hidden),
+        types=types,
+        unavailable={n: marks for n, marks in batch.unavailable.items() if n not in form.hidden},
+    )
+
+
+def _long_enough(batch: ChangeBatch, name: str, data_type: DataType) -> DataType:
+    if data_type.length is None or data_type.root not in _LENGTHS:
+        return data_type
+    measure, root = _LENGTHS[data_type.root]
+    longest = pc.max(measure(batch.columns.column(name))).as_py() or 0
+    return data_type if longest <= data_type.length else DataType(root, length=longest)
+
+
+_characters: Callable[..., Column] = pc.utf8_length
+_bytes: Callable[..., Column] = pc.binary_length
+_LENGTHS: Mapping[str, tuple[Callable[[Column], Column], str]] = {
+    "CHAR": (_characters, "VARCHAR"),
+    "VARCHAR": (_characters, "VARCHAR"),
+    "BINARY": (_bytes, "VARBINARY"),
+    "VARBINARY": (_bytes, "VARBINARY"),
+}

@@ -1,0 +1,121 @@
+"""What the brokers hold, as `ingestd init` sees it: topics, sampled messages, likely formats."""
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.format_guess import Guess, guess_format
+from ingestd.cdc.schema_lookup import SchemaLookup
+from ingestd.cli.dry_run import dry_run_pipeline, take_sample, topic_logs
+from ingestd.cli.plan_report import TopicLogs
+from ingestd.cli.proposal import Proposal, SourceProposal, proposed_pattern
+from ingestd.config.document import parse_document
+from ingestd.config.load import load_document
+from ingestd.config.references import resolve_references
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError
+from ingestd.ingest.dry_run.table_preview import TablePreview, table_previews
+from ingestd.kafka.fetch import fetch
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+
+_NAME = "init"
+_SAMPLED = 50
+_MOST_BYTES = 4 << 20
+_DEFAULT_FORMAT = "debezium-json"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSurvey:
+    """Topics of a cluster, and what the messages of each look like."""
+
+    logs: TopicLogs
+    guesses: Mapping[str, Guess]
+
+
+def resolved_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties with `${env:NAME}` and `${file:PATH}` replaced, and known as secrets.
+
+    ConfigError for one that leads to nothing.
+    """
+    document = parse_document("{}", "--kafka")
+    document.tree = dict(properties)
+    tree, issues = resolve_references(document, os.environ, Path.cwd())
+    if issues or not isinstance(tree, dict):
+        raise ConfigError("--kafka: " + "; ".join(one.message for one in issues))
+    return {name: str(value) for name, value in tree.items()}
+
+
+def list_topics(properties: Mapping[str, str]) -> list[str]:
+    """The topics of a cluster; SourceError if it does not answer."""
+    source = KafkaSource(_NAME, (), topic_pattern=".*", properties=properties)
+    return sorted(topic_logs(source).end)
+
+
+def look_at(
+    properties: Mapping[str, str], topics: Sequence[str], schemas: SchemaLookup | None
+) -> BrokerSurvey:
+    """The topics and what their oldest and newest messages look like.
+
+    SourceError if the cluster or the registry does not answer, or has no such topic.
+    """
+    source = KafkaSource(_NAME, tuple(topics), properties=properties)
+    logs = topic_logs(source)
+
+    def read(wanted: OffsetRange) -> list[RecordChunk]:
+        return list(fetch(source, wanted, max_records=_SAMPLED, max_bytes=_MOST_BYTES))
+
+    sample = take_sample({_NAME: logs}, _SAMPLED, read)
+    values: dict[str, list[bytes | None]] = defaultdict(list)
+    for wanted, chunks in sample.items():
+        for chunk in chunks:
+            values[wanted.topic] += chunk.values
+    return BrokerSurvey(logs, {topic: guess_format(values[topic], schemas) for topic in logs.end})
+
+
+def proposed_sources(
+    name: str, seen: BrokerSurvey, data_format: str | None, pattern: str | None
+) -> list[SourceProposal]:
+    """One source for each data format that was found; topics that tell nothing join the largest.
+
+    A given format is that of all topics, a given pattern stays if all topics have one format.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    silent: list[str] = []
+    for topic, guess in seen.guesses.items():
+        found = data_format or guess.data_format
+        (groups[found] if found else silent).append(topic)
+    largest = max(groups, key=lambda one: len(groups[one]), default=_DEFAULT_FORMAT)
+    groups[largest] += silent
+    many = len(groups) > 1
+    return [
+        SourceProposal(
+            f"{name}-{found}" if many else name,
+            tuple(sorted(topics)),
+            None if many else pattern or proposed_pattern(sorted(topics)),
+            _together(found, [seen.guesses[topic] for topic in topics]),
+            found,
+        )
+        for found, topics in sorted(groups.items())
+    ]
+
+
+def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
+    """The proposal with the tables that the sampled messages would make."""
+    tables = rehearsed(text, folder, records)
+    return replace(proposal, tables=tuple(tables))
+
+
+def rehearsed(text: str, folder: Path, records: int) -> list[TablePreview]:
+    """What a configuration would make of the messages; raises as loading and reading do."""
+    loaded = load_document(parse_document(text, "the proposal"), folder, os.environ)
+    return table_previews(dry_run_pipeline(pipeline_settings(loaded), records).found)
+
+
+def _together(data_format: str, guesses: Sequence[Guess]) -> Guess:
+    agreeing = sum(one.agreeing for one in guesses if one.data_format == data_format)
+    telling = sum(one.telling for one in guesses)
+    return Guess(data_format, agreeing, telling, any(one.needs_registry for one in guesses))

@@ -1,0 +1,104 @@
+"""Looking at what topics hold, and what a pipeline would make of it; nothing is written."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.cli.groups import now_ms
+from ingestd.cli.plan_report import Planned, TopicLogs
+from ingestd.errors import SourceError
+from ingestd.ingest.dry_run.dry_run import DryRun, run_dry
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.fetch import fetch
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.sampling import sample_ranges
+from ingestd.paimon.catalog.base import CASE_SENSITIVE, load_catalog
+from ingestd.paimon.catalog.dry_run import DryRunCatalog
+from ingestd.paimon.io.file_io import file_io_for, storage_options
+from ingestd.paimon.spec.option_values import bool_option
+
+_ASK_SECONDS = 10.0
+_THREADS = 16
+_LOCAL = re.compile(r"local(?:\[(\d+)\b.*)?")
+
+
+def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
+    """What at most so many records of each topic would do to the tables of a pipeline."""
+    logs = {name: topic_logs(one.kafka) for name, one in sorted(settings.sources.items())}
+    table_registry = _pretended_lake(settings)
+
+    def read(wanted: OffsetRange) -> list[RecordChunk]:
+        source = settings.sources[wanted.source]
+        chunks = fetch(
+            source.kafka,
+            wanted,
+            max_records=settings.limits.max_chunk_records,
+            max_bytes=settings.limits.max_chunk_bytes,
+            headers=source.format_settings.framing.needs_headers,
+        )
+        return list(chunks)
+
+    sample = take_sample(logs, records, read)
+    return Planned(logs, sample, _rehearsed(table_registry, sample, settings))
+
+
+def _rehearsed(
+    table_registry: TableRegistry,
+    sample: Mapping[OffsetRange, list[RecordChunk]],
+    settings: PipelineSettings,
+) -> DryRun:
+    slots, trial = _slots(settings), settings.trial_limits
+    return run_dry(table_registry, sample, slots=slots, now_ms=now_ms, trial=trial)
+
+
+def topic_logs(source: KafkaSource) -> TopicLogs:
+    """Where the topics of a source begin and end; SourceError names one that is not there."""
+    cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
+    partitions = cluster.list_topic_partitions()
+    missing = sorted(set(source.topics) - partitions.keys())
+    if missing:
+        raise SourceError(
+            f"source {source.name}: no topic {', '.join(missing)} at {source.bootstrap}; create "
+            f"it, or correct sources.{source.name}.topics"
+        )
+    return TopicLogs(cluster.beginning_offsets(partitions), cluster.end_offsets(partitions))
+
+
+def _pretended_lake(settings: PipelineSettings) -> TableRegistry:
+    """The tables of the pipeline, over a catalog that keeps changes to itself."""
+    options = settings.catalog_options
+    real = load_catalog(settings.metastore, settings.warehouse, options)
+    catalog = DryRunCatalog(real, bool_option(options, CASE_SENSITIVE, True))
+    io = file_io_for(settings.warehouse, storage_options(options))
+    table_registry = TableRegistry(settings, catalog, io, now_ms)
+    table_registry.open()
+    return table_registry
+
+
+def take_sample(
+    logs: Mapping[str, TopicLogs], records: int, read: Callable[[OffsetRange], list[RecordChunk]]
+) -> dict[OffsetRange, list[RecordChunk]]:
+    """The sample; ranges are small, so reading one is mostly waiting and several wait at once."""
+    ranges = [
+        one
+        for name, (begin, end) in logs.items()
+        for one in sample_ranges(name, begin, end, records)
+    ]
+    try:
+        with ThreadPoolExecutor(_THREADS, "sample") as pool:
+            return dict(zip(ranges, pool.map(read, ranges), strict=True))
+    finally:
+        close_consumers()
+
+
+def _slots(settings: PipelineSettings) -> int:
+    """Write tasks as the daemon would have them; of a cluster only the settings can tell."""
+    local = _LOCAL.fullmatch(settings.spark.get("spark.master", "local[*]"))
+    cores = int(local[1]) if local and local[1] else len(os.sched_getaffinity(0))
+    return settings.limits.slots or cores

@@ -1,0 +1,141 @@
+"""`ingestd truncate`, `drop-partition` and `analyze`: commits that bring no rows."""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ingestd.cli.groups import DryRun, now_ms, tell
+from ingestd.cli.output import AsJson, counted, print_json, print_table, say
+from ingestd.cli.progress import live_count, working
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.table.commit.overwrite import drop_partitions, going, truncate_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.system.analyze import analyze_table
+
+_Partitions: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="COLUMN=VALUE,...", help="Partitions; some columns will do.")
+]
+_WherePartition: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where-partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
+    ),
+]
+
+
+def truncate(
+    warehouse: Warehouse,
+    table: TableName,
+    where_partition: _WherePartition = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Empty a table, or partitions of it, in one snapshot; older snapshots keep their rows.
+
+    **Examples**
+
+    ingestd truncate /lake shop.orders --dry-run
+
+    ingestd truncate /lake shop.orders --where-partition dt=2024-01-01
+    """
+    _empty(open_table(warehouse, table), where_partition or [], dry_run=dry_run, as_json=as_json)
+
+
+def drop_partition(
+    warehouse: Warehouse,
+    table: TableName,
+    partitions: _Partitions,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Drop partitions, in one snapshot; older snapshots keep their rows.
+
+    A partition is named by all of its columns or by some; `__DEFAULT_PARTITION__` is null.
+
+    **Examples**
+
+    ingestd drop-partition /lake shop.orders dt=2024-01-01
+
+    ingestd drop-partition /lake shop.orders dt=2024-01-01,hr=3 dt=2024-01-02 --dry-run
+    """
+    _empty(open_table(warehouse, table), partitions, dry_run=dry_run, as_json=as_json)
+
+
+def analyze(
+    warehouse: Warehouse,
+    table: TableName,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Only these columns, with commas between them.")
+    ] = None,
+    no_columns: Annotated[
+        bool, typer.Option("--no-columns", help="Only the number of rows and their size.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute statistics of a table and keep them with it, for the planners of query engines.
+
+    Rows, bytes, and of each column: distinct values, least and greatest value, nulls, lengths.
+    `ingestd read 'DB.TABLE$statistics'` prints them again.
+
+    **Examples**
+
+    ingestd analyze /lake shop.orders
+
+    ingestd analyze /lake shop.orders --columns id,amount --json
+    """
+    found = open_table(warehouse, table)
+    names = [] if no_columns else None if columns is None else columns.split(",")
+    with working("analyzing", found, files=live_count()) as watched:
+        statistics, result = analyze_table(watched, names, now_ms=now_ms())
+    made = result.snapshot.id if result.snapshot else None
+    if as_json:
+        print_json({**statistics.document(), "snapshot": made})
+        return
+    say(
+        f"{table}: {counted(statistics.merged_record_count or 0, 'row')} in about "
+        f"{counted(statistics.merged_record_size or 0, 'byte')} as of snapshot "
+        f"{statistics.snapshot_id}; kept by snapshot {made}."
+    )
+    rows = [{"column": one.name, **one.document()} for one in statistics.columns]
+    shown = ("column", "distinctCount", "min", "max", "nullCount", "avgLen", "maxLen")
+    print_table(rows, shown, none="No columns.", titles=False)
+
+
+def _empty(
+    table: FileStoreTable, partitions: Sequence[str], *, dry_run: bool, as_json: bool
+) -> None:
+    specs = [parse_partition_spec(table, text) for text in partitions]
+    snapshot = latest_snapshot(table.io, table.paths)
+    parts = going(table, snapshot, partition_filter(table, specs) if specs else None)
+    rows = [
+        {
+            "partition": partition_name(table, one.partition),
+            "files": one.files,
+            "rows": one.rows,
+            "bytes": one.bytes,
+        }
+        for one in parts
+    ]
+    made: int | None = None
+    if not dry_run:
+        now = now_ms()
+        result = (
+            drop_partitions(table, specs, now_ms=now)
+            if specs
+            else truncate_table(table, now_ms=now)
+        )
+        made = result.snapshot.id if result.snapshot else None
+    files, count = sum(one.files for one in parts), sum(one.rows for one in parts)
+    text = f"{table.name}: {counted(files, 'file')} with {counted(count, 'stored row')} taken out"
+    tell(
+        text + (f" by snapshot {made}." if made else "."),
+        {"table": table.name, "snapshot": made, "partitions": rows},
+        as_json=as_json,
+        dry_run=dry_run,
+    )
+    if not as_json and table.schema.partition_keys:
+        print_table(rows, ("partition", "files", "rows", "bytes"), none="No such partition.")

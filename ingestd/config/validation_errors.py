@@ -1,0 +1,86 @@
+"""Everything that is wrong with a configuration, said at once, each with its place."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from ingestd.config.document import Document, Path, dotted
+from ingestd.config.shape import Shape, nearest
+from ingestd.errors import ConfigError
+from ingestd.log import printable, redact
+
+_KEY = "[key]"
+_TEXTS: Mapping[str, str] = {
+    "missing": "is missing",
+    "model_type": "must be a section with keys",
+    "mapping_type": "must be a section with keys",
+    "dict_type": "must be a section with keys",
+    "string_type": "must be a text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "tuple_type": "must be a list",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ValidationIssue:
+    """One thing that is wrong: the place (file and line, or variable) and what to do."""
+
+    place: str
+    message: str
+
+    @classmethod
+    def at(cls, document: Document, path: Path, problem: str) -> "ValidationIssue":
+        """A fault of the node at a path; `problem` may begin with the path of a node in it."""
+        where = dotted(path)
+        named = not where or problem.startswith((f"{where}.", f"{where}:"))
+        return cls(document.place_of(path), problem if named else f"{where}: {problem}")
+
+    def __str__(self) -> str:
+        return printable(redact(f"{self.place}: {self.message}"))
+
+
+def validation_errors_of(
+    error: ValidationError, document: Document, shape: Shape
+) -> list[ValidationIssue]:
+    """The faults that validation against the model found."""
+    found = []
+    for one in error.errors(include_url=False, include_input=False):
+        path = tuple(part for part in one["loc"] if part != _KEY)
+        found.append(ValidationIssue.at(document, path, _problem(one, path, shape)))
+    return found
+
+
+def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:
+    """ConfigError with all the faults, if there are any."""
+    lines = list(dict.fromkeys(str(one) for one in issues))
+    if not lines:
+        return
+    count = "one fault" if len(lines) == 1 else f"{len(lines)} faults"
+    raise ConfigError(f"{name} has {count}:\n" + "\n".join(f"  {line}" for line in lines))
+
+
+def _problem(error: Mapping[str, Any], path: Path, shape: Shape) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        above = shape.at(path[:-1])
+        return f"unknown key{nearest(str(path[-1]), above.keys if above else ())}"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "string_pattern_mismatch":
+        dead_letters = "letters" if "A-Z" in context["pattern"] else "lower-case letters"
+        return f"a name consists of {dead_letters}, digits, - and _"
+    if kind == "literal_error":
+        return f"must be {context['expected']}"
+    return _TEXTS.get(kind) or _lower(error["msg"])
+
+
+def _lower(text: Sequence[str] | str) -> str:
+    whole = str(text)
+    return whole[:1].lower() + whole[1:]

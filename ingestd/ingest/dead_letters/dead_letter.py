@@ -1,0 +1,103 @@
+"""The table of records that could not be used: its schema, and rejected records as its rows.
+
+It is an append table like any other: written by the same tasks, committed with the same batch,
+so a record is kept exactly once, with its bytes as they came.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.base import RecordChunk, RejectedRecord
+from ingestd.ingest.rows.blobs import KIND, OFFSET
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
+from ingestd.paimon.spec.schema import AddColumn, SchemaChange, TableSchema, new_schema
+
+_STRING = DataType("STRING")
+_HEADER = DataType(
+    "ROW", fields=(DataField(0, "name", _STRING), DataField(1, "value", DataType("BYTES")))
+)
+COLUMNS: tuple[tuple[str, DataType], ...] = (
+    ("source", _STRING),
+    ("topic", _STRING),
+    ("partition", DataType("INT")),
+    ("offset", DataType("BIGINT")),
+    ("timestamp", DataType("TIMESTAMP_LTZ", precision=3)),
+    ("stage", _STRING),
+    ("reason", _STRING),
+    ("message", _STRING),
+    ("key", DataType("BYTES")),
+    ("value", DataType("BYTES")),
+    ("job", _STRING),
+    ("table", _STRING),
+    ("headers", DataType("ARRAY", element=_HEADER)),
+)
+_COMMENT = "Records that ingestd could not use, with the cause and their bytes as they came"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A rejected record and the table it was meant for, None if that is not known."""
+
+    rejected: RejectedRecord
+    table: str | None = None
+
+
+def dead_letter_schema(time_millis: int) -> TableSchema:
+    """The first schema of the table: append, without buckets."""
+    return new_schema(COLUMNS, (), (), {"bucket": "-1"}, time_millis, _COMMENT)
+
+
+def columns_to_add(schema: TableSchema) -> list[SchemaChange]:
+    """What a table of dead letters that an older version made does not have yet."""
+    return [AddColumn((name,), kind) for name, kind in COLUMNS if name not in schema.field_names]
+
+
+def dead_letter_rows(
+    job: str, source: str, dead_letters: Sequence[DeadLetter], chunk: RecordChunk | None = None
+) -> pa.Table:
+    """Rejected records of one topic partition as rows for the write stage, in offset order.
+
+    Headers of the records are those that the chunk they came in has, if it has any.
+    """
+    ordered = sorted(dead_letters, key=lambda dead_letter: dead_letter.rejected.offset)
+    records = [dead_letter.rejected for dead_letter in ordered]
+    columns: dict[str, list[Any]] = {
+        "source": [source] * len(records),
+        "topic": [one.topic for one in records],
+        "partition": [one.partition for one in records],
+        "offset": [one.offset for one in records],
+        "timestamp": [one.timestamp if one.timestamp >= 0 else None for one in records],
+        "stage": [one.stage for one in records],
+        "reason": [one.reason for one in records],
+        "message": [one.message for one in records],
+        "key": [one.key for one in records],
+        "value": [one.value for one in records],
+        "job": [job] * len(records),
+        "table": [dead_letter.table for dead_letter in ordered],
+        "headers": _headers([one.offset for one in records], chunk),
+    }
+    arrays: dict[str, Any] = {
+        name: pa.array(columns[name], to_arrow_type(kind)) for name, kind in COLUMNS
+    }
+    arrays[KIND] = pa.array(np.full(len(records), RowKind.INSERT, np.int8))
+    arrays[OFFSET] = pa.array(columns["offset"], pa.int64())
+    return pa.table(arrays)
+
+
+def _headers(
+    offsets: Sequence[int], chunk: RecordChunk | None
+) -> list[list[dict[str, Any]] | None]:
+    """Headers of some records of a chunk; None where the data format did not ask for them."""
+    if chunk is None or chunk.headers is None:
+        return [None] * len(offsets)
+    places = np.searchsorted(chunk.offsets, np.array(offsets, np.int64)).tolist()
+    found = (chunk.headers[place] for place in places)
+    return [
+        None if one is None else [{"name": name, "value": value} for name, value in one]
+        for one in found
+    ]

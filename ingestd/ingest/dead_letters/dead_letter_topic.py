@@ -1,0 +1,62 @@
+"""Dead letters into a topic instead of the table: the record as it came, the rest in headers.
+
+Sent by the tasks of the write stage, before anything of the batch is committed. A batch that is
+run again sends its letters again, so who reads the topic counts source, topic, partition and
+offset once.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.ingest.dead_letters.dead_letter import COLUMNS
+from ingestd.ingest.settings.context import BatchContext
+from ingestd.kafka.producing import Outgoing, produce
+
+PREFIX = "ingestd."
+"""Before the names of columns of the table, which are the names of the headers."""
+_RECORD = ("key", "value", "headers")
+_MILLIS = 1000
+
+
+def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
+    """Send rows of the dead letter table to the topic of the context; how many there were.
+
+    Each goes to the cluster that its record came from. Raises as `kafka.producing.produce`.
+    """
+    if context.dead_letter_topic is None:
+        raise ValueError("the context names no topic of dead letters")
+    rows = pa.concat_tables(parts)
+    sent = 0
+    for source in sorted(map(str, set(rows.column("source").to_pylist()))):
+        mine = rows.filter(pc.equal(rows.column("source"), pa.scalar(source)))
+        kafka = context.sources[source].kafka
+        sent += produce(kafka, context.dead_letter_topic, dead_letter_messages(mine))
+    return sent
+
+
+def dead_letter_messages(rows: pa.Table) -> Iterator[Outgoing]:
+    """Rows of the dead letter table as messages: the key and the value are those of the record."""
+    names = [name for name, _ in COLUMNS]
+    told = [name for name in names if name not in _RECORD]
+    for batch in rows.select(names).to_batches():
+        yield from (_message(row, told) for row in batch.to_pylist())
+
+
+def _message(row: Mapping[str, Any], names: Iterable[str]) -> Outgoing:
+    told = [(f"{PREFIX}{name}", _text(row[name])) for name in names if row[name] is not None]
+    about = ((name, text.encode()) for name, text in told)
+    return Outgoing(row["key"], row["value"], (*record_headers(row), *about))
+
+
+def record_headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers of the record itself, as far as they were kept."""
+    return tuple((one["name"], one["value"]) for one in row.get("headers") or ())
+
+
+def _text(value: object) -> str:
+    """Times as milliseconds since 1970, as in Kafka."""
+    return str(round(value.timestamp() * _MILLIS)) if isinstance(value, datetime) else str(value)

@@ -1,0 +1,121 @@
+"""Which dead letters were sent on their way again: a small append table beside theirs.
+
+A replay sends first and marks then, so a crash between the two sends again what is not marked:
+at least once, as everything that is written to Kafka here.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.dead_letters.dead_letter import COLUMNS
+from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.binary_row import EMPTY_ROW
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.read.table_read import TableReader
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+
+SUFFIX = "_replays"
+PLACE = ("source", "topic", "partition", "offset")
+"""Columns that say which record a letter is about."""
+_STRING = DataType("STRING")
+_COLUMNS: tuple[tuple[str, DataType], ...] = (
+    *((name, kind) for name, kind in COLUMNS if name in PLACE),
+    ("replayed_at", DataType("TIMESTAMP_LTZ", precision=3)),
+    ("to_topic", _STRING),
+)
+_COMMENT = "Dead letters that were sent to a topic again, and when"
+
+
+class Place(NamedTuple):
+    """The record that a letter is about."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Place":
+        """That of a row of the dead letter table."""
+        return cls(*(row[name] for name in PLACE))
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """The marks of one dead letter table: the places that are marked."""
+
+    catalog: Catalog
+    identifier: Identifier
+    places: frozenset[Place]
+
+    def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
+        """Which rows with the columns of `PLACE` are marked."""
+        if not self.places:
+            return np.zeros(rows.num_rows, np.bool_)
+        return np.fromiter((one in self.places for one in _places(rows)), np.bool_, rows.num_rows)
+
+    def mark(self, places: Iterable[Place], to_topic: str, now_ms: int) -> int:
+        """Mark letters as sent to a topic; how many. Raises as a commit does."""
+        cells = [(*place, now_ms, to_topic) for place in places]
+        if not cells:
+            return 0
+        table = self._table(now_ms)
+        state = load_state(table)
+        arrays = {
+            name: pa.array([cell[at] for cell in cells], to_arrow_type(kind))
+            for at, (name, kind) in enumerate(_COLUMNS)
+        }
+        message = write_bucket(
+            table, EMPTY_ROW, (), 0, pa.table(arrays), new_name=data_file_names(table)
+        )
+        committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
+        commit(table, str(uuid.uuid4()), committable, state=state, now_ms=now_ms)
+        return len(cells)
+
+    def _table(self, now_ms: int) -> FileStoreTable:
+        schema = new_schema(_COLUMNS, (), (), {"bucket": "-1"}, now_ms, _COMMENT)
+        self.catalog.create_table(self.identifier, schema, ignore_if_exists=True)
+        return self.catalog.get_table(self.identifier)
+
+
+def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
+    """The marks that a dead letter table has so far. Raises FormatError for a damaged table."""
+    identifier = Identifier(dead_letters.database, f"{dead_letters.table}{SUFFIX}")
+    places: set[Place] = set()
+    if catalog.table_exists(identifier):
+        table = catalog.get_table(identifier)
+        snapshot = latest_snapshot(table.io, table.paths)
+        if snapshot is not None:
+            for part in TableReader(table, PLACE).rows(snapshot):
+                places.update(_places(part))
+    return Replays(catalog, identifier, frozenset(places))
+
+
+def check_dead_letters(table: FileStoreTable) -> None:
+    """Raise ConfigError if a table is no table of dead letters."""
+    names = table.schema.field_names
+    missing = [name for name, _ in COLUMNS if name not in names and name != "headers"]
+    if missing:
+        raise ConfigError(
+            f"table {table.name} keeps no dead letters: it has no column {', '.join(missing)}"
+        )
+
+
+def _places(rows: pa.Table) -> Iterator[Place]:
+    columns = [rows.column(name).to_pylist() for name in PLACE]
+    return map(Place._make, zip(*columns, strict=True))

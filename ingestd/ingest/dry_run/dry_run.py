@@ -1,0 +1,246 @@
+"""What records would do to the tables of a pipeline, found out without writing anything.
+
+The decode stage, the router and schema evolution are the daemon's own; only the lake is one over
+a catalog that pretends. What a table already holds of the stream does not count here. Where the
+daemon stops at the first problem, this goes on, to tell the problems of all tables at once.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ingestd.cdc.base import RecordChunk, load_data_format
+from ingestd.errors import ConfigError, FatalError, SchemaConflictError
+from ingestd.ingest.rows.blobs import KIND, Report, as_bytes, receive
+from ingestd.ingest.rows.router import Router, check_sharing
+from ingestd.ingest.schemas.discovery import Discovery
+from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.schemas.table_limits import within_limits
+from ingestd.ingest.settings.context import BatchContext, Feed
+from ingestd.ingest.settings.topic_trial import TopicTrial, TrialLimits
+from ingestd.ingest.stages.decode_stage import decode_ranges
+from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
+from ingestd.ingest.stages.truncates import Stream, Truncates
+from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.schema import TableSchema
+
+_MAX_ATTEMPTS = 8
+_TRIAL = TrialLimits()
+
+Sample = Mapping[OffsetRange, Sequence[RecordChunk]]
+
+
+@dataclass(slots=True)
+class DryRun:
+    """What was found; tables by identifier, topics as (source, topic).
+
+    `before` are schemas of tables that exist, `after` the schemas that all tables would have;
+    `rows` counts rows that would be written by (table, row kind). `table_problems` say why a
+    table cannot take its rows, `topic_problems` why a topic would stop the pipeline, `set_aside`
+    why it would not be read. `excluded` are source tables that routing leaves out, with their rows.
+    """
+
+    before: dict[str, TableSchema] = field(default_factory=dict)
+    after: dict[str, TableSchema] = field(default_factory=dict)
+    feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    topics: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    rows: Counter[tuple[str, RowKind]] = field(default_factory=Counter)
+    table_problems: dict[str, str] = field(default_factory=dict)
+    topic_problems: dict[tuple[str, str], str] = field(default_factory=dict)
+    set_aside: dict[tuple[str, str], str] = field(default_factory=dict)
+    excluded: Counter[Feed] = field(default_factory=Counter)
+    truncates: Truncates = field(default_factory=Truncates)
+    counts: Counts = field(default_factory=Counts)
+    rejected: tuple[RejectedSample, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing would stop the pipeline."""
+        return not (self.table_problems or self.topic_problems or self.set_aside)
+
+
+def run_dry(
+    table_registry: TableRegistry,
+    sample: Sample,
+    *,
+    slots: int,
+    now_ms: Callable[[], int],
+    trial: TrialLimits = _TRIAL,
+) -> DryRun:
+    """Run a batch over the sample up to the point where files would be written.
+
+    `lake` is open, over a `DryRunCatalog`, which keeps its changes from the warehouse. Raises
+    RetryableError where the registry or the warehouse does not answer.
+    """
+    found = DryRun(before={name: one.table.schema for name, one in table_registry.tables.items()})
+    found.before.pop(table_registry.dead_letters, None)
+    run = _Run(table_registry, sample, slots, now_ms, found)
+    changed = run.round()
+    for _ in range(1, _MAX_ATTEMPTS):
+        if not changed:
+            break
+        changed = run.round()
+    for table in changed:
+        found.table_problems[table] = f"still changes its schema after {_MAX_ATTEMPTS} rounds"
+    found.after = {
+        name: table_registry.tables[name].table.schema
+        for name in found.feeds
+        if name in table_registry.tables
+    }
+    sources = table_registry.context(slots, {}).sources
+    for one in TopicTrial(trial).judge(found.counts):
+        problem = one.message(sources[one.source].data_format)
+        found.set_aside[one.source, one.topic] = problem
+    if found.counts.skipped["", "excluded"]:
+        _count_excluded(found, table_registry.context(slots, {}), sample)
+    return found
+
+
+class _Run:
+    """The rounds of one rehearsal; each evolves what the one before found missing."""
+
+    def __init__(
+        self,
+        table_registry: TableRegistry,
+        sample: Sample,
+        slots: int,
+        now_ms: Callable[[], int],
+        found: DryRun,
+    ) -> None:
+        self._table_registry = table_registry
+        self._sample = sample
+        self._slots = slots
+        self._now_ms = now_ms
+        self._found = found
+
+    def round(self) -> set[str]:
+        """Decode the sample with the tables as they are by now; those that change after it."""
+        found = self._found
+        self._start_over()
+        context = self._table_registry.context(self._slots, found.truncates.emptied)
+        context = replace(context, refused_truncates=found.truncates.refused)
+        found.rows.clear()
+        reports = [report for one in self._sample for report in self._decode(context, one)]
+        found.counts = Counts()
+        for report in reports:
+            found.counts.add(report.counts)
+        found.rejected = tuple(one for report in reports for one in report.rejected)
+        changed: set[str] = set()
+        for table in sorted({name for report in reports for name in report.feeds}):
+            own = tuple(_only(report, table) for report in reports if table in report.feeds)
+            if table not in found.table_problems and self._settle(context, table, own):
+                changed.add(table)
+        return changed
+
+    def _start_over(self) -> None:
+        """Let no record be left out because a table holds it already."""
+        for name, one in self._table_registry.tables.items():
+            fresh = one.progress and replace(one.progress, truncated=None, position=-1)
+            self._table_registry.tables[name] = replace(one, covered={}, progress=fresh)
+
+    def _decode(self, context: BatchContext, wanted: OffsetRange) -> Iterator[Report]:
+        """The report of one range, unless its topic would stop the pipeline."""
+        topic = (wanted.source, wanted.topic)
+        if topic in self._found.topic_problems:
+            return
+        try:
+            pairs = decode_ranges(context, [wanted], fetch=self._recorded)
+            received = receive(as_bytes(blob) for _, blob in pairs)
+        except (FatalError, ConfigError) as error:
+            self._found.topic_problems[topic] = error.message
+            return
+        for table, blobs in received.rows.items():
+            for blob in blobs:
+                kinds, counts = np.unique(blob.rows.column(KIND).to_numpy(), return_counts=True)
+                for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
+                    self._found.rows[table, RowKind(kind)] += count
+        for report in received.reports:
+            for (table, kind), count in report.counts.rows.items():  # rows that were left out
+                self._found.rows[table, RowKind(kind)] += count
+        yield from received.reports
+
+    def _recorded(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
+        return iter(self._sample[wanted])
+
+    def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
+        """Judge what came for one table and let it become what it must; whether it changed."""
+        found = self._found
+        claims = [one.feeds[table] for one in reports]
+        try:
+            result = merge_outcomes(context, [WriteOutcome(reports=reports)])
+            found.feeds[table], found.topics[table] = result.feeds[table], result.topics[table]
+            check_sharing(context.routing, table, context.owners_of(table).union(*claims))
+            if table in found.before:
+                refuse_unsupported(found.before[table], for_write=True)
+            found.truncates.settle(context, result, self._stream())
+            return self._evolve(context, table, result.discoveries) or bool(result.truncates)
+        except (FatalError, ConfigError) as error:
+            found.feeds[table] = frozenset(feed for one in reports for feed in one.feeds[table])
+            found.topics[table] = frozenset(at for one in reports for at in one.topics[table])
+            found.table_problems[table] = error.message
+            return False
+
+    def _stream(self) -> Stream:
+        """The sample as the whole stream: nothing of it is in a table."""
+        places = {(one.source, one.topic, one.partition) for one in self._sample}
+        return Stream(
+            partitions=lambda *topic: sum(place[:2] == topic for place in places),
+            held=lambda _: {},
+            fed=lambda _: (),
+            before=lambda *_: {},
+            begins=lambda _: {},
+        )
+
+    def _evolve(self, context: BatchContext, table: str, discoveries: Sequence[Discovery]) -> bool:
+        table_registry = self._table_registry
+        adopted = None if table in context.tables else table_registry.adopt(table)
+        if adopted is not None:
+            self._found.before[table] = adopted.schema
+            return True
+        now_ms, limits = self._now_ms(), context.routing.limits
+        existing = [
+            one.table
+            for name, one in table_registry.tables.items()
+            if name != table_registry.dead_letters
+        ]
+        evolution = within_limits(plan(context, discoveries, now_ms), existing, limits, now_ms)
+        for rejection_reason in evolution.refused.values():
+            raise SchemaConflictError(rejection_reason.message)
+        for name, schema in evolution.creates.items():
+            table_registry.ensure(name, schema)
+        for name, changes in evolution.changes.items():
+            table_registry.alter(name, changes)
+        return bool(evolution.creates or evolution.changes)
+
+
+def _only(report: Report, table: str) -> Report:
+    """What a report says of one table."""
+    return replace(
+        report,
+        discoveries=tuple(one for one in report.discoveries if one.table == table),
+        truncates=tuple(one for one in report.truncates if one.table == table),
+        feeds={table: report.feeds[table]},
+        topics={table: report.topics[table]},
+        positions={table: report.positions.get(table, -1)},
+    )
+
+
+def _count_excluded(found: DryRun, context: BatchContext, sample: Sample) -> None:
+    """Name the source tables that routing leaves out, which tasks only count."""
+    router = Router(context.routing, context.database)
+    for wanted, chunks in sample.items():
+        if (wanted.source, wanted.topic) in found.topic_problems:
+            continue
+        settings = context.sources[wanted.source]
+        data_format = load_data_format(settings.data_format, settings.format_settings)
+        for chunk in chunks:
+            for batch in data_format.decode(chunk, {}, {}).batches:
+                if router.route(chunk.topic, batch.source) is None:
+                    found.excluded[Feed(wanted.source, *batch.source)] += len(batch.offset)

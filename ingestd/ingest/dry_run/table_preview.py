@@ -1,0 +1,112 @@
+"""What a rehearsal says of each table, in words: its columns, keys, buckets, and what is new."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ingestd.errors import IngestdError
+from ingestd.ingest.dry_run.dry_run import DryRun
+from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
+from ingestd.paimon.spec.schema import TableSchema
+
+Verdict = Literal["create", "alter", "keep", "impossible"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPreview:
+    """A column as it would be; `was` is the column today, None for a new one."""
+
+    name: str
+    type: DataType
+    was: DataField | None
+
+    @property
+    def change(self) -> str:
+        """`new`, `as it is`, or `renamed` and `widened` with what it was."""
+        if self.was is None:
+            return "new"
+        changes = []
+        if self.was.name != self.name:
+            changes.append(f"renamed from {self.was.name}")
+        if self.was.type != self.type:
+            changes.append(f"widened from {self.was.type}")
+        return ", ".join(changes) or "as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class TablePreview:
+    """A target table as the sample would make it.
+
+    `problem` says why it is impossible; then the rest is what the table is today, if it is.
+    """
+
+    table: str
+    verdict: Verdict
+    sources: tuple[str, ...]
+    topics: tuple[str, ...]
+    problem: str | None = None
+    columns: tuple[ColumnPreview, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    buckets: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+
+
+def table_previews(found: DryRun) -> list[TablePreview]:
+    """All tables that the sample reaches, by name."""
+    return [_outlook(found, table) for table in sorted(found.feeds)]
+
+
+def _outlook(found: DryRun, table: str) -> TablePreview:
+    before = found.before.get(table)
+    problem = found.table_problems.get(table)
+    after = before if problem else found.after[table]
+    sources = tuple(sorted(map(str, found.feeds[table])))
+    topics = tuple(sorted({topic for _, topic in found.topics[table]}))
+    if after is None:
+        return TablePreview(table, "impossible", sources, topics, problem)
+    columns = tuple(_columns(before, after))
+    kept = {one.was.id for one in columns if one.was}
+    dropped = tuple(one.name for one in (before or after).fields if before and one.id not in kept)
+    changed = dropped or any(one.change != "as it is" for one in columns)
+    verdict: Verdict = "alter" if changed else "keep"
+    if problem:
+        verdict = "impossible"
+    elif before is None:
+        verdict = "create"
+    rows = {kind.name.lower(): found.rows[table, kind] for kind in RowKind}
+    return TablePreview(
+        table,
+        verdict,
+        sources,
+        topics,
+        problem,
+        columns,
+        after.primary_keys,
+        after.partition_keys,
+        _buckets(after),
+        dict(after.options),
+        {kind: count for kind, count in rows.items() if count},
+        dropped,
+    )
+
+
+def _columns(before: TableSchema | None, after: TableSchema) -> Iterator[ColumnPreview]:
+    known = {one.id: one for one in before.fields} if before else {}
+    for one in after.fields:
+        yield ColumnPreview(one.name, one.type, known.get(one.id))
+
+
+def _buckets(schema: TableSchema) -> str:
+    """The bucket mode; for fixed buckets how many, and by which columns."""
+    try:
+        mode = bucket_mode(schema)
+    except IngestdError as error:
+        return error.message
+    if mode is not BucketMode.HASH_FIXED:
+        return str(mode.value)
+    options = core_options(schema)
+    return f"{options.bucket} {mode.value} by {', '.join(options.bucket_keys)}"

@@ -1,0 +1,1 @@
+"""Which table needs maintenance and when, and what the driver tells of its batches."""

@@ -1,0 +1,130 @@
+"""Doing one job of maintenance: compact a table, or expire what its options let go; its figures."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ingestd.errors import IngestdError
+from ingestd.ingest.maintenance.scheduler import Job
+from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.io.store_clock import store_now_ms
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.compact.sorted_runs import SortedRuns
+from ingestd.paimon.table.compact.table_compact import CompactResult, CompactStatus, compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.maintenance import run_maintenance
+from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+
+JOB_BYTES = 1 << 30
+"""Once it has so much to read, a compaction leaves further buckets to the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A compaction has ended; files and bytes of the buckets that landed.
+
+    `snapshot_id` is the snapshot it made, None without one; `lost` counts buckets that others
+    were faster with, `left` those that are for the next compaction.
+    """
+
+    job: Job
+    status: CompactStatus
+    snapshot_id: int | None
+    seconds: float
+    sorted_runs: SortedRuns
+    buckets: int = 0
+    lost: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    changelog_rows: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Expiry has ended; counts of what was made or went, and of the files that went with it."""
+
+    job: Job
+    seconds: float
+    snapshots: int = 0
+    changelogs: int = 0
+    partitions: int = 0
+    tags: int = 0
+    tags_made: int = 0
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """A job ended with an error; nothing is half done."""
+
+    job: Job
+    error: str
+    message: str
+
+
+Done = Compacted | Expired | NotDone
+
+
+def do_job(
+    catalog: Catalog, job: Job, commit_user: str, clock: Callable[[], float] | None = None
+) -> Done:
+    """Do a job on the table as it is now; `clock` gives seconds since 1970.
+
+    Without it the store's clock says what is old enough to expire, as that of this machine may
+    jump. Rows that wait for their bucket get one before a compaction.
+    """
+    now_ms = int((clock or time.time)() * 1000)
+    try:
+        table = catalog.get_table(Identifier.parse(job.table))
+        if job.kind == "expire":
+            if clock is None:
+                now_ms = store_now_ms(table.io, table.paths.snapshot_dir)
+            return _expire(job, table, now_ms)
+        full = job.kind == "full"
+        if bucket_mode(table.schema) is BucketMode.POSTPONE:
+            move_waiting(table, commit_user, state=load_state(table), now_ms=now_ms)
+        result = compact_table(
+            table, now_ms=now_ms, full=full, commit_user=commit_user, most_bytes=JOB_BYTES
+        )
+    except IngestdError as error:
+        return NotDone(job, type(error).__name__, error.message)
+    return _compacted(job, result)
+
+
+def _compacted(job: Job, result: CompactResult) -> Compacted:
+    landed = [one for one in result.buckets if not one.lost]
+    made = result.snapshot if result.status == "compacted" else None
+    return Compacted(
+        job=job,
+        status=result.status,
+        snapshot_id=made.id if made else None,
+        seconds=result.seconds,
+        sorted_runs=result.sorted_runs,
+        buckets=len(landed),
+        lost=len(result.buckets) - len(landed),
+        files_before=sum(one.files_before for one in landed),
+        files_after=sum(one.files_after for one in landed),
+        bytes_read=sum(one.bytes_read for one in landed),
+        bytes_written=sum(one.bytes_written for one in landed),
+        changelog_rows=sum(one.changelog_rows for one in landed),
+        left=result.left,
+    )
+
+
+def _expire(job: Job, table: FileStoreTable, now_ms: int) -> Expired:
+    begin = time.monotonic()
+    done = run_maintenance(table, now_ms)
+    return Expired(
+        job=job,
+        seconds=time.monotonic() - begin,
+        snapshots=len(done.snapshots.ids),
+        changelogs=len(done.changelogs.ids),
+        partitions=len(done.partitions.partitions),
+        tags=len(done.expired_tags) + len(done.tags.deleted),
+        tags_made=len(done.tags.made),
+        files=len(done.snapshots.files) + len(done.changelogs.files),
+    )

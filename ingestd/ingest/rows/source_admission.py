@@ -1,0 +1,55 @@
+"""Which source tables may bring rows to which targets, by what the context of a batch knows.
+
+A message claims the name of its source table. A claim to a target that belongs to another source
+table, that keeps the dead letters, or that cannot be created costs the record and nothing else.
+"""
+
+from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
+from ingestd.ingest.rows.batch_rows import rejected_all, rejected_unrouted
+from ingestd.ingest.rows.router import Router, sharing_problem
+from ingestd.ingest.settings.context import BatchContext, Feed
+from ingestd.ingest.settings.rejection import SourceRejection
+
+
+class Admission:
+    """Decides for pairs of target and source table; remembers what it decided."""
+
+    def __init__(self, context: BatchContext, router: Router) -> None:
+        self.router = router
+        self._context = context
+        self._known: dict[tuple[str, Feed], SourceRejection | None] = {}
+
+    def target(
+        self, source: str, chunk: RecordChunk, batch: ChangeBatch
+    ) -> tuple[str | None, list[RejectedRecord]]:
+        """Where the rows of a batch go, None if nowhere, and their records if they may not."""
+        table = self.router.route(chunk.topic, batch.source)
+        if table is None:
+            return None, rejected_unrouted(self.router, chunk, batch)
+        rejection_reason = self.rejection_reason(table, Feed(source, *batch.source))
+        return table, [] if rejection_reason is None else rejected_all(
+            chunk, batch, rejection_reason
+        )
+
+    def rejection_reason(self, table: str, feed: Feed) -> SourceRejection | None:
+        """Why a target (by identifier) takes no rows of a source table; None if it does."""
+        key = (table, feed)
+        if key not in self._known:
+            self._known[key] = self._judge(table, feed)
+        return self._known[key]
+
+    def _judge(self, table: str, feed: Feed) -> SourceRejection | None:
+        context = self._context
+        if table == context.dead_letters:
+            problem = (
+                f"{feed} is routed to {table}, which keeps the dead letters; give it another "
+                "target in routing.table_mapping"
+            )
+            return SourceRejection("route", "reserved-table", problem)
+        if table in context.refused_tables:
+            return context.refused_tables[table]
+        owners = context.owners_of(table)
+        if not owners or feed in owners:
+            return None
+        shared = sharing_problem(context.routing, table, owners | {feed})
+        return None if shared is None else SourceRejection("route", "table-taken", shared)

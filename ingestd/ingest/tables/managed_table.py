@@ -1,0 +1,119 @@
+"""One table of a pipeline as the driver knows it, and how it is read from the table itself."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from ingestd.errors import FormatError, ProgressLostError
+from ingestd.ingest.settings.context import Coverage, Emptying, TableContext
+from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
+from ingestd.paimon.spec.snapshot import (
+    BASE_PROPERTY,
+    BATCH_COMMIT_IDENTIFIER,
+    CARRIED_OPTION,
+    OVERWRITTEN_PROPERTY,
+    Snapshot,
+)
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
+from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_record
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedTable:
+    """One table: its handle, the state of its newest snapshot, and what of the stream it holds.
+
+    `progress` is the record of the newest snapshot that has one of the pipeline; `covered` may be
+    further, because batches without rows for the table leave no record.
+    `properties` are the names and values that the record has in the snapshot. `overwritten_by` are
+    the ids of snapshots above the record in which other programs replaced rows, if there are any.
+    """
+
+    table: FileStoreTable
+    state: TableState
+    progress: TableProgress | None = None
+    covered: Vector = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    overwritten_by: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has no snapshot."""
+        return self.state.snapshot is None
+
+
+def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
+    """Return the pipelines whose records the snapshots of a table carry, by its option."""
+    value = table.schema.options.get(CARRIED_OPTION, "")
+    return frozenset(name for name in value.split(",") if name)
+
+
+def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> ManagedTable:
+    """Return a table with its state and its newest record of the first pipeline that has one.
+
+    `pipelines` are the pipeline's name and those it had before. Raises FormatError if the table or
+    its record is damaged, ProgressLostError if the record was made on a snapshot that was taken
+    back at the same moment.
+    """
+    state = load_state(table)
+    # The newest snapshot with any record has all that count: each commit of ours repeats them.
+    snapshot = newest_record(table, state.snapshot, "")
+    for pipeline in pipelines if snapshot is not None else ():
+        shared, own = property_names(pipeline)
+        if snapshot is None or shared not in snapshot.properties:
+            continue
+        where = table.paths.snapshot(snapshot.id)
+        progress = decode_properties(pipeline, snapshot.properties, where)
+        if progress is None:
+            raise FormatError(f"{where}: the property {own} of its progress record is missing")
+        _check_base(name, table, snapshot)
+        return ManagedTable(
+            table=table,
+            state=state,
+            progress=progress,
+            covered=progress.pipeline.end,
+            properties={one: snapshot.properties[one] for one in (shared, own)},
+            overwritten_by=state.carried.get(OVERWRITTEN_PROPERTY),
+        )
+    return ManagedTable(table, state)
+
+
+def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
+    """Raise if a rollback took back the base of a snapshot while the snapshot was published.
+
+    A rollback "as latest" of other programs copies rows and properties of an older snapshot, with
+    the identifier of batch commits: its record is right, and its base is that of the older one.
+    """
+    is_copy = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+    base = None if is_copy else snapshot.properties.get(BASE_PROPERTY)
+    below = find_snapshot(table.io, table.paths, snapshot.id - 1) if base else None
+    if below is not None and below.delta_manifest_list != base:
+        raise ProgressLostError(
+            f"table {name}: snapshot {snapshot.id} was committed on a snapshot "
+            f"{below.id} that was rolled back at the same moment, so its rows and its progress "
+            f"record disagree; go back below it with `ingestd rollback WAREHOUSE {name} "
+            f"--snapshot {below.id}`, then start again"
+        )
+
+
+def table_context(
+    name: str, one: ManagedTable, covered: Coverage, emptying: Emptying | None
+) -> TableContext:
+    """What tasks must know of a table, also of one that the batch is emptying.
+
+    `covered` is what it holds of the topics of the batch.
+    """
+    progress = one.progress
+    context = TableContext(
+        identifier=name,
+        table=one.table,
+        index_entries=one.state.index_entries,
+        sequence_base=one.state.max_sequence_number + 1,
+        assigners=one.table.options.dynamic_bucket_assigners,
+        covered=covered,
+        truncate_before=progress.truncated if progress else None,
+        feeds=progress.feeds if progress else frozenset(),
+        position_reached=progress.position if progress else -1,
+        snapshot_id=one.state.snapshot.id if one.state.snapshot else None,
+    )
+    return context if emptying is None else context.truncated(emptying)

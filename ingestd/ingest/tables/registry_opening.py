@@ -1,0 +1,187 @@
+"""How the tables of a pipeline are opened, and how far the pipeline got by all their records."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from ingestd.errors import ProgressLostError
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.claims import Claims, read_claims
+from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, open_table
+from ingestd.ingest.tables.positions import LogOffsets, furthest, shared_if_equal
+from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
+from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTables:
+    """The tables of a pipeline with what they cover, and how far it got; as in `Lake`."""
+
+    tables: Mapping[str, ManagedTable]
+    progress: PipelineProgress
+    missing: tuple[str, ...]
+    others: Mapping[str, FileStoreTable]
+
+
+class RegistryOpening:
+    """Opens the tables of one pipeline, by what they and the claims file say."""
+
+    def __init__(self, settings: PipelineSettings, catalog: Catalog, io: FileIO) -> None:
+        self._settings = settings
+        self._catalog = catalog
+        self._io = io
+        self._pipelines = (settings.name, *settings.formerly)
+        self._claims: Claims | None = None
+        self._undecided: Collection[str] = ()
+
+    def open(self, undecided: Collection[str] = ()) -> OpenedTables:
+        """Load all tables of the database that are marked for this pipeline or named by records.
+
+        Tables in `undecided` are left out: what they cover is about to be decided; with them all
+        others that wait for it. Raises
+        FormatError if a table is damaged; ProgressLostError if one has no record although it
+        should.
+        """
+        self._claims, self._undecided = self._read_claims(), undecided
+        others: dict[str, FileStoreTable] = {}
+        found = self._load_marked(others)
+        progress = self._merged(one.progress for one in found.values() if one.progress)
+        for name in progress.tables.keys() - found.keys():
+            if self._catalog.table_exists(Identifier.parse(name)):
+                found[name] = self.load(name)
+        missing = [
+            name
+            for name, number in progress.tables.items()
+            if (name not in found or self._was_replaced(found[name]))
+            and number > progress.dropped.get(name, 0)
+            and name != self._settings.dead_letters
+        ]
+        # Several may lack a record, of which a person decides one after the other.
+        left_out = {name for name, one in found.items() if undecided and self._lacks(name, one)}
+        tables = {
+            name: self.judged(name, one, progress)
+            for name, one in found.items()
+            if name not in {*undecided, *left_out}
+        }
+        return OpenedTables(tables, progress, tuple(missing), others)
+
+    def _is_marked(self, one: ManagedTable) -> bool:
+        return not marked_pipelines(one.table).isdisjoint(self._pipelines)
+
+    def _lacks(self, name: str, one: ManagedTable) -> bool:
+        """Whether a table should have a record and has none."""
+        ours = self._is_marked(one) and name != self._settings.dead_letters
+        return ours and one.progress is None and not one.is_empty
+
+    def _was_replaced(self, one: ManagedTable) -> bool:
+        """Whether a table that had a record is another one now: empty, or made by others."""
+        return one.is_empty or (one.progress is None and not self._is_marked(one))
+
+    def load(self, name: str) -> ManagedTable:
+        """Return a table of the catalog with its newest record; raises as `open_table`."""
+        table = self._catalog.get_table(Identifier.parse(name))
+        return open_table(name, table, self._pipelines)
+
+    def _load_marked(self, others: dict[str, FileStoreTable]) -> dict[str, ManagedTable]:
+        """The tables of the database that are marked for this pipeline, or named by the claims.
+
+        Those that are marked for other pipelines go into `others`.
+        """
+        database = self._settings.database
+        names = [f"{database}.{table}" for table in self._catalog.list_tables(database)]
+        named = set(self._claims.progress.tables) if self._claims else set()
+
+        def opened(name: str) -> ManagedTable | None:
+            table = self._catalog.get_table(Identifier.parse(name))
+            marked = marked_pipelines(table)
+            if marked.difference(self._pipelines) and name != self._settings.dead_letters:
+                others[name] = table
+            mine = not marked.isdisjoint(self._pipelines) or name in named
+            return open_table(name, table, self._pipelines) if mine else None
+
+        with ThreadPoolExecutor(_THREADS, "open") as pool:
+            found = dict(zip(names, pool.map(opened, names), strict=True))
+        return {name: one for name, one in found.items() if one is not None}
+
+    def judged(self, name: str, one: ManagedTable, progress: PipelineProgress) -> ManagedTable:
+        """A table as it was opened, with what it covers.
+
+        Raises ProgressLostError for one that has snapshots and no record, although it is marked
+        for this pipeline or named by another record. A table that another program filled takes
+        what comes from now on.
+        """
+        if one.progress is not None:
+            covered = one.covered
+            if self._claims and self._claims.complete.get(name) == one.progress.record_id:
+                covered = furthest(covered, self._claims.progress.end)
+            return replace(one, covered=shared_if_equal(covered, progress.end))
+        if self._lacks(name, one) and name not in self._undecided:
+            others = marked_pipelines(one.table).difference(self._pipelines)
+            raise _progress_lost(name, self._settings, sorted(others))
+        return replace(one, covered=progress.end)
+
+    def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
+        """What all records and the claims say together of the pipeline."""
+        known = list({id(one.pipeline): one.pipeline for one in records}.values())
+        end = self._claims.progress.end if self._claims else {}
+        for one in known:
+            end = furthest(end, one.finished)
+        if self._claims:
+            known.append(self._claims.progress)
+        return PipelineProgress(
+            end=end,
+            origin=_least(one.origin for one in known),
+            topics={key: name for one in known for key, name in one.topics.items()},
+            tables=_most(one.tables for one in known),
+            dropped=_most(one.dropped for one in known),
+            sources=frozenset().union(*(one.sources for one in known)),
+            accepted=frozenset().union(*(one.accepted for one in known)),
+        )
+
+    def _read_claims(self) -> Claims | None:
+        for pipeline in self._pipelines:
+            claims = read_claims(self._io, self._settings.warehouse, pipeline)
+            if claims is None:
+                continue
+            before = {"warehouse": claims.warehouse, "database": claims.database}
+            now = {"warehouse": self._settings.warehouse, "database": self._settings.database}
+            if before != now:
+                _LOG.warning("target_changed", extra={"ctx": {"from": before, "to": now}})
+            return claims if claims.database == now["database"] else None
+        return None
+
+
+def _least(offsets: Iterable[LogOffsets]) -> dict[str, dict[int, int]]:
+    least: dict[str, dict[int, int]] = {}
+    for one in offsets:
+        for key, partitions in one.items():
+            known = least.setdefault(key, {})
+            for partition, offset in partitions.items():
+                known[partition] = min(offset, known.get(partition, offset))
+    return least
+
+
+def _most(numbers: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    most: dict[str, int] = {}
+    for one in numbers:
+        for name, number in one.items():
+            most[name] = max(number, most.get(name, 0))
+    return most
+
+
+def _progress_lost(
+    name: str, settings: PipelineSettings, others: Collection[str]
+) -> ProgressLostError:
+    shared = f" Pipeline {', '.join(others)} writes it, too." if others else ""
+    return ProgressLostError(
+        f"table {name}: no snapshot that is left says how far pipeline {settings.name} got in it, "
+        "although it has written it: another writer has expired them all, or taken the records "
+        f"away.{shared} What to do is for a person to decide: `ingestd begin` gives the table a "
+        f"record, as `ingestd begin -c CONFIG {name} --at claims` (see docs/operations.md)"
+    )

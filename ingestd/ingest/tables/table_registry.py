@@ -1,0 +1,449 @@
+"""The tables of one pipeline as the driver knows them between batches, and changes to them.
+
+The tables alone decide what is read: each carries the positions it covers in its snapshots. What is
+kept here only spares reading it again. One `Lake` belongs to one driver and is not shared between
+threads, but for `commit`, which may run for different tables at once.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from ingestd.crash_points import Point, reach
+from ingestd.errors import CommitConflictError, FencedError
+from ingestd.ingest.dead_letters.dead_letter import columns_to_add, dead_letter_schema
+from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.batch_span import (
+    BatchSpan,
+    TableStep,
+    first_gap,
+    next_record,
+    refuse_gap,
+    span_of,
+    where_less,
+)
+from ingestd.ingest.tables.claims import Claims, claims_path, encode_claims
+from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
+from ingestd.ingest.tables.positions import (
+    LogOffsets,
+    Memo,
+    TopicKeys,
+    TopicName,
+    Vector,
+    by_name,
+    furthest,
+    lowest,
+    offset_in,
+    shared_if_equal,
+)
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    encode_pipeline,
+    encode_properties,
+    property_names,
+)
+from ingestd.ingest.tables.registry_opening import RegistryOpening
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange
+from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.schema import SchemaChange, SetOption, TableSchema
+from ingestd.paimon.spec.snapshot import CARRIED_OPTION
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.table_state import TableState, with_user
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_THREADS = 8
+_TEXT = "text"
+_RECORD_AGE_MS = 6 * 3_600_000
+"""How old the record of a table may become that gets no rows."""
+
+
+class TableRegistry:
+    """Opens, evolves and commits to the tables of a pipeline, by identifier "database.table".
+
+    `now_ms` is the clock in milliseconds. `keys` are those of the topics that exist, set by who
+    asks the brokers. `progress` is how far the pipeline got: `progress.end` has the positions below
+    which every batch is finished in every table; that is what a table without a record covers.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        catalog: Catalog,
+        io: FileIO,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._settings = settings
+        self._catalog = catalog
+        self._io = io
+        self._now_ms = now_ms
+        self._opening = RegistryOpening(settings, catalog, io)
+        self._claims: Claims | None = None
+        self._by_topic: dict[str, set[str]] = {}
+        self._memo = Memo()
+        self.keys: TopicKeys = {}
+        self.progress = PipelineProgress()
+        self.tables: dict[str, ManagedTable] = {}
+        self.missing: tuple[str, ...] = ()
+        self.others: Mapping[str, FileStoreTable] = {}
+
+    def open(self, undecided: Collection[str] = ()) -> None:
+        """Load the tables that have a record of this pipeline, and work out how far it got.
+
+        Tables in `undecided` are left out, and may be without a record when they are adopted.
+
+        `missing` are then tables that have had a record and are gone, or are there without a
+        snapshot; `others` those of the database that other pipelines write. Raises FormatError if
+        a table is damaged; ProgressLostError if a table has snapshots and no record although it
+        should have one.
+        """
+        self._catalog.create_database(self._settings.database)
+        found = self._opening.open(undecided)
+        self.progress, self.missing, self.others = found.progress, found.missing, found.others
+        for name, one in found.tables.items():
+            self._take(name, one)
+        self.ensure(self.dead_letters, dead_letter_schema(self._now_ms()))
+        columns = columns_to_add(self.tables[self.dead_letters].table.schema)
+        if columns:
+            self.alter(self.dead_letters, columns)
+
+    def floor(self) -> Vector:
+        """Return the position of each log below which neither a table nor one to be lacks a row."""
+        covered = [one.covered for one in self.tables.values()]
+        return lowest([self.progress.end, *covered], self.progress.origin)
+
+    def ensure(self, name: str, schema: TableSchema) -> None:
+        """Open a table, creating it with `schema` if it is not there."""
+        self.ensure_all({name: schema})
+
+    def ensure_all(self, schemas: Mapping[str, TableSchema]) -> None:
+        """Open tables, creating those that are not there, several at once."""
+        missing = [(name, one) for name, one in schemas.items() if name not in self.tables]
+        with ThreadPoolExecutor(_THREADS, "create") as pool:
+            found = list(pool.map(self._created, missing))
+        for (name, _), one in zip(missing, found, strict=True):
+            self._refuse_strangers(name, one.table)
+            self._take(name, self._opening.judged(name, one, self.progress))
+
+    def adopt(self, name: str) -> FileStoreTable | None:
+        """Open a table that exists in the catalog but was not known here; None if there is none."""
+        if name not in self.tables:
+            if not self._catalog.table_exists(Identifier.parse(name)):
+                return None
+            one = self._opening.load(name)
+            self._refuse_strangers(name, one.table)
+            self._take(name, self._opening.judged(name, one, self.progress))
+        return self.tables[name].table
+
+    def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
+        """Publish one new schema of a table with all the changes."""
+        table = self._catalog.alter_table(Identifier.parse(name), changes, self._now_ms())
+        self.tables[name] = replace(self.tables[name], table=table)
+
+    def covered(self, name: str) -> Coverage:
+        """Return what a table covers of the topics that exist, by source and topic."""
+        return by_name(self.tables[name].covered, self.keys)
+
+    def fed_topics(self, name: str) -> frozenset[tuple[str, str]]:
+        """Return the (source, topic) pairs, of those that exist, that ever brought a table rows."""
+        progress = self.tables[name].progress
+        fed = progress.fed if progress else frozenset()
+        return frozenset(topic for topic, key in self.keys.items() if key in fed)
+
+    def context(
+        self,
+        slots: int,
+        truncates: Mapping[str, Emptying],
+        ranges: Iterable[OffsetRange] | None = None,
+        also: Collection[str] = (),
+    ) -> BatchContext:
+        """What the tasks of a batch must know; `truncates` are tables that it empties.
+
+        Given the batch's `ranges`, it holds the tables that their topics have fed before, and
+        those of `also`; the names of all others are in `others`. Otherwise it holds all tables.
+        """
+        settings, topics, wanted = self._settings, self.keys, set(self.tables)
+        if ranges is not None:
+            topics = {place: topics[place] for place in {(one.source, one.topic) for one in ranges}}
+            fed = (self._by_topic.get(key, ()) for key in topics.values())
+            wanted &= {self.dead_letters, *also, *truncates}.union(*fed)
+        known = {name: self.tables[name] for name in sorted(wanted)}
+        return BatchContext(
+            pipeline=settings.name,
+            database=settings.database,
+            tables={
+                name: table_context(name, one, by_name(one.covered, topics), truncates.get(name))
+                for name, one in known.items()
+            },
+            others=frozenset(self.tables.keys() - wanted),
+            routing=settings.routing,
+            sources=settings.sources,
+            dead_letters=self.dead_letters,
+            dead_letter_topic=settings.dead_letter_topic,
+            error_policy=settings.error_policy,
+            slots=slots,
+            defaults=settings.defaults,
+            settings=settings.tables,
+            max_chunk_records=settings.limits.max_chunk_records,
+            max_chunk_bytes=settings.limits.max_chunk_bytes,
+            max_record_bytes=settings.limits.max_record_bytes,
+            write_buffer_size=settings.limits.write_buffer_size,
+            index_cache_bytes=settings.limits.index_cache_bytes,
+        )
+
+    @property
+    def dead_letters(self) -> str:
+        """Identifier of the table of rejected records."""
+        return self._settings.dead_letters
+
+    def commit(
+        self,
+        name: str,
+        messages: Iterable[CommitMessage],
+        span: BatchSpan,
+        step: TableStep,
+        *,
+        overwrite: bool = False,
+    ) -> CommitResult:
+        """Publish files of one table together with the positions they come from.
+
+        Raises OffsetGapError if the batch begins beyond what the table has; what
+        `ingestd.paimon.table.commit.table_commit.commit` raises, CommitConflictError also for a
+        table that was rolled back; FencedError also when another process of this pipeline has
+        committed to the table.
+        """
+        before = self.tables[name].covered
+        refuse_gap(name, before, span, self.progress)
+        covered = self._advanced(before, span)
+        end = self.progress.end
+        finished = {
+            key: {
+                partition: offset_in(end, key, partition, start)
+                for partition, start in ones.items()
+            }
+            for key, ones in span.start.items()
+        }
+        return self._land(name, messages, covered, finished, step, overwrite=overwrite)
+
+    def record(
+        self,
+        name: str,
+        covered: Vector,
+        messages: Iterable[CommitMessage] = (),
+        dropped: tuple[str, ...] = (),
+    ) -> CommitResult:
+        """Publish a record, with rows or without, that covers exactly `covered`.
+
+        For what no batch does: the start of a pipeline, an accepted loss, the maintenance of an old
+        record. `dropped` are names of carried properties that end here. Raises as `commit`.
+        """
+        self.mark([name])
+        finished = {
+            key: {p: offset_in(self.progress.end, key, p) for p in ones}
+            for key, ones in covered.items()
+        }
+        return self._land(name, messages, covered, finished, TableStep(dropped=dropped))
+
+    def finish(self, span: BatchSpan) -> None:
+        """Note that a batch is in the tables, and write the claims file if it moved anything.
+
+        Costs what moved since the last batch, and the writing of one document.
+        """
+        before = self.progress.end
+        end = self._advanced(before, span)
+        for name, one in self.tables.items():
+            if one.covered is before:
+                self.tables[name] = replace(one, covered=end)
+            elif one.covered is not end and first_gap(one.covered, span, self.progress) is None:
+                covered = furthest(one.covered, span.until)
+                self.tables[name] = replace(one, covered=shared_if_equal(covered, end))
+        self.progress = replace(self.progress, end=end)
+        self._memo.clear()
+        self.write_claims()
+
+    def write_claims(self) -> None:
+        """Write the claims file, unless it says the same already."""
+        self._number_tables()
+        complete = {
+            name: one.progress.record_id
+            for name, one in self.tables.items()
+            if one.progress is not None and one.covered is self.progress.end
+        }
+        settings = self._settings
+        claims = Claims(settings.warehouse, settings.database, self.progress, complete)
+        if claims != self._claims:
+            path = claims_path(settings.warehouse, settings.name)
+            self._io.overwrite(path, encode_claims(claims))
+            self._claims = claims
+        reach(Point.CLAIMS_WRITTEN)
+
+    def note(self, progress: PipelineProgress) -> None:
+        """Take over the progress that the start of the pipeline has worked out."""
+        shared = self.progress.end
+        self.progress = progress
+        self._memo.clear()
+        for name, one in self.tables.items():
+            if one.covered is shared:
+                self.tables[name] = replace(one, covered=progress.end)
+
+    def note_topics(self, topics: Mapping[str, TopicName]) -> None:
+        """Take over the names of topic keys."""
+        self.note(replace(self.progress, topics=topics))
+
+    def refresh_records(self) -> list[str]:
+        """Commit the records of tables whose newest snapshot has none, or an old one.
+
+        Another writer's commits on top of ours drop the record, and its expiry would take the last
+        of ours away; and the older a record is, the more is read again without the claims file.
+        To be called between batches. Returns the names; raises as `commit`.
+        """
+        refreshed: list[str] = []
+        for name, one in list(self.tables.items()):
+            newest = latest_snapshot(one.table.io, one.table.paths) if one.progress else None
+            if newest is None:
+                continue
+            fresh = self._now_ms() - newest.time_millis < _RECORD_AGE_MS
+            if not (fresh and property_names(self._settings.name)[0] in newest.properties):
+                self.record(name, one.covered)
+                refreshed.append(name)
+        return refreshed
+
+    def rename_sources(self, names: Mapping[str, str]) -> None:
+        """Let the source tables in the records of tables have the new names of sources."""
+        for table, one in self.tables.items():
+            if names and one.progress is not None:
+                feeds = frozenset(
+                    feed._replace(source=names.get(feed.source, feed.source))
+                    for feed in one.progress.feeds
+                )
+                renamed = replace(one.progress, feeds=feeds)
+                self.tables[table] = replace(one, progress=renamed)
+
+    def begin(self, offsets: BatchOffsets) -> BatchSpan:
+        """Return what a batch covers by log, and note logs that no batch has read before."""
+        span, progress = span_of(offsets, self.keys, self.progress)
+        if progress is not self.progress:
+            self.note(progress)
+        return span
+
+    def mark(self, names: Iterable[str]) -> None:
+        """Have the option of tables name this pipeline, before the first record is in a snapshot.
+
+        To be called before `commit`, which runs for several tables at once.
+        """
+        for name in names:
+            formerly = set(self._settings.formerly)
+            marked = marked_pipelines(self.tables[name].table)
+            if self._settings.name in marked and marked.isdisjoint(formerly):
+                continue
+            marked = marked_pipelines(self._catalog.get_table(Identifier.parse(name)))
+            wanted = (marked - formerly) | {self._settings.name}
+            if wanted != marked:
+                self.alter(name, [SetOption(CARRIED_OPTION, ",".join(sorted(wanted)))])
+
+    def _advanced(self, covered: Vector, span: BatchSpan) -> Vector:
+        """What is covered after a batch, as one object for all that covered the same before."""
+        return self._memo.of(covered, span, lambda: furthest(covered, span.until))
+
+    def _land(
+        self,
+        name: str,
+        messages: Iterable[CommitMessage],
+        covered: Vector,
+        start: LogOffsets,
+        step: TableStep,
+        *,
+        overwrite: bool = False,
+    ) -> CommitResult:
+        one, user = self.tables[name], self._settings.commit_user
+        state = with_user(one.table, one.state, user)
+        prefetch = replace(self.progress, end=covered, start=where_less(start, covered))
+        progress = next_record(one.progress, prefetch, step)
+        shared = self._memo.of(covered, _TEXT, lambda: encode_pipeline(progress.pipeline))
+        record = encode_properties(self._settings.name, progress, shared)
+        names = property_names(self._settings.name)
+        committable = ManifestCommittable(
+            identifier=state.committed[user] + 1,
+            messages=tuple(messages),
+            properties={**record, **dict.fromkeys((*step.dropped, *self._former_names(state)), "")},
+            overwrite=overwrite,
+            builds_on={**self._awaited_records(name, state), **one.properties},
+        )
+        now_ms = self._now_ms()
+        result = commit(one.table, user, committable, state=state, now_ms=now_ms, allow_empty=True)
+        if result.status == "replayed":
+            raise FencedError(
+                f"table {name}: another process of pipeline {self._settings.name} committed "
+                f"identifier {committable.identifier} first; stop one of the two"
+            )
+        self._by_topic_note(name, progress.fed)
+        self.tables[name] = ManagedTable(
+            table=one.table,
+            state=result.state,
+            progress=progress,
+            covered=covered,
+            properties={part: record[part] for part in names},
+        )
+        return result
+
+    def _number_tables(self) -> None:
+        """Name the tables that have a record now in the records that follow."""
+        known = self.progress
+        new = {
+            name: known.tables.get(name, 0) + 1
+            for name, one in self.tables.items()
+            if one.progress is not None and known.tables.get(name, 0) <= known.dropped.get(name, 0)
+        }
+        if new:
+            self.progress = replace(known, tables={**known.tables, **new})
+            self._memo.clear()
+
+    def _others_in(self, table: FileStoreTable) -> list[str]:
+        """Names of other pipelines that a table is marked for."""
+        own = {self._settings.name, *self._settings.formerly}
+        return sorted(marked_pipelines(table) - own)
+
+    def _refuse_strangers(self, name: str, table: FileStoreTable) -> None:
+        """Raise CommitConflictError if another pipeline took a table since the tables were opened.
+
+        Whether the two may share it is judged when they are opened again.
+        """
+        others = self._others_in(table)
+        if others and name not in self.others and name != self.dead_letters:
+            raise CommitConflictError(
+                f"table {name}: pipeline {others[0]} has begun to write it meanwhile; the tables "
+                "are opened again"
+            )
+
+    def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
+        """Records that a table lacked when it was judged; no commit lands on a later one."""
+        others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
+        records = (property_names(one)[0] for one in others)
+        absent = [record for record in records if record not in state.carried]
+        return dict.fromkeys([*property_names(self._settings.name), *absent], "")
+
+    def _former_names(self, state: TableState) -> list[str]:
+        """Names of properties that the pipeline's earlier names left in a table."""
+        former = (name for one in self._settings.formerly for name in property_names(one))
+        return [name for name in former if name in state.carried]
+
+    def _created(self, wanted: tuple[str, TableSchema]) -> ManagedTable:
+        name, schema = wanted
+        marked = {**schema.options, CARRIED_OPTION: self._settings.name}
+        identifier = Identifier.parse(name)
+        self._catalog.create_table(
+            identifier, replace(schema, options=marked), ignore_if_exists=True
+        )
+        return self._opening.load(name)
+
+    def _take(self, name: str, found: ManagedTable) -> None:
+        if found.progress is not None:
+            self._by_topic_note(name, found.progress.fed)
+        self.tables[name] = found
+
+    def _by_topic_note(self, name: str, fed: Iterable[str]) -> None:
+        for key in fed:
+            self._by_topic.setdefault(key, set()).add(name)

@@ -1,1 +1,0 @@
-"""Which table needs upkeep and when, and what the driver tells of its batches."""

@@ -1,0 +1,165 @@
+"""Why brokers give no answer, from what the client library says: a sentence with a way out.
+
+A sentence names the broker, how the client was to show who it is, and the property to look at. It
+never holds a value of a property but addresses.
+"""
+
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, KafkaException
+
+from ingestd.errors import ConfigError, SourceError
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.records import Problem
+from ingestd.kafka.tls_probe import certificate_error
+
+_KEPT = 8
+_TOKEN_SECONDS = 5.0
+_SASL = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+_DENIED = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
+_LASTING = frozenset({*_SASL, *_DENIED, KafkaError._SSL, KafkaError._FATAL})
+_FROM_BROKER = re.compile(r"(?:\w+://)?(?P<address>[^/\s]+:\d+)/\w+: (?P<reason>.*)", re.DOTALL)
+_NOTHING_MORE = re.compile(r" \(after \d+ms in state \w+\)|, \d+ identical error\(s\) suppressed")
+_VALUE = re.compile(r"(beginning (?:at|with)|near)(:? ).*", re.DOTALL)
+"""Behind these words the client library repeats what it was given."""
+_WANTS_CERTIFICATE = ("alert bad certificate", "alert certificate required", "alert unknown ca")
+_OTHER_PROTOCOL = (
+    "connecting to a PLAINTEXT broker listener",
+    "security.protocol",
+    "wrong version number",
+)
+
+
+class ClientErrors:
+    """What the client of a source said of itself lately."""
+
+    def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:
+        # A client that was idle beyond the life of its token shows the old one before it has
+        # fetched another.
+        self._grace = _TOKEN_SECONDS if source.mechanism == "OAUTHBEARER" else 0.0
+        self._clock = clock
+        self._since: float | None = None
+        self.problems: deque[Problem] = deque(maxlen=_KEPT)
+
+    def note(self, error: KafkaError) -> None:
+        """The callback for errors of a client."""
+        self.extend([Problem(error.code(), error.str())])
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Take in what another part of the client said."""
+        for one in problems:
+            self.problems.append(one)
+            if self._since is None and one.code in _SASL:
+                self._since = self._clock()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.problems.clear()
+        self._since = None
+
+    @property
+    def rejection_reason(self) -> Problem | None:
+        """An error that will not go away by itself, so that waiting is of no use."""
+        found = next((one for one in self.problems if _lasts(one)), None)
+        if found is not None and found.code in _SASL and self._since is not None:
+            return found if self._clock() - self._since >= self._grace else None
+        return found
+
+    @property
+    def newest(self) -> Problem | None:
+        """The newest error that says more than that no broker is there."""
+        down = KafkaError._ALL_BROKERS_DOWN
+        telling = [one for one in self.problems if one.code != down] or list(self.problems)
+        return telling[-1] if telling else None
+
+
+@contextmanager
+def refused_properties(source: KafkaSource) -> Iterator[None]:
+    """Turn what the client library raises for properties that do not do into ConfigError.
+
+    ImportError and RuntimeError come from the sign-in that it does in Python. That this got no
+    token is SourceError: it may be let in later.
+    """
+    try:
+        yield
+    except SystemError as error:  # the library lets go of the error, or hides it behind this one
+        raise SourceError(_no_token(source, error.__cause__)) from error
+    except KafkaException as error:
+        if error.args[0].code() in _SASL:
+            raise SourceError(_no_token(source, error.__context__ or error.args[0])) from error
+        raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
+    except (ValueError, TypeError, ImportError, RuntimeError) as error:
+        raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
+
+
+def explain(source: KafkaSource, problem: Problem) -> str:
+    """What the problem means for who has to mend it, as a clause of a message."""
+    found = _FROM_BROKER.match(problem.text)
+    address = found["address"] if found else source.bootstrap
+    reason = _without_values(found["reason"] if found else problem.text)
+    where = f"sources.{source.name}.kafka"
+    if problem.code in _SASL:
+        return f"{address} did not let us in by {_way(source)}: {reason}; {_sasl_way_out(source)}"
+    if "certificate verify failed" in reason:
+        return _certificate(source, address)
+    if any(one in reason for one in _WANTS_CERTIFICATE):
+        return (
+            f"{address} did not let us in by {_way(source)}: {reason}; it wants a certificate that "
+            f"it trusts (mTLS): look at ssl.certificate.location and ssl.key.location of {where}"
+        )
+    if any(one in reason for one in _OTHER_PROTOCOL):
+        return (
+            f"{address} does not answer as one of {_way(source)}: {reason}; if it is not just "
+            f"away, look at security.protocol of {where}"
+        )
+    if problem.code in _DENIED:
+        return f"{address} does not allow it: {reason}; give this user the right to read and ask"
+    return f"{address} by {_way(source)}: {reason}"
+
+
+def _no_token(source: KafkaSource, cause: object) -> str:
+    why = f": {cause}" if cause else ""
+    return f"{source.bootstrap} by {_way(source)}: no token{why}; {_sasl_way_out(source)}"
+
+
+def _certificate(source: KafkaSource, address: str) -> str:
+    issue = certificate_error(address, source.properties) or "it could not be verified"
+    where = f"sources.{source.name}.kafka"
+    way_out = f"set ssl.ca.location of {where} to the authority that signed it"
+    if "expired" in issue or "not yet valid" in issue:
+        way_out = "give the broker one that is valid now, or set the clock right"
+    elif "mismatch" in issue.lower():
+        way_out = f"connect to a name that is in it: bootstrap.servers of {where}, and the names "
+        way_out += "that the brokers advertise"
+    return f"the certificate of {address} was refused by {_way(source)}: {issue}; {way_out}"
+
+
+def _sasl_way_out(source: KafkaSource) -> str:
+    where = f"sources.{source.name}.kafka"
+    if source.mechanism != "OAUTHBEARER":
+        return f"look at sasl.username, sasl.password and sasl.mechanism of {where}"
+    if source.signs_in_by_python:
+        return f"look at sasl.oauthbearer.config of {where}, and at the role of this process"
+    if source.properties.get("sasl.oauthbearer.method", "").lower() == "oidc":
+        return f"look at sasl.oauthbearer.token.endpoint.url and the client's secret in {where}"
+    return f"look at sasl.oauthbearer.config of {where}"
+
+
+def _way(source: KafkaSource) -> str:
+    """Protocol and mechanism."""
+    protocol = source.protocol
+    return f"{protocol} {source.mechanism}" if protocol.startswith("SASL") else protocol
+
+
+def _lasts(problem: Problem) -> bool:
+    return problem.code in _LASTING or any(one in problem.text for one in _WANTS_CERTIFICATE)
+
+
+def _without_values(reason: str) -> str:
+    return _VALUE.sub(r"\1 ...", _NOTHING_MORE.sub("", reason)).strip()

@@ -1,0 +1,146 @@
+"""A catalog over another one whose changes stay in this process: nothing is ever written.
+
+For finding out what would be done. What was not changed here is read from the other catalog.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ingestd.paimon.catalog.base import (
+    Catalog,
+    DatabaseNotEmptyError,
+    Identifier,
+    TableExistsError,
+    TableNotFoundError,
+    check_case,
+    check_database_name,
+    nearest_name_hint,
+    new_column_names,
+)
+from ingestd.paimon.io.memory import MemoryFileIO
+from ingestd.paimon.spec.schema import (
+    SchemaChange,
+    TableSchema,
+    apply_changes,
+)
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import publish_schema
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
+
+
+@dataclass
+class DryRunCatalog:
+    """Tables of `base` as they would be; `case_sensitive` as in the catalog that is meant.
+
+    New tables are in memory. Changed ones are handles with the new schema over the old files.
+    """
+
+    base: Catalog
+    case_sensitive: bool = True
+    _tables: dict[Identifier, FileStoreTable | None] = field(default_factory=dict, init=False)
+    _databases: dict[str, Mapping[str, str] | None] = field(default_factory=dict, init=False)
+    _io: MemoryFileIO = field(default_factory=MemoryFileIO, init=False)
+
+    def list_databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+        names = {*self.base.list_databases(), *self._databases}
+        return sorted(name for name in names if self._databases.get(name, {}) is not None)
+
+    def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Pretend that a database is there."""
+        check_database_name(name)
+        check_case([name], case_sensitive=self.case_sensitive)
+        if name not in self.list_databases():
+            self._databases[name] = dict(properties or {})
+
+    def database_properties(self, name: str) -> Mapping[str, str]:
+        """Properties of a database; TableNotFoundError if there is no such."""
+        self._check_database(name)
+        pretended = self._databases.get(name)
+        return self.base.database_properties(name) if pretended is None else pretended
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """Pretend that a database is gone; raises what a catalog raises."""
+        tables = self.list_tables(name)
+        if tables and not cascade:
+            raise DatabaseNotEmptyError(f"database '{name}' still has tables: {', '.join(tables)}")
+        for table in tables:
+            self.drop_table(Identifier(name, table))
+        self._databases[name] = None
+
+    def list_tables(self, database: str) -> list[str]:
+        """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
+        self._check_database(database)
+        names = {one.table for one in self._tables if one.database == database}
+        if database not in self._databases:
+            names.update(self.base.list_tables(database))
+        return sorted(name for name in names if self.table_exists(Identifier(database, name)))
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Whether the table would be there."""
+        if identifier in self._tables:
+            return self._tables[identifier] is not None
+        return identifier.database not in self._databases and self.base.table_exists(identifier)
+
+    def get_table(self, identifier: Identifier) -> FileStoreTable:
+        """The table as of its newest or its pretended schema."""
+        if identifier not in self._tables and identifier.database not in self._databases:
+            return self.base.get_table(identifier)
+        found = self._tables.get(identifier)
+        if found is None:
+            hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
+            message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
+            raise TableNotFoundError(message)
+        return found
+
+    def create_table(
+        self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
+    ) -> FileStoreTable:
+        """Pretend that a table is there, and its database; raises what a catalog raises."""
+        if self.table_exists(identifier):
+            if not ignore_if_exists:
+                raise TableExistsError(f"table '{identifier}' exists already")
+            return self.get_table(identifier)
+        names = (identifier.database, identifier.table, *(one.name for one in schema.fields))
+        check_case(names, case_sensitive=self.case_sensitive)
+        self.create_database(identifier.database)
+        table = FileStoreTable(f"memory:/{identifier}", schema, self._io, str(identifier))
+        publish_schema(self._io, table.paths, schema)
+        self._tables[identifier] = table
+        return table
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
+    ) -> FileStoreTable:
+        """Pretend that a table has one new schema with the changes.
+
+        SchemaConflictError if the table cannot take them; no changes make no schema.
+        """
+        table = self.get_table(identifier)
+        if not changes:
+            return table
+        check_case(new_column_names(changes), case_sensitive=self.case_sensitive)
+        newest = latest_snapshot_id(table.io, table.paths)
+        schema = apply_changes(table.schema, changes, now_ms, has_snapshots=newest is not None)
+        self._tables[identifier] = table.with_schema(schema)
+        return table.with_schema(schema)
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Pretend that a table is gone; TableNotFoundError if it isn't there."""
+        self.get_table(identifier)
+        self._tables[identifier] = None
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Pretend that a table has another name; raises what a catalog raises."""
+        table = self.get_table(source)
+        if self.table_exists(target):
+            raise TableExistsError(f"table '{target}' exists already")
+        check_case([target.database, target.table], case_sensitive=self.case_sensitive)
+        self._check_database(target.database)
+        self._tables[source] = None
+        self._tables[target] = table
+
+    def _check_database(self, name: str) -> None:
+        names = self.list_databases()
+        if name not in names:
+            raise TableNotFoundError(f"no database '{name}'{nearest_name_hint(name, names)}")

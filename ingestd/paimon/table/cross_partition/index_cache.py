@@ -1,0 +1,141 @@
+"""Key indexes that a process keeps between the batches of a pipeline, by table and share of keys.
+
+An index belongs to a snapshot. What a batch changes is a new index beside it, which counts only
+once a snapshot has the files that the batch wrote: a batch that failed, or ran twice, leaves
+nothing behind. Specification: Bucket (cross partition).
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from ingestd.paimon.spec.key_prints import KeyPrints
+from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
+from ingestd.paimon.table.cross_partition.key_index import KeyIndex
+from ingestd.paimon.table.cross_partition.load import KeyShare, index_after, load_index
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.scan import delta_entries
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, read_snapshot
+from ingestd.paimon.table.metadata.table_state import is_same_snapshot
+
+KEPT_BYTES = 64 << 20
+"""Bytes of indexes that a process keeps, unless told otherwise."""
+
+_MAX_STEPS = 32
+"""More snapshots than this are not followed one by one."""
+_MAX_PENDING = 4
+
+_Key = tuple[str, str, tuple[str, ...], KeyShare]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The index as of a snapshot (None: before the first), and what may come of it."""
+
+    snapshot: Snapshot | None
+    index: KeyIndex
+    pending: list[tuple[frozenset[str], KeyIndex]] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        return max(one.nbytes for one in (self.index, *(index for _, index in self.pending)))
+
+
+class IndexCache:
+    """Indexes by table and share, the longest unused ones given up first."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def limit(self, max_bytes: int) -> None:
+        """Set the limit, and give up what is above it."""
+        with self._lock:
+            self._max_bytes = max_bytes
+            self._give_up()
+
+    def open(
+        self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare, wanted: KeyPrints
+    ) -> KeyIndex:
+        """The index of a share of a table's keys as of a snapshot, None being the empty table.
+
+        It knows at least the `wanted` keys. Raises what reading the table raises.
+        """
+        if snapshot_id is None:
+            return self._keep(table, share, _Kept(None, KeyIndex()))
+        with self._lock:
+            kept = self._kept.get(_key(table, share))
+        carried = kept and _carried(table, kept, snapshot_id, share)
+        if carried:
+            return self._keep(table, share, carried)
+        snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+        index, whole = load_index(table, snapshot, share, self._max_bytes, wanted)
+        if whole:
+            return self._keep(table, share, _Kept(snapshot, index))
+        with self._lock:
+            self._kept.pop(_key(table, share), None)
+        return index
+
+    def note(
+        self, table: FileStoreTable, share: KeyShare, files: Collection[str], index: KeyIndex
+    ) -> None:
+        """What the index will be once these data files are in a snapshot."""
+        with self._lock:
+            kept = self._kept.get(_key(table, share))
+            if kept is not None:
+                kept.pending = [*kept.pending, (frozenset(files), index)][-_MAX_PENDING:]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the indexes that are here."""
+        return sum(kept.nbytes for kept in self._kept.values())
+
+    def _keep(self, table: FileStoreTable, share: KeyShare, kept: _Kept) -> KeyIndex:
+        with self._lock:
+            self._kept[_key(table, share)] = kept
+            self._kept.move_to_end(_key(table, share))
+            self._give_up()
+        return kept.index
+
+    def _give_up(self) -> None:
+        while self._kept and self.nbytes > self._max_bytes:
+            self._kept.popitem(last=False)
+
+
+KEPT = IndexCache(KEPT_BYTES)
+
+
+def _key(table: FileStoreTable, share: KeyShare) -> _Key:
+    # Keys of another type have other prints.
+    types = tuple(str(field.type) for field in table.schema.select(table.schema.primary_keys))
+    return table.path, table.branch, types, share
+
+
+def _carried(table: FileStoreTable, kept: _Kept, snapshot_id: int, share: KeyShare) -> _Kept | None:
+    """What is kept as of a later snapshot; None if there is no way from here to there."""
+    first = kept.snapshot.id if kept.snapshot else 0
+    if not 0 <= snapshot_id - first <= _MAX_STEPS:
+        return None
+    if kept.snapshot is not None:
+        there = find_snapshot(table.io, table.paths, first)
+        if there is None or not is_same_snapshot(there, kept.snapshot):
+            return None
+    for step in range(first + 1, snapshot_id + 1):
+        snapshot = find_snapshot(table.io, table.paths, step)
+        if snapshot is None or snapshot.commit_kind == CommitKind.OVERWRITE:
+            return None
+        if snapshot.commit_kind == CommitKind.APPEND:
+            kept = _Kept(snapshot, _after(table, kept, snapshot, share))
+        else:
+            kept = _Kept(snapshot, kept.index, kept.pending)
+    return kept
+
+
+def _after(table: FileStoreTable, kept: _Kept, snapshot: Snapshot, share: KeyShare) -> KeyIndex:
+    added = {entry.file.file_name for entry in delta_entries(table, snapshot)}
+    for files, index in kept.pending:
+        if not files.isdisjoint(added):
+            return index
+    return index_after(table, snapshot, share, kept.index)

@@ -1,0 +1,57 @@
+"""All maintenance that the options of a table ask for, in one go.
+
+Tags first, because they keep what snapshots would take along; snapshots last, with what the
+other steps have freed. Specification: Snapshot, Tag, Partition, Changelog.
+"""
+
+from dataclasses import dataclass, field
+
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.retention.auto_tags import AutoTags, make_auto_tags, tags_to_expire
+from ingestd.paimon.table.retention.expire_changelogs import (
+    expire_changelogs,
+    plan_changelog_expiry,
+)
+from ingestd.paimon.table.retention.expire_partitions import ExpiredPartitions, expire_partitions
+from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import (
+    Expiry,
+    expire_snapshots,
+    plan_snapshot_expiry,
+)
+from ingestd.paimon.table.retention.tags import delete_tag
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """What was done, or is to be."""
+
+    tags: AutoTags = field(default_factory=AutoTags)
+    expired_tags: tuple[str, ...] = ()
+    partitions: ExpiredPartitions = field(default_factory=ExpiredPartitions)
+    snapshots: Expiry = field(default_factory=Expiry)
+    changelogs: Expiry = field(default_factory=Expiry)
+
+
+def run_maintenance(table: FileStoreTable, now_ms: int, *, dry_run: bool = False) -> Maintenance:
+    """Make tags, then expire tags, partitions, snapshots and changelogs.
+
+    A plan tells each step alone: what the earlier ones free is not in it. Raises what these
+    raise, and then the later steps are not done.
+    """
+    options = table.schema.options
+    settings = expire_settings(options)
+    tags = make_auto_tags(table, options, now_ms, dry_run=dry_run)
+    over = tags_to_expire(table, options, now_ms)
+    for name in () if dry_run else over:
+        delete_tag(table, name)
+    partitions = expire_partitions(table, options, now_ms, dry_run=dry_run)
+    of_snapshots = plan_snapshot_expiry if dry_run else expire_snapshots
+    of_changelogs = plan_changelog_expiry if dry_run else expire_changelogs
+    return Maintenance(
+        tags,
+        tuple(over),
+        partitions,
+        of_snapshots(table, settings, now_ms),
+        of_changelogs(table, settings, now_ms),
+    )

@@ -1,0 +1,48 @@
+"""What a rewrite has written becomes a snapshot, or is deleted again.
+
+Only an error of ours says that nothing has landed. What else may be raised, as by a signal, does
+not: files stay then, and if no snapshot has them, they are orphans. Specification: Snapshot.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+
+from ingestd.errors import CommitUnknownError, IngestdError
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.files.new_files import delete_files
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import TableState
+from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+
+def land(
+    table: FileStoreTable,
+    committable: ManifestCommittable,
+    abort_files: Callable[[], None],
+    *,
+    state: TableState,
+    now_ms: int,
+    commit_user: str | None = None,
+) -> CommitResult:
+    """Commit what was planned as of `state`, as `commit_user` (None: a new one).
+
+    Raises what `commit` raises; `abort_files` is called before, unless nobody knows whether the
+    snapshot landed.
+    """
+    user = str(uuid.uuid4()) if commit_user is None else commit_user
+    try:
+        return commit(table, user, committable, state=state, now_ms=now_ms)
+    except CommitUnknownError:
+        raise
+    except IngestdError:
+        abort_files()
+        raise
+
+
+def delete_made(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
+    """Delete the data and changelog files that were made for messages nobody will commit."""
+    for message in messages:
+        values = deserialize_row(table.partition_types, message.partition)
+        made = (*message.new_files, *message.changelog_files, *message.compact_after)
+        delete_files(table, values, message.bucket, made)

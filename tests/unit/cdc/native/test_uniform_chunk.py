@@ -1,0 +1,197 @@
+"""Which chunks of the JSON formats are read whole, and that nobody can tell."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ingestd.cdc.base import Decoded, FormatSettings, RecordChunk, load_data_format
+from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.uniform_chunk import no_objects
+from tests.support.decoded import outcome
+from tests.support.layout_messages import FORMATS, Change, message, text
+
+needs_extension = pytest.mark.skipif(
+    native_module() is None, reason="the native extension is not built: `make setup` needs cargo"
+)
+ROW = {"id": 1, "v": "x", "n": 5, "d": 3, "f": True, "e": "a", "t": None, "r": 1.5}
+STYLES = {"ogg-json": 5, "aliyun-json": 6}
+"""The style whose positions are read natively, where it is not the first."""
+OLD = {"v": "before"}
+USUAL: list[Change] = [
+    ("c", ROW, None),
+    ("u", ROW, OLD),
+    ("d", ROW, None),
+    ("r", {**ROW, "v": None}, None),
+    ("u", {**ROW, "id": 2}, {"id": 1}),
+    ("u", {**ROW, "v": 'quotes " \\ and \n, ümläut'}, {}),
+]
+
+
+class Watched:
+    """A decoder with the extension and one without; tells how many chunks were taken apart."""
+
+    def __init__(self, name: str, *, images: bool = False) -> None:
+        settings = FormatSettings(images=images)
+        self.native, self.pure = (load_data_format(name, settings) for _ in range(2))
+        assert isinstance(self.native, JsonChanges) and isinstance(self.pure, JsonChanges)
+        self.pure._module = self.pure._alike = None
+        self.apart = 0
+        sort = self.native._sort
+
+        def spy(*arguments: Any) -> Any:
+            self.apart += 1
+            return sort(*arguments)
+
+        self.native._sort = spy  # type: ignore[method-assign]  # counts its calls
+
+    def same(self, *chunks: RecordChunk) -> list[Any]:
+        found = outcome(self.native, chunks)
+        assert found == outcome(self.pure, chunks)
+        return found
+
+
+def chunk(values: list[bytes | None], keys: list[bytes | None] | None = None) -> RecordChunk:
+    offsets = np.arange(len(values), dtype=np.int64)
+    keys = keys or [None] * len(values)
+    return RecordChunk("p.inv.item", 0, offsets, offsets, keys, values, None)
+
+
+def values_of(name: str, changes: list[Change], style: int | None = None) -> list[bytes | None]:
+    chosen = STYLES.get(name, 1) if style is None else style
+    return [text(message(name, one, place, chosen)) for place, one in enumerate(changes)]
+
+
+@needs_extension
+@pytest.mark.parametrize("images", [False, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_chunks_of_usual_messages_are_not_taken_apart(name: str, images: bool) -> None:
+    watched = Watched(name, images=images)
+    usual = chunk(values_of(name, USUAL))
+    [_, facts] = watched.same(usual, usual)
+    assert facts["rejected"] == []
+    assert watched.apart == 1
+
+
+@needs_extension
+def test_updates_that_lack_columns_are_read_whole() -> None:
+    watched = Watched("ogg-json")
+    partial = chunk(values_of("ogg-json", [("u", {"id": 1, "v": "y"}, None), ("u", ROW, OLD)]))
+    [_, facts] = watched.same(chunk(values_of("ogg-json", USUAL)), partial)
+    assert facts["batches"][0]["unavailable"]["n"] == [True, False]
+    assert watched.apart == 1
+
+
+@needs_extension
+def test_messages_of_several_rows_are_read_whole() -> None:
+    watched = Watched("canal-json")
+    [_, facts] = watched.same(
+        chunk(values_of("canal-json", USUAL)), chunk(values_of("canal-json", USUAL, style=2))
+    )
+    assert watched.apart == 1
+    # The fifth update moved the keys of its rows, each of which is a row more.
+    assert facts["batches"][0]["offsets"][1].count(0) == 3
+
+
+ODD_ENDS: dict[str, list[tuple[bytes, bytes]]] = {
+    "maxwell-json": [
+        (b'"type":"insert"', b'"type":"table-drop"'),
+        (b'"type":"insert"', b'"type":"other"'),
+        (b'"table":"item"', b'"table":"other"'),
+        (b'"xoffset":0', b'"xoffset":"0"'),
+        (b'"position":"bin.', b'"position":"b\\u0069n.'),
+        (b'"data":', b'"data":null,"more":'),
+    ],
+    "canal-json": [
+        (b'"isDdl":false', b'"isDdl":true'),
+        (b'"data":[', b'"data":[],"more":['),
+        (b'"bigint(20)"', b'"int(20)"'),
+        (b'"id":"0"', b'"id":0'),
+        (b'"pkNames":["id"]', b'"pkNames":"id"'),
+        (b'"n":"5"', b'"n":"5.5"'),
+    ],
+    "ogg-json": [
+        (b'"op_type":"I"', b'"op_type":"T"'),
+        (b'"v":"x"', b'"v":"x","v_isMissing":true'),
+        (b'"after":', b'"after":null,"more":'),
+    ],
+    "aws-dms-json": [
+        (b'"v":"x"', b'"v":"x","BI_v":"y"'),
+        (b'"operation":"insert"', b'"operation":"drop"'),
+        (b'"data":', b'"data":[],"more":'),
+    ],
+    "aliyun-json": [(b'"ddl":null', b'"ddl":"alter"'), (b'"LONG"', b'"STRING"')],
+    "debezium-flat-json": [
+        (b'"__op":"c"', b'"__op":"t"'),
+        (b'"__op":"c"', b'"__op":null'),
+        (b'"__deleted":"false"', b'"__deleted":false'),
+        (b'"v":"x"', b'"v":"x","payload":null'),
+    ],
+    "json": [(b'"v":"x"', b'"v":1'), (b'"v":"x"', b'"v":"x","v":"y"'), (b'{"id"', b'["id"')],
+}
+
+
+@needs_extension
+@pytest.mark.parametrize("name", FORMATS)
+def test_chunks_with_an_odd_message_are_taken_apart(name: str) -> None:
+    usual = values_of(name, USUAL)
+    assert usual[0]
+    for found, other in ODD_ENDS[name]:
+        assert found in usual[0], found
+        watched = Watched(name)
+        irregular = usual[0].replace(found, other)
+        watched.same(chunk(usual), chunk([usual[1], irregular, usual[3]]))
+        assert watched.apart == 2, other
+
+
+@needs_extension
+def test_rows_with_a_message_key_are_read_whole_and_other_keys_are_looked_at() -> None:
+    rows = values_of("json", [("c", ROW, None)] * 2)
+    watched = Watched("json")
+    keyed = chunk(rows, [b'{"id":1}', b'{"id": 1}'])
+    watched.same(keyed, keyed)
+    assert watched.apart == 1
+    watched.same(chunk(rows, [b'{"id":1}', b"1"]), chunk(rows, [b'{"id":1}', None]))
+    assert watched.apart == 3
+    watched.same(chunk(rows, [b"a", None]), chunk(rows, [b"1", b'"b"']))
+    # The first of them has shown how messages without a key look.
+    assert watched.apart == 3
+
+
+@needs_extension
+def test_wrapped_rows_are_read_whole() -> None:
+    fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": "string", "optional": True}]
+    schema = {"type": "struct", "fields": fields}
+    rows: list[bytes | None] = [
+        json.dumps({"schema": schema, "payload": {"id": place, "v": None}}).encode()
+        for place in range(3)
+    ]
+    watched = Watched("json")
+    watched.same(chunk(rows), chunk(rows))
+    assert watched.apart == 1
+
+
+@needs_extension
+def test_a_chunk_with_a_tombstone_is_taken_apart() -> None:
+    watched = Watched("debezium-flat-json")
+    rows = values_of("debezium-flat-json", [("c", ROW, None)])
+    keys: list[bytes | None] = [b'{"id":1}'] * 2
+    [_, facts] = watched.same(chunk(rows * 2, keys), chunk([*rows, None], keys))
+    assert watched.apart == 2
+    assert facts["batches"][0]["kinds"][1] == [0, 3]
+
+
+def test_without_the_extension_every_chunk_is_taken_apart() -> None:
+    pure = load_data_format("json")
+    assert isinstance(pure, JsonChanges)
+    pure._module = pure._alike = None
+    found: Decoded = pure.decode(chunk(values_of("json", USUAL)), {}, {})
+    assert len(found.batches[0].offset) == len(USUAL)
+
+
+@pytest.mark.parametrize("key", [b"{}", b' {"id":1}', b"\n1"])
+def test_keys_that_may_be_objects_are_not_none(key: bytes) -> None:
+    assert not no_objects([None, key])
+    assert no_objects([None, b"", b"1", b"\xff"])

@@ -1,0 +1,89 @@
+import time
+from pathlib import Path
+
+import pytest
+
+from ingestd.ingest.maintenance.jobs import Compacted, Expired, NotDone, do_job
+from ingestd.ingest.maintenance.scheduler import Job
+from ingestd.paimon.catalog.filesystem import FilesystemCatalog
+from ingestd.paimon.io.local import LocalFileIO
+from ingestd.paimon.table.read.table_read import read_table
+from tests.support.native_tables import NOW_MS, native_table, open_native, put
+
+USER = "ingestd-p.compact"
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> FilesystemCatalog:
+    return FilesystemCatalog(str(tmp_path), LocalFileIO(sync=False))
+
+
+def fill(folder: Path, commits: int, **options: str) -> None:
+    table = native_table(folder, [("k", "INT")], keys=["k"], options={"bucket": "1", **options})
+    for n in range(commits):
+        put(table, [{"k": n}])
+
+
+def clock() -> float:
+    return NOW_MS / 1000
+
+
+def test_what_the_triggers_ask_for_is_compacted(tmp_path: Path, catalog: FilesystemCatalog) -> None:
+    fill(tmp_path, 6)
+    done = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    assert isinstance(done, Compacted)
+    figures = (done.status, done.snapshot_id, done.buckets, done.files_before, done.files_after)
+    assert figures == ("compacted", 7, 1, 6, 1)
+    assert done.bytes_read > done.bytes_written > 0
+    again = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    assert isinstance(again, Compacted)
+    assert (again.status, again.snapshot_id, again.sorted_runs.snapshot_id) == ("nothing", None, 7)
+
+
+def test_a_full_compaction_needs_no_trigger(tmp_path: Path, catalog: FilesystemCatalog) -> None:
+    fill(tmp_path, 2)
+    nothing = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    full = do_job(catalog, Job("full", "db.t"), USER, clock)
+    assert isinstance(nothing, Compacted)
+    assert isinstance(full, Compacted)
+    assert (nothing.status, full.status) == ("nothing", "compacted")
+    assert (nothing.sorted_runs.level_0, full.sorted_runs.level_0) == (2, 0)
+
+
+def test_rows_that_wait_get_a_bucket_before_the_compaction(
+    tmp_path: Path, catalog: FilesystemCatalog
+) -> None:
+    fill(tmp_path, 6, bucket="-2")
+    assert read_table(open_native(tmp_path)).num_rows == 0
+    done = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    assert isinstance(done, Compacted)
+    assert done.sorted_runs.snapshot_id == 7
+    assert read_table(open_native(tmp_path)).num_rows == 6
+    again = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    assert isinstance(again, Compacted)
+    assert again.sorted_runs.snapshot_id == 7
+
+
+def test_what_may_go_expires(tmp_path: Path, catalog: FilesystemCatalog) -> None:
+    fill(tmp_path, 5, **{"snapshot.num-retained.max": "2", "snapshot.num-retained.min": "1"})
+    done = do_job(catalog, Job("expire", "db.t"), USER, clock)
+    assert isinstance(done, Expired)
+    assert done.snapshots == 3
+    assert done.files > 0
+
+
+def test_a_clock_that_jumps_expires_nothing(
+    tmp_path: Path, catalog: FilesystemCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, 3, **{"snapshot.num-retained.min": "1", "snapshot.time-retained": "100000 d"})
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + 200_000 * 86_400)
+    done = do_job(catalog, Job("expire", "db.t"), USER)
+    assert isinstance(done, Expired)
+    assert done.snapshots == 0
+
+
+def test_an_error_is_an_answer(catalog: FilesystemCatalog) -> None:
+    done = do_job(catalog, Job("compact", "db.t"), USER, clock)
+    assert isinstance(done, NotDone)
+    assert done.error == "TableNotFoundError"

@@ -1,0 +1,98 @@
+"""Updates and deletes of tables without a key, by what their settings say of them."""
+
+import pytest
+
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.settings.context import KeylessTableMode, TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.settings.shape_settings import ShapeSettings
+from tests.support.ingest_rig import (
+    DELETE,
+    UNAVAILABLE,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    Change,
+    Rig,
+    record,
+)
+
+pytestmark = pytest.mark.usefixtures("json_changes")
+
+CHANGES = (
+    Change({"id": 1, "v": "a"}, keys=()),
+    Change({"id": 1, "v": "a"}, UPDATE_BEFORE, keys=()),
+    Change({"id": 1, "v": "b"}, UPDATE_AFTER, keys=()),
+    Change({"id": 1, "v": "b"}, DELETE, keys=()),
+)
+
+
+def rig_with(mode: KeylessTableMode | None, **more: object) -> Rig:
+    settings = TableSettings(primary_keys=(), keyless_table_mode=mode, **more)  # type: ignore[arg-type]
+    return Rig(settings={"orders": settings})
+
+
+@pytest.mark.parametrize("mode", ["reject", None])
+def test_changes_are_dead_letters_unless_something_else_is_said(
+    mode: KeylessTableMode | None,
+) -> None:
+    rig = rig_with(mode)
+    rig.produce(*(record(one) for one in CHANGES))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "v": "a"}]
+    dead_letters = rig.rows("ingestd_dead_letters", "reason", "offset")
+    # A row before an update is told by the one behind it.
+    assert [one["offset"] for one in dead_letters] == [2, 3]
+    assert {one["reason"] for one in dead_letters} == {"change-without-key"}
+
+
+def test_with_latest_only_the_row_behind_each_change_is_appended() -> None:
+    rig = rig_with("latest-only")
+    rig.produce(*(record(one) for one in CHANGES))
+    result = rig.run()
+    assert rig.rows("orders") == [{"id": 1, "v": "a"}, {"id": 1, "v": "b"}]
+    assert not rig.rows("ingestd_dead_letters", "reason")
+    assert result.counts.skipped["lake.orders", "ignored"] == 1
+
+
+def test_an_audit_has_every_change_with_its_kind() -> None:
+    rig = rig_with("audit")
+    rig.produce(*(record(one) for one in CHANGES))
+    rig.run()
+    found = [(one["row_kind"], one["v"]) for one in rig.rows("orders")]
+    assert sorted(found) == [("+I", "a"), ("+U", "b"), ("-D", "b"), ("-U", "a")]
+    assert not rig.rows("ingestd_dead_letters", "reason")
+
+
+def test_an_audit_tells_kinds_whatever_columns_are_selected() -> None:
+    rig = rig_with("audit", shape=ShapeSettings(include=("v",)))
+    rig.produce(*(record(one) for one in CHANGES))
+    rig.run()
+    assert set(rig.rows("orders")[0]) == {"v", "row_kind"}
+
+
+def test_a_source_with_a_column_of_that_name_is_refused() -> None:
+    rig = rig_with("audit", evolution=EvolutionPolicy(on_refused="fail"))
+    rig.produce(record(Change({"id": 1, "row_kind": "x"}, keys=())))
+    with pytest.raises(SchemaConflictError, match="row_kind"):
+        rig.run()
+
+
+@pytest.mark.parametrize("mode", ["latest-only", "audit"])
+def test_a_table_with_a_key_is_none_of_its_business(mode: KeylessTableMode) -> None:
+    rig = Rig(defaults=TableSettings(keyless_table_mode=mode))
+    rig.produce(record(Change({"id": 1, "v": "a"})), record(Change({"id": 2, "v": "b"})))
+    rig.produce(record(Change({"id": 1}, DELETE)))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 2, "v": "b"}]
+
+
+@pytest.mark.parametrize("mode", ["latest-only", "audit"])
+def test_a_value_that_was_left_out_is_not_invented(mode: KeylessTableMode) -> None:
+    rig = rig_with(mode)
+    rig.produce(record(Change({"id": 1, "v": "a", "n": 5}, keys=())))
+    rig.produce(
+        record(Change({"id": 1, "v": UNAVAILABLE, "n": UNAVAILABLE}, UPDATE_AFTER, keys=()))
+    )
+    rig.run()
+    cells = [(one["v"], one["n"]) for one in rig.rows("orders")]
+    assert sorted(cells, key=repr) == [("a", 5), (None, None)]

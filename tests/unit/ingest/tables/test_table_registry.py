@@ -1,0 +1,224 @@
+"""What the driver knows of the tables, and that it comes back from the tables themselves."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ingestd.errors import CommitConflictError, FencedError, ProgressLostError
+from ingestd.ingest.dead_letters.dead_letter import COLUMNS
+from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
+from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.paimon.catalog.base import Identifier, load_catalog
+from ingestd.paimon.io.local import LocalFileIO
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.table_state import load_state
+from tests.support.native_tables import rows_table, write
+
+NAME = "db.t"
+Opened = Callable[[], TableRegistry]
+
+
+@pytest.fixture
+def schema() -> TableSchema:
+    columns = [("k", DataType("INT")), ("v", DataType("STRING"))]
+    return new_schema(columns, ("k",), (), {"bucket": "1"}, 1)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    settings = PipelineSettings(
+        name="job",
+        warehouse=str(tmp_path),
+        metastore="filesystem",
+        database="db",
+        sources={},
+        routing=RoutingConfig(),
+        defaults=TableSettings(),
+        tables={},
+        max_offsets_per_trigger={},
+    )
+
+    def open_lake() -> TableRegistry:
+        catalog = load_catalog("filesystem", str(tmp_path))
+        table_registry = TableRegistry(
+            settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000
+        )
+        table_registry.open()
+        return table_registry
+
+    return open_lake
+
+
+def _span(start: int, until: int) -> BatchSpan:
+    return BatchSpan({"id": {0: start}}, {"id": {0: Position(until, 0)}})
+
+
+def _rows(table_registry: TableRegistry, *keys: int) -> pa.Table:
+    one = table_registry.tables[NAME]
+    rows = [{"k": key, "v": str(key)} for key in keys]
+    return rows_table(one.table.schema, rows, one.state.max_sequence_number + 1)
+
+
+def _commit(
+    table_registry: TableRegistry, start: int, until: int, *keys: int, position: int = -1
+) -> str:
+    one = table_registry.tables[NAME]
+    messages = write(one.table, one.state, _rows(table_registry, *keys))
+    table_registry.mark([NAME])
+    step = TableStep(frozenset({"id"}), position=position)
+    return table_registry.commit(NAME, messages, _span(start, until), step).status
+
+
+def _covered(table_registry: TableRegistry) -> int:
+    return table_registry.tables[NAME].covered["id"][0].offset
+
+
+def _floor(table_registry: TableRegistry) -> int:
+    return table_registry.floor()["id"][0].offset
+
+
+def test_positions_come_back_from_the_table_without_a_claims_file(
+    opened: Opened, schema: TableSchema, tmp_path: Path
+) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    assert _commit(table_registry, 0, 10, 1, 2) == "committed"
+    assert _covered(opened()) == 10
+    assert not (tmp_path / ".ingestd").exists()
+
+
+def test_the_newest_batch_is_read_again_unless_the_claims_say_that_it_was_finished(
+    opened: Opened, schema: TableSchema
+) -> None:
+    """It may have died before it reached a table that it was the first to feed."""
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    table_registry.record(table_registry.dead_letters, {"id": {0: Position(10, 0)}})
+    _commit(table_registry, 0, 10, 1)
+    _commit(table_registry, 10, 20, 2)
+    again = opened()
+    assert (_covered(again), _floor(again)) == (20, 10)
+    again.finish(_span(10, 20))
+    assert _floor(again) == _floor(opened()) == 20
+
+
+def test_batches_without_rows_move_a_table_on_through_the_claims(
+    opened: Opened, schema: TableSchema, tmp_path: Path
+) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    table_registry.record(table_registry.dead_letters, {"id": {0: Position(0, 0)}})
+    _commit(table_registry, 0, 10, 1)
+    table_registry.finish(_span(0, 25))
+    again = opened()
+    assert (_covered(again), _floor(again)) == (25, 25)
+    (tmp_path / ".ingestd" / "job" / "progress.json").unlink()
+    again = opened()
+    assert (_covered(again), _floor(again)) == (10, 0)
+
+
+def test_a_rolled_back_table_rolls_its_offsets_back(
+    opened: Opened, schema: TableSchema, tmp_path: Path
+) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    for number in range(3):
+        _commit(table_registry, 10 * number, 10 * number + 10, number)
+    table_registry.finish(_span(20, 30))
+    snapshots = tmp_path / "db.db" / "t" / "snapshot"
+    (snapshots / "snapshot-3").unlink()
+    (snapshots / "LATEST").write_text("2")
+    assert _covered(opened()) == 20
+
+
+def _expire_ours(tmp_path: Path) -> None:
+    """Put a snapshot of another program on top of the first, and take the first away."""
+    snapshots = tmp_path / "db.db" / "t" / "snapshot"
+    ours = parse_snapshot((snapshots / "snapshot-1").read_bytes(), "snapshot-1")
+    foreign = replace(ours, id=2, commit_user="other", properties={})
+    (snapshots / "snapshot-2").write_bytes(encode_snapshot(foreign))
+    (snapshots / "snapshot-1").unlink()
+    (snapshots / "LATEST").write_text("2")
+
+
+def test_an_absent_record_is_never_taken_for_an_expired_one(
+    opened: Opened, schema: TableSchema, tmp_path: Path
+) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    _commit(table_registry, 0, 10, 1)
+    table_registry.finish(_span(0, 10))
+    _expire_ours(tmp_path)
+    with pytest.raises(ProgressLostError, match=r"db\.t: no snapshot .*ingestd begin"):
+        opened()
+
+
+def test_a_commit_on_a_table_whose_record_is_another_one_is_refused(
+    opened: Opened, schema: TableSchema
+) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    _commit(table_registry, 0, 10, 1)
+    opened().record(NAME, {"id": {0: Position(5, 0)}})
+    with pytest.raises((CommitConflictError, FencedError), match=r"db\.t"):
+        _commit(table_registry, 10, 20, 2)
+
+
+def test_a_compaction_by_anybody_of_ours_keeps_the_record_and_what_is_claimed_of_it(
+    opened: Opened, schema: TableSchema
+) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    _commit(table_registry, 0, 10, 1)
+    _commit(table_registry, 10, 20, 2)
+    table_registry.finish(_span(10, 30))
+    table = table_registry.tables[NAME].table
+    before = load_state(table)
+    assert before.snapshot is not None
+    compact_table(table, full=True, now_ms=1)
+    assert load_state(table).snapshot != before.snapshot
+    again = opened()
+    assert (_covered(again), again.tables[NAME].overwritten_by) == (30, None)
+    assert _commit(again, 30, 40, 3) == "committed"
+
+
+def test_a_second_process_of_the_pipeline_is_fenced(opened: Opened, schema: TableSchema) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    _commit(table_registry, 0, 10, 1)
+    first, second = opened(), opened()
+    assert _commit(first, 10, 20, 2) == "committed"
+    with pytest.raises(FencedError, match=r"db\.t"):
+        _commit(second, 10, 20, 2)
+
+
+def test_a_truncate_gives_tasks_an_empty_table(opened: Opened, schema: TableSchema) -> None:
+    table_registry = opened()
+    table_registry.ensure(NAME, schema)
+    _commit(table_registry, 0, 10, 1, position=5)
+    plain = table_registry.context(2, {}).tables[NAME]
+    emptied = table_registry.context(2, {NAME: Emptying(99)}).tables[NAME]
+    assert (plain.snapshot_id, plain.truncate_before, plain.position_reached) == (1, None, 5)
+    assert (emptied.snapshot_id, emptied.truncate_before) == (None, 99)
+    assert emptied.sequence_base == plain.sequence_base > 0
+
+
+def test_a_table_of_dead_letters_that_an_older_version_made_gets_its_new_columns(
+    opened: Opened, tmp_path: Path
+) -> None:
+    catalog = load_catalog("filesystem", str(tmp_path))
+    catalog.create_database("db")
+    old = new_schema(COLUMNS[:-1], (), (), {"bucket": "-1"}, 1)
+    name = "db.ingestd_dead_letters"
+    catalog.create_table(Identifier.parse(name), old)
+    assert opened().tables[name].table.schema.field_names == tuple(one for one, _ in COLUMNS)
+    assert opened().tables[name].table.schema.id == 1
