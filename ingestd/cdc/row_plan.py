@@ -120,9 +120,8 @@ def make_plan(
 ) -> RowPlan:
     """The plan for rows of these columns, each with the kinds its values have been seen to have.
 
-    Every key field is among the columns. With `module` there is a native plan as well. Raises
-    RecordError for a column name that no table can have, UnsupportedError for a type without an
-    Arrow form.
+    Key fields are among the columns. With `module` there is a native plan. Raises RecordError for a
+    column name that no table can have, UnsupportedError for a type without an Arrow form.
     """
     plan_columns = tuple(
         _plan_column(number, name, column, kinds.get(name))
@@ -134,15 +133,13 @@ def make_plan(
     before = row if wants.images or not key_names else _struct("BeforeKey", key_columns)
     key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
     attributes = tuple(column.attribute for column in key_columns)
-    plain = all(map(has_plain_name, columns))
+    plain, change = all(map(has_plain_name, columns)), _change_struct(source, row, before)
     specs = row_specs(plan_columns, key_columns, images=wants.images) if module else None
     return RowPlan(
         source=source,
         columns=plan_columns,
         key_names=key_names,
-        changes=_decoders(
-            _change_struct(source, row, before), None if plain else normalized_images
-        ),
+        changes=_decoders(change, None if plain else normalized_images),
         keys=_decoders(key, None if plain else normalized),
         key_values=_values_getter(attributes),
         key_attributes=attributes,

@@ -31,7 +31,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+)\b.*)?")
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
     """What at most so many records of each topic would do to the tables of a pipeline."""
     logs = {name: topic_logs(one.kafka) for name, one in sorted(settings.sources.items())}
-    table_registry = _pretended_lake(settings)
+    registry = _pretended_lake(settings)
 
     def read(wanted: OffsetRange) -> list[RecordChunk]:
         source = settings.sources[wanted.source]
@@ -45,16 +45,16 @@ def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
         return list(chunks)
 
     sample = take_sample(logs, records, read)
-    return Planned(logs, sample, _rehearsed(table_registry, sample, settings))
+    return Planned(logs, sample, _rehearsed(registry, sample, settings))
 
 
 def _rehearsed(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     sample: Mapping[OffsetRange, list[RecordChunk]],
     settings: PipelineSettings,
 ) -> DryRun:
     slots, trial = _slots(settings), settings.trial_limits
-    return run_dry(table_registry, sample, slots=slots, now_ms=now_ms, trial=trial)
+    return run_dry(registry, sample, slots=slots, now_ms=now_ms, trial=trial)
 
 
 def topic_logs(source: KafkaSource) -> TopicLogs:
@@ -76,9 +76,9 @@ def _pretended_lake(settings: PipelineSettings) -> TableRegistry:
     real = load_catalog(settings.metastore, settings.warehouse, options)
     catalog = DryRunCatalog(real, bool_option(options, CASE_SENSITIVE, True))
     io = file_io_for(settings.warehouse, storage_options(options))
-    table_registry = TableRegistry(settings, catalog, io, now_ms)
-    table_registry.open()
-    return table_registry
+    registry = TableRegistry(settings, catalog, io, now_ms)
+    registry.open()
+    return registry
 
 
 def take_sample(

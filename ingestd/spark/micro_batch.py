@@ -73,14 +73,14 @@ class MicroBatch:
         self,
         spark: SparkContext,
         settings: PipelineSettings,
-        table_registry: TableRegistry,
+        registry: TableRegistry,
         read_offsets: Callable[[int], BatchOffsets],
         before_commit: BeforeCommit,
         listener: BatchListener,
     ) -> None:
         self._spark = spark
         self._settings = settings
-        self._table_registry = table_registry
+        self._registry = registry
         self._read_offsets = read_offsets
         self._before_commit = before_commit
         self._listener = listener
@@ -101,9 +101,9 @@ class MicroBatch:
         Raises FencedError if the process does not lead any more, and what a commit raises.
         """
         self._before_commit.check([])
-        refreshed = self._table_registry.refresh_records()
+        refreshed = self._registry.refresh_records()
         if refreshed:
-            self._table_registry.write_claims()
+            self._registry.write_claims()
             _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
@@ -122,11 +122,9 @@ class MicroBatch:
     def _run(self, batch_id: int) -> Offsets:
         planned, clock = self._read_offsets(batch_id), time.monotonic()
         self._before_commit.learn(planned.all_ranges())
-        self._table_registry.keys = self._before_commit.keys
-        stream = stream_of(self._table_registry, self._settings, planned.until)
-        self._table_registry.begin(
-            planned
-        )  # has the first offsets of topics that are set aside, too
+        self._registry.keys = self._before_commit.keys
+        stream = stream_of(self._registry, self._settings, planned.until)
+        self._registry.begin(planned)  # has the first offsets of topics that are set aside, too
         offsets = self.set_aside.without(planned)
         batch = self._batch(batch_id, offsets, clock, stream)
         self._listener.batch_started(batch.batch_id, tuple(batch.ranges))
@@ -139,13 +137,11 @@ class MicroBatch:
         reach(Point.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
-            batch.span = with_fingerprints(
-                batch.span, result.last_records, self._table_registry.keys
-            )
+            batch.span = with_fingerprints(batch.span, result.last_records, self._registry.keys)
             with batch.phase("commit"):
                 self._commit(batch, result)
         with batch.phase("claims"):
-            self._table_registry.finish(batch.span)
+            self._registry.finish(batch.span)
         batch.seconds["total"] = time.monotonic() - batch.started
         self._listener.batch_finished(
             BatchSummary(
@@ -174,7 +170,7 @@ class MicroBatch:
         return None if self.set_aside.judge(result, batch.ranges) else result
 
     def _batch(self, number: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
-        span, ranges = self._table_registry.begin(offsets), offsets.ranges()
+        span, ranges = self._registry.begin(offsets), offsets.ranges()
         name = batch_name(self._begun, number)
         return Batch(name, ranges, span, started, self._listener, stream, offsets.following)
 
@@ -198,7 +194,7 @@ class MicroBatch:
                 batch.kept.extend(result.kept)
                 with batch.phase("evolve"):
                     limits = self._settings.routing.limits
-                    act_on_findings(self._table_registry, limits, context, batch, result)
+                    act_on_findings(self._registry, limits, context, batch, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ATTEMPTS} "
@@ -209,9 +205,7 @@ class MicroBatch:
         """What a run of the batch knows, and the ranges that it reads."""
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
-        context = self._table_registry.context(
-            self._slots(), truncates.emptied, reading, batch.found
-        )
+        context = self._registry.context(self._slots(), truncates.emptied, reading, batch.found)
         context = replace(
             context,
             refused_truncates=truncates.refused,
@@ -228,7 +222,7 @@ class MicroBatch:
             return
         groups = self._groups(batch.following.ranges())
         if len(groups) > 1:
-            context = self._table_registry.context(self._slots(), {}, batch.following.ranges())
+            context = self._registry.context(self._slots(), {}, batch.following.ranges())
             self._prefetch.follow(context, groups)
 
     def _slots(self) -> int:
@@ -244,8 +238,8 @@ class MicroBatch:
         # Of what was read again, too: offsets of a topic that is another one mean other records.
         self._before_commit.check(batch.truncates.reading(batch.ranges, batch.stream))
         names = sorted({*result.messages, *batch.truncates.emptied})
-        self._table_registry.mark(names)
-        first = [name for name in names if name == self._table_registry.dead_letters]
+        self._registry.mark(names)
+        first = [name for name in names if name == self._registry.dead_letters]
         for group in (first, [name for name in names if name not in first]):
             with ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool:
                 steps = {name: self._step(name, batch, result) for name in group}
@@ -262,9 +256,7 @@ class MicroBatch:
         begin, begun = time.monotonic(), time.time()
         messages, emptied = result.messages.get(name, ()), name in batch.truncates.emptied
         with bind(batch_id=batch.batch_id, table=name):  # the thread is one of a pool
-            committed = self._table_registry.commit(
-                name, messages, batch.span, step, overwrite=emptied
-            )
+            committed = self._registry.commit(name, messages, batch.span, step, overwrite=emptied)
         return TableCommit(
             table=name,
             status=committed.status,
@@ -284,7 +276,7 @@ class MicroBatch:
         for message in result.messages.get(name, ()):
             if message.bucket >= 0:  # what waits for its bucket is in no sorted run
                 files[message.partition, message.bucket] += len(message.new_files)
-        schema = self._table_registry.tables[name].table.schema
+        schema = self._registry.tables[name].table.schema
         return TableGrowth(schema, committed.snapshot.id, files)
 
     def _step(self, name: str, batch: Batch, result: AttemptResult) -> TableStep:
@@ -292,7 +284,7 @@ class MicroBatch:
         lasting = emptied if outlives_batch(name, result, batch.stream) else None
         topics = result.topics.get(name, frozenset())
         return TableStep(
-            fed=frozenset(self._table_registry.keys[topic] for topic in topics),
+            fed=frozenset(self._registry.keys[topic] for topic in topics),
             feeds=result.feeds.get(name, frozenset()),
             rows={
                 kind.name.lower(): result.counts.rows[name, kind]

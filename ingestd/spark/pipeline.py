@@ -94,24 +94,24 @@ class Pipeline:
             prove_exclusive(io, settings.warehouse)
         catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
         leadership = lead(settings, io)
-        table_registry = TableRegistry(settings, catalog, io, _now_ms)
-        table_registry.open()
+        registry = TableRegistry(settings, catalog, io, _now_ms)
+        registry.open()
         self._listener.tables_opened(
-            {name: one.table.schema for name, one in table_registry.tables.items()}
+            {name: one.table.schema for name, one in registry.tables.items()}
         )
         clusters = {
             name: self._clients.enter_context(closing(OffsetClient(one.kafka)))
             for name, one in settings.sources.items()
         }
-        start = self._recover(table_registry, clusters, leadership)
-        topics = TopicKeyCheck(table_registry.keys, clusters)
+        start = self._recover(registry, clusters, leadership)
+        topics = TopicKeyCheck(registry.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())
         session = starting.result()
         warm_up(session.sparkContext)
         batch = MicroBatch(
             session.sparkContext,
             settings,
-            table_registry,
+            registry,
             partial(read_batch_offsets, checkpoint),
             BeforeCommit(leadership, topics),
             self._listener,
@@ -125,13 +125,13 @@ class Pipeline:
 
     def _recover(
         self,
-        table_registry: TableRegistry,
+        registry: TableRegistry,
         clusters: Mapping[str, OffsetClient],
         leadership: Leadership,
     ) -> StartPositions:
         try:
             leadership.check()
-            start = recover(table_registry, self._settings, clusters, take_given_up())
+            start = recover(registry, self._settings, clusters, take_given_up())
         except FencedError as error:
             # Two that start at once: who leads has met the first commit of the other.
             raise leadership.verdict(error) from error

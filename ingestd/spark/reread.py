@@ -16,24 +16,22 @@ from ingestd.kafka.ranges import OffsetRange, Offsets, Place, starts_of
 _Sources = Mapping[str, SourceSettings]
 
 
-def stream_of(table_registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
+def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
     """The stream of a batch that ends at `until`, and what the pipeline's tables hold of it."""
 
     def before(name: str, position: int) -> Coverage | None:
-        covered = covered_before(table_registry.tables[name], settings.name, position)
+        covered = covered_before(registry.tables[name], settings.name, position)
         if covered is None:
             return None
-        fed = {topic: table_registry.keys[topic] for topic in table_registry.fed_topics(name)}
-        known = {
-            key: ones for key, ones in table_registry.progress.end.items() if key in fed.values()
-        }
+        fed = {topic: registry.keys[topic] for topic in registry.fed_topics(name)}
+        known = {key: ones for key, ones in registry.progress.end.items() if key in fed.values()}
         # A log that came after that snapshot is read again from where the pipeline began with it.
-        return by_name(lowest([covered, known], table_registry.progress.origin), fed)
+        return by_name(lowest([covered, known], registry.progress.origin), fed)
 
     return Stream(
         partitions=lambda source, topic: len(until.get(source, {}).get(topic, {})),
-        held=table_registry.covered,
-        fed=table_registry.fed_topics,
+        held=registry.covered,
+        fed=registry.fed_topics,
         before=before,
         begins=lambda places: _begins(settings.sources, places),
     )

@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def act_on_findings(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     limits: TableLimits,
     context: BatchContext,
     batch: Batch,
@@ -38,37 +38,33 @@ def act_on_findings(
     new = [
         found
         for found in result.discoveries
-        if found.table in context.tables or table_registry.adopt(found.table) is None
+        if found.table in context.tables or registry.adopt(found.table) is None
     ]
     now_ms = int(time.time() * 1000)
-    existing = [
-        one.table
-        for name, one in table_registry.tables.items()
-        if name != table_registry.dead_letters
-    ]
+    existing = [one.table for name, one in registry.tables.items() if name != registry.dead_letters]
     evolution = within_limits(plan(context, new, now_ms), existing, limits, now_ms)
-    refused = {**evolution.refused, **_create(table_registry, context, evolution.creates)}
+    refused = {**evolution.refused, **_create(registry, context, evolution.creates)}
     batch.refused.update(refused)
     for name, one in refused.items():
         at = {"table": name, "stage": one.stage, "reason": one.reason, "problem": one.message}
         _LOG.warning("table_refused", extra={"ctx": at})
     for name, changes in evolution.changes.items():
-        table_registry.alter(name, changes)
+        registry.alter(name, changes)
         done = [str(change) for change in changes]
         _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
 
 
 def _create(
-    table_registry: TableRegistry, context: BatchContext, creates: Mapping[str, TableSchema]
+    registry: TableRegistry, context: BatchContext, creates: Mapping[str, TableSchema]
 ) -> Mapping[str, SourceRejection]:
     """Create tables; those that the catalog refuses, unless their policy is to stop."""
     refused: dict[str, SourceRejection] = {}
     try:
-        table_registry.ensure_all(creates)
+        registry.ensure_all(creates)
     except (ConfigError, SchemaConflictError):
         for name, schema in creates.items():  # one of several: which one it is shows one by one
             try:
-                table_registry.ensure(name, schema)
+                registry.ensure(name, schema)
             except (ConfigError, SchemaConflictError) as error:
                 if context.settings_of(name).evolution.fails:
                     raise

@@ -1,6 +1,6 @@
 """kill -9 at random moments of one run: nothing is lost and nothing counts twice.
 
-The driver with all its children, a worker, or the maintenance process, drawn at random, and the next
+The driver with all its children, a worker, or the maintenance process, drawn at random, the next
 only when something has been committed since. Compaction and expiry are at work all the time.
 With INGESTD_LONG=1 there are 200 kills.
 """

@@ -237,9 +237,9 @@ def test_a_rolled_back_table_gets_what_came_by_partitions_that_it_had_never_seen
     assert truth.ids("orders") == list(range(10))
 
 
-@pytest.mark.parametrize("database", ["table_registry", "lake2"])
+@pytest.mark.parametrize("database", ["registry", "lake2"])
 def test_another_warehouse_or_database_begins_at_the_beginning(truth: Truth, database: str) -> None:
-    root = truth.root / "other" if database == "table_registry" else truth.root
+    root = truth.root / "other" if database == "registry" else truth.root
     other = replace(truth, root=root, database=database)
     other.live()
     goes_on(truth)
@@ -326,13 +326,13 @@ def test_a_table_that_another_pipeline_created_meanwhile_is_judged_before_it_is_
     truth: Truth,
 ) -> None:
     drop(truth)
-    table_registry = TableRegistry(truth.settings, truth.catalog, truth.io, truth.now_ms)
-    table_registry.open()
+    registry = TableRegistry(truth.settings, truth.catalog, truth.io, truth.now_ms)
+    registry.open()
     other = replace(truth, name="other", kafka=Kafka({"copy.orders": Topic("a copy")}))
     other.kafka.produce("copy.orders", 1)
     other.live()
     with pytest.raises(CommitConflictError, match="pipeline other has begun to write it"):
-        table_registry.adopt("lake.orders")
+        registry.adopt("lake.orders")
     again = TableRegistry(truth.settings, truth.catalog, truth.io, truth.now_ms)
     again.open()
     assert again.adopt("lake.orders") is not None

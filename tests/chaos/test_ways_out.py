@@ -107,8 +107,8 @@ def test_records_of_idle_tables_are_kept_before_others_can_expire_them(tmp_path:
     for topic in (ORDERS, USERS):
         truth.kafka.topics[topic] = Topic(f"id of {topic}")
         truth.kafka.produce(topic, *range(10))
-    table_registry = truth.live()
-    assert table_registry.refresh_records() == []
+    registry = truth.live()
+    assert registry.refresh_records() == []
     without_record(truth, keep_old=True)
     assert truth.live().refresh_records() == [TABLE], "another writer's snapshot is on top"
     table = truth.table("orders")
@@ -132,14 +132,12 @@ def test_a_record_says_nothing_of_what_it_was_not_made_for(truth: Truth) -> None
     """`begin` does not move other tables, nor those that are yet to come."""
     decide(truth, at_now({"src": truth.kafka}))  # type: ignore[arg-type]
     claims(truth).unlink()
-    table_registry = TableRegistry(
-        truth.settings, truth.catalog, LocalFileIO(sync=False), truth.now_ms
-    )
-    table_registry.open()
-    assert table_registry.progress.end[f"id of {USERS}"][0].offset <= 10
+    registry = TableRegistry(truth.settings, truth.catalog, LocalFileIO(sync=False), truth.now_ms)
+    registry.open()
+    assert registry.progress.end[f"id of {USERS}"][0].offset <= 10
     assert open_table("lake.users", truth.table("users"), (truth.name,)).covered
-    table_registry.keys = {("src", USERS): f"id of {USERS}"}
-    context = table_registry.context(1, {}, [OffsetRange("src", USERS, 0, 0, 5)])
+    registry.keys = {("src", USERS): f"id of {USERS}"}
+    context = registry.context(1, {}, [OffsetRange("src", USERS, 0, 0, 5)])
     assert "lake.users" in context.tables
 
 

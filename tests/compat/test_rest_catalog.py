@@ -193,21 +193,21 @@ def test_a_pipeline_finds_its_offsets_again(
     )
 
     def opened() -> TableRegistry:
-        table_registry = TableRegistry(settings, catalog, LocalFileIO(sync=False), lambda: NOW_MS)
-        table_registry.open()
-        return table_registry
+        registry = TableRegistry(settings, catalog, LocalFileIO(sync=False), lambda: NOW_MS)
+        registry.open()
+        return registry
 
     name = f"{database}.t"
-    table_registry = opened()
-    table_registry.ensure(name, schema())
-    table_registry.alter(name, [AddColumn("new", parse_type("INT"))])
-    one = table_registry.tables[name]
+    registry = opened()
+    registry.ensure(name, schema())
+    registry.alter(name, [AddColumn("new", parse_type("INT"))])
+    one = registry.tables[name]
     assert [field.name for field in one.table.schema.fields][-1] == "new"
     rows = rows_table(one.table.schema, [{"id": 1, "dt": 1, "new": 5}])
     span = BatchSpan({"id": {0: 0}}, {"id": {0: Position(10, 0)}})
     messages = write(one.table, one.state, rows)
-    table_registry.mark([name])
-    done = table_registry.commit(name, messages, span, TableStep(frozenset({"id"})))
+    registry.mark([name])
+    done = registry.commit(name, messages, span, TableStep(frozenset({"id"})))
     assert done.status == "committed"
     again = opened()
     assert again.tables[name].covered["id"][0].offset == 10

@@ -23,9 +23,9 @@ ALLOWED = {
     # What a worker of the same query hands back to the driver through Spark.
     ("spark/stages.py", "pickle.loads"),
     # With a loader that makes texts, lists and dictionaries only.
-    ("config/peek.py", "yaml.load"),
+    ("config/preload.py", "yaml.load"),
 }
-PIPES_OF_OURS = {"daemon/upkeep_child.py", "daemon/maintenance_process.py"}
+PIPES_OF_OURS = {"daemon/maintenance_client.py", "daemon/maintenance_process.py"}
 """`Connection.recv` unpickles: a socket pair between the daemon and the process that it started."""
 
 

@@ -114,12 +114,12 @@ class Scene:
 
     def live(self) -> None:
         """Go on where the marks say, to the end. May be called again and again, by anybody."""
-        table_registry = TableRegistry(self._settings(), self.catalog, self.io, _now_ms)
-        table_registry.open()
+        registry = TableRegistry(self._settings(), self.catalog, self.io, _now_ms)
+        registry.open()
         batch = MicroBatch(
             _Local(),  # type: ignore[arg-type]
             self._settings(),
-            table_registry,
+            registry,
             _offsets,
             same_topics(TOPIC),
             _Silent(),

@@ -183,15 +183,15 @@ class Truth:
         clusters = {name: self.kafka.of(one.kafka) for name, one in settings.sources.items()}
         with mock.patch("ingestd.spark.recovery.this_process", lambda: self.holder):
             leadership = lead(settings, self.io)
-        table_registry = TableRegistry(settings, self.catalog, self.io, self.now_ms)
-        table_registry.open()
-        start = recover(table_registry, settings, clusters)  # type: ignore[arg-type]
-        topics = TopicKeyCheck(table_registry.keys, clusters)  # type: ignore[arg-type]
+        registry = TableRegistry(settings, self.catalog, self.io, self.now_ms)
+        registry.open()
+        start = recover(registry, settings, clusters)  # type: ignore[arg-type]
+        topics = TopicKeyCheck(registry.keys, clusters)  # type: ignore[arg-type]
         planned: list[BatchOffsets] = []
         batch = MicroBatch(
             _Local(),  # type: ignore[arg-type]
             settings,
-            table_registry,
+            registry,
             planned.__getitem__,
             BeforeCommit(leadership, topics),
             _Silent(),
@@ -211,7 +211,7 @@ class Truth:
                     break
                 planned.append(decode(json.loads(json.dumps(encode(following)))))
                 reached = batch.run(number)
-        return table_registry
+        return registry
 
     @property
     def settings(self) -> PipelineSettings:

@@ -67,7 +67,7 @@ class DryRun:
 
 
 def run_dry(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     sample: Sample,
     *,
     slots: int,
@@ -79,9 +79,9 @@ def run_dry(
     `lake` is open, over a `DryRunCatalog`, which keeps its changes from the warehouse. Raises
     RetryableError where the registry or the warehouse does not answer.
     """
-    found = DryRun(before={name: one.table.schema for name, one in table_registry.tables.items()})
-    found.before.pop(table_registry.dead_letters, None)
-    run = _Run(table_registry, sample, slots, now_ms, found)
+    found = DryRun(before={name: one.table.schema for name, one in registry.tables.items()})
+    found.before.pop(registry.dead_letters, None)
+    run = _Run(registry, sample, slots, now_ms, found)
     changed = run.round()
     for _ in range(1, _MAX_ATTEMPTS):
         if not changed:
@@ -90,16 +90,14 @@ def run_dry(
     for table in changed:
         found.table_problems[table] = f"still changes its schema after {_MAX_ATTEMPTS} rounds"
     found.after = {
-        name: table_registry.tables[name].table.schema
-        for name in found.feeds
-        if name in table_registry.tables
+        name: registry.tables[name].table.schema for name in found.feeds if name in registry.tables
     }
-    sources = table_registry.context(slots, {}).sources
+    sources = registry.context(slots, {}).sources
     for one in TopicTrial(trial).judge(found.counts):
         problem = one.message(sources[one.source].data_format)
         found.set_aside[one.source, one.topic] = problem
     if found.counts.skipped["", "excluded"]:
-        _count_excluded(found, table_registry.context(slots, {}), sample)
+        _count_excluded(found, registry.context(slots, {}), sample)
     return found
 
 
@@ -108,13 +106,13 @@ class _Run:
 
     def __init__(
         self,
-        table_registry: TableRegistry,
+        registry: TableRegistry,
         sample: Sample,
         slots: int,
         now_ms: Callable[[], int],
         found: DryRun,
     ) -> None:
-        self._table_registry = table_registry
+        self._registry = registry
         self._sample = sample
         self._slots = slots
         self._now_ms = now_ms
@@ -124,7 +122,7 @@ class _Run:
         """Decode the sample with the tables as they are by now; those that change after it."""
         found = self._found
         self._start_over()
-        context = self._table_registry.context(self._slots, found.truncates.emptied)
+        context = self._registry.context(self._slots, found.truncates.emptied)
         context = replace(context, refused_truncates=found.truncates.refused)
         found.rows.clear()
         reports = [report for one in self._sample for report in self._decode(context, one)]
@@ -141,9 +139,9 @@ class _Run:
 
     def _start_over(self) -> None:
         """Let no record be left out because a table holds it already."""
-        for name, one in self._table_registry.tables.items():
+        for name, one in self._registry.tables.items():
             fresh = one.progress and replace(one.progress, truncated=None, position=-1)
-            self._table_registry.tables[name] = replace(one, covered={}, progress=fresh)
+            self._registry.tables[name] = replace(one, covered={}, progress=fresh)
 
     def _decode(self, context: BatchContext, wanted: OffsetRange) -> Iterator[Report]:
         """The report of one range, unless its topic would stop the pipeline."""
@@ -199,24 +197,22 @@ class _Run:
         )
 
     def _evolve(self, context: BatchContext, table: str, discoveries: Sequence[Discovery]) -> bool:
-        table_registry = self._table_registry
-        adopted = None if table in context.tables else table_registry.adopt(table)
+        registry = self._registry
+        adopted = None if table in context.tables else registry.adopt(table)
         if adopted is not None:
             self._found.before[table] = adopted.schema
             return True
         now_ms, limits = self._now_ms(), context.routing.limits
         existing = [
-            one.table
-            for name, one in table_registry.tables.items()
-            if name != table_registry.dead_letters
+            one.table for name, one in registry.tables.items() if name != registry.dead_letters
         ]
         evolution = within_limits(plan(context, discoveries, now_ms), existing, limits, now_ms)
         for rejection_reason in evolution.refused.values():
             raise SchemaConflictError(rejection_reason.message)
         for name, schema in evolution.creates.items():
-            table_registry.ensure(name, schema)
+            registry.ensure(name, schema)
         for name, changes in evolution.changes.items():
-            table_registry.alter(name, changes)
+            registry.alter(name, changes)
         return bool(evolution.creates or evolution.changes)
 
 

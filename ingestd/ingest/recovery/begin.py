@@ -30,31 +30,29 @@ def begin(
     """
     if not catalog.table_exists(Identifier.parse(table)):
         raise ConfigError(f"table {table} does not exist; nothing has to be decided for it")
-    table_registry = TableRegistry(settings, catalog, io, now_ms)
-    table_registry.open(undecided=(table,))
-    if table_registry.adopt(table) is None:
+    registry = TableRegistry(settings, catalog, io, now_ms)
+    registry.open(undecided=(table,))
+    if registry.adopt(table) is None:
         raise ConfigError(f"table {table} is gone; nothing has to be decided for it")
-    vector = vector_at(table_registry)
-    known = table_registry.progress.accepted
-    accepted = known - _not_covered(table_registry, vector)
-    table_registry.note(
-        replace(table_registry.progress, accepted=accepted, routing=routing_hash(settings))
-    )
-    table_registry.record(table, vector)
-    table_registry.note(replace(table_registry.progress, accepted=known))
-    table_registry.write_claims()
+    vector = vector_at(registry)
+    known = registry.progress.accepted
+    accepted = known - _not_covered(registry, vector)
+    registry.note(replace(registry.progress, accepted=accepted, routing=routing_hash(settings)))
+    registry.record(table, vector)
+    registry.note(replace(registry.progress, accepted=known))
+    registry.write_claims()
     return [
-        (table_registry.progress.topics.get(key, TopicName(key, "")), partition, position.offset)
+        (registry.progress.topics.get(key, TopicName(key, "")), partition, position.offset)
         for key, partitions in sorted(vector.items())
         for partition, position in sorted(partitions.items())
     ]
 
 
-def _not_covered(table_registry: TableRegistry, vector: Vector) -> set[str]:
+def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
     """Return topics before whose end the table is to begin: for it no end was accepted."""
     return {
         key
-        for key, ends in table_registry.progress.end.items()
+        for key, ends in registry.progress.end.items()
         if any(offset_in(vector, key, partition) < end.offset for partition, end in ends.items())
     }
 
@@ -62,18 +60,18 @@ def _not_covered(table_registry: TableRegistry, vector: Vector) -> set[str]:
 def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
     """Where the pipeline began with each log: the table gets all rows that the logs still have."""
 
-    def vector(table_registry: TableRegistry) -> Vector:
-        one = table_registry.tables[table]
+    def vector(registry: TableRegistry) -> Vector:
+        one = registry.tables[table]
         rows = one.state.snapshot.total_record_count if one.state.snapshot else 0
         if rows and not one.table.schema.primary_keys:
             raise ConfigError(
                 f"table {table} has no primary key and {rows} rows, which would be there twice; "
                 f"empty it first with `ingestd truncate WAREHOUSE {table}`"
             )
-        origin = table_registry.progress.origin
+        origin = registry.progress.origin
         return {
             key: {partition: Position(origin.get(key, {}).get(partition, 0)) for partition in ones}
-            for key, ones in table_registry.progress.end.items()
+            for key, ones in registry.progress.end.items()
         }
 
     return vector
@@ -100,13 +98,13 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vector]:
     """The ends of the logs as they are: the table gets what comes from now on."""
 
-    def vector(table_registry: TableRegistry) -> Vector:
+    def vector(registry: TableRegistry) -> Vector:
         logs = ask_logs(clusters)
         found: dict[str, dict[int, Position]] = {}
         for (key, partition), state in logs.states.items():
             found.setdefault(key, {})[partition] = Position(state.end, state.epoch)
-        topics = {**table_registry.progress.topics, **logs.names}
-        table_registry.note_topics(topics)
-        return {**table_registry.progress.end, **found}
+        topics = {**registry.progress.topics, **logs.names}
+        registry.note_topics(topics)
+        return {**registry.progress.end, **found}
 
     return vector

@@ -17,13 +17,11 @@ from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 
-def table_dropped_dead_letter(name: str, table_registry: TableRegistry) -> DeadLetter:
+def table_dropped_dead_letter(name: str, registry: TableRegistry) -> DeadLetter:
     """Return the letter about a table that had rows and is gone: it begins where all others are."""
-    progress = table_registry.progress
+    progress = registry.progress
     # Of topics of one name the one that exists comes last, and counts.
-    topics = sorted(
-        progress.topics.items(), key=lambda item: item[0] in table_registry.keys.values()
-    )
+    topics = sorted(progress.topics.items(), key=lambda item: item[0] in registry.keys.values())
     starts = {
         f"{topic.topic}/{partition}": position.offset
         for key, topic in sorted(topics, key=lambda item: item[1].topic)

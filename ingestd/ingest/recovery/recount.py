@@ -111,16 +111,16 @@ class Replay:
         self._settings = settings
         io = LocalFileIO(sync=False)
         catalog = FilesystemCatalog(settings.warehouse, io)
-        self._table_registry = TableRegistry(settings, catalog, io, _now_ms)
-        self._table_registry.open()
-        self._table_registry.ensure(name, _plain(schema))
+        self._registry = TableRegistry(settings, catalog, io, _now_ms)
+        self._registry.open()
+        self._registry.ensure(name, _plain(schema))
         self.records = 0
         self.rejected = 0
 
     @property
     def table(self) -> FileStoreTable:
         """The table as it is by now."""
-        return self._table_registry.tables[self._name].table
+        return self._registry.tables[self._name].table
 
     def run(self, span: Span, keys: TopicKeys) -> None:
         """Read a span in batches; `keys` are those of its topics.
@@ -128,7 +128,7 @@ class Replay:
         Raises LogChangedError for offsets that expire meanwhile, SourceError when brokers do not
         answer, SchemaConflictError for records that fit into no schema.
         """
-        self._table_registry.keys = keys
+        self._registry.keys = keys
         reached = span.start
         while reached != span.end:
             until = cut(reached, span.end, self._settings.limits.small_batch_records)
@@ -136,19 +136,19 @@ class Replay:
             reached = until
 
     def _batch(self, offsets: BatchOffsets) -> None:
-        span, truncates = self._table_registry.begin(offsets), Truncates()
-        stream = self._stream_of(self._table_registry, self._settings, offsets.until)
+        span, truncates = self._registry.begin(offsets), Truncates()
+        stream = self._stream_of(self._registry, self._settings, offsets.until)
         result = self._rounds(offsets.ranges(), truncates, stream)
         self.records += sum(result.counts.records.values())
         self.rejected += sum(result.counts.rejected.values())
         self._commit(result, span, truncates, stream)
-        self._table_registry.finish(span)
+        self._registry.finish(span)
 
     def _rounds(
         self, ranges: Sequence[OffsetRange], truncates: Truncates, stream: Stream
     ) -> AttemptResult:
         for _ in range(_MAX_ATTEMPTS):
-            context = self._table_registry.context(1, truncates.emptied)
+            context = self._registry.context(1, truncates.emptied)
             context = replace(context, refused_truncates=truncates.refused)
             result = self._round(context, truncates.reading(ranges, stream))
             if not result.runs_again:
@@ -156,7 +156,7 @@ class Replay:
             truncates.settle(context, result, stream)
             evolution = plan(context, result.discoveries, _now_ms())
             for name, changes in evolution.changes.items():
-                self._table_registry.alter(name, changes)
+                self._registry.alter(name, changes)
         raise SchemaConflictError(
             f"table {self._name} still changes its schema after {_MAX_ATTEMPTS} rounds: "
             f"{'; '.join(map(str, result.discoveries[:3]))}"
@@ -170,19 +170,19 @@ class Replay:
         self, result: AttemptResult, span: BatchSpan, truncates: Truncates, stream: Stream
     ) -> None:
         names = sorted({*result.messages, *truncates.emptied})
-        self._table_registry.mark(names)
+        self._registry.mark(names)
         for name in names:
             emptied = truncates.emptied.get(name)
             lasting = emptied if outlives_batch(name, result, stream) else None
             topics = result.topics.get(name, frozenset())
             step = TableStep(
-                fed=frozenset(self._table_registry.keys[topic] for topic in topics),
+                fed=frozenset(self._registry.keys[topic] for topic in topics),
                 feeds=result.feeds.get(name, frozenset()),
                 truncated=lasting.position if lasting else None,
                 position=result.positions.get(name, -1),
             )
             messages = result.messages.get(name, ())
-            self._table_registry.commit(name, messages, span, step, overwrite=emptied is not None)
+            self._registry.commit(name, messages, span, step, overwrite=emptied is not None)
 
 
 def recount(replay: Replay, name: str, one: ManagedTable, span: Span, keys: TopicKeys) -> Recount:

@@ -74,42 +74,40 @@ class StartPositions:
 
 
 def recover(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     settings: PipelineSettings,
     clusters: Mapping[str, LogCluster],
     given_up: Mapping[tuple[str, str, int], OffsetRange] = {},
 ) -> StartPositions:
     """Work out where to read on, and commit what had to be decided for it.
 
-    `lake` is open; `clusters` are the brokers by source; `given_up` ranges that could not be read
-    and are to be left out, by source, topic and partition. Raises OffsetLostError for records that
+    `registry` is open; `clusters` are the brokers by source; `given_up` ranges that could not be
+    read and are to be left out, by source, topic and partition. Raises OffsetLostError for records that
     no log has any more, SchemaConflictError for tables that another pipeline feeds or that source
     tables would share unintended, ConfigError for start positions that do not exist, SourceError
     when brokers do not answer, and what a commit raises.
     """
     logs = ask_logs(clusters)
-    table_registry.keys = logs.keys
-    _refuse_shared_tables(table_registry, settings, logs)
-    _log_renamed_sources(table_registry, settings, logs)
-    check_routing(settings, table_registry)
-    check_ordering(settings, table_registry)
-    founded = _found_sources(table_registry, settings, clusters, logs)
-    compared = compare_logs(table_registry, clusters, logs, founded)
-    losses = find_losses(table_registry, settings, logs, compared)
-    losses += unreadable_ranges(coverage_of(table_registry), logs, given_up)
-    refuse(
-        [one for one in losses if one.table != table_registry.dead_letters], policies_of(settings)
-    )
-    _commit_decisions(table_registry, settings, founded, losses, logs)
-    floor = {key: ones for key, ones in table_registry.floor().items() if key in logs.names}
-    _log_start(table_registry, founded, floor)
+    registry.keys = logs.keys
+    _refuse_shared_tables(registry, settings, logs)
+    _log_renamed_sources(registry, settings, logs)
+    check_routing(settings, registry)
+    check_ordering(settings, registry)
+    founded = _found_sources(registry, settings, clusters, logs)
+    compared = compare_logs(registry, clusters, logs, founded)
+    losses = find_losses(registry, settings, logs, compared)
+    losses += unreadable_ranges(coverage_of(registry), logs, given_up)
+    refuse([one for one in losses if one.table != registry.dead_letters], policies_of(settings))
+    _commit_decisions(registry, settings, founded, losses, logs)
+    floor = {key: ones for key, ones in registry.floor().items() if key in logs.names}
+    _log_start(registry, founded, floor)
     named = by_name(floor, logs.keys)
     offsets = {source: named.get(source, {}) for source in settings.sources}
     epochs = {
         source: _of_source(logs, source, {place: one.epoch for place, one in logs.states.items()})
         for source in settings.sources
     }
-    reached = furthest_positions(coverage_of(table_registry), logs)
+    reached = furthest_positions(coverage_of(registry), logs)
     covered = {
         source: _of_source(logs, source, {place: one.offset for place, one in reached.items()})
         for source in settings.sources
@@ -117,17 +115,15 @@ def recover(
     return StartPositions(offsets, epochs, covered, tuple(losses))
 
 
-def _refuse_shared_tables(
-    table_registry: TableRegistry, settings: PipelineSettings, logs: Logs
-) -> None:
+def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
     """Raise if another pipeline brings rows of a topic that we read to a table that we write.
 
     Also if we are new, and a pipeline without a table of its own has read our topics: it has
     another name now.
     """
-    _refuse_unnoticed_rename(table_registry, settings, logs)
+    _refuse_unnoticed_rename(registry, settings, logs)
     router = Router(settings.routing, settings.database)
-    for name, table in table_registry.others.items():
+    for name, table in registry.others.items():
         newest = load_state(table).snapshot
         for pipeline in sorted(marked_pipelines(table) - {settings.name, *settings.formerly}):
             snapshot = newest_record(table, newest, property_names(pipeline)[0])
@@ -152,12 +148,12 @@ def _refuse_shared_tables(
 
 
 def _refuse_unnoticed_rename(
-    table_registry: TableRegistry, settings: PipelineSettings, logs: Logs
+    registry: TableRegistry, settings: PipelineSettings, logs: Logs
 ) -> None:
-    dead_letters = table_registry.tables[table_registry.dead_letters]
-    if table_registry.progress.sources or dead_letters.state.snapshot is None:
+    dead_letters = registry.tables[registry.dead_letters]
+    if registry.progress.sources or dead_letters.state.snapshot is None:
         return
-    active = {name for table in table_registry.others.values() for name in marked_pipelines(table)}
+    active = {name for table in registry.others.values() for name in marked_pipelines(table)}
     for pipeline in pipelines_in(dead_letters.state.carried):
         where = dead_letters.table.paths.snapshot(dead_letters.state.snapshot.id)
         record = decode_properties(pipeline, dead_letters.state.carried, where)
@@ -171,28 +167,24 @@ def _refuse_unnoticed_rename(
             )
 
 
-def _log_renamed_sources(
-    table_registry: TableRegistry, settings: PipelineSettings, logs: Logs
-) -> None:
+def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
     """Notice topics that another source has read before: positions are kept by topic, so they stay.
 
     The names of source tables in records begin with the source's name and are renamed with it.
     """
-    renamed = _renamed(table_registry.progress.topics, logs)
+    renamed = _renamed(registry.progress.topics, logs)
     for old, new in renamed.items():
         _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
     # A table without rows since has a record of before, whatever other records say.
     records = [
-        one.progress.pipeline for one in table_registry.tables.values() if one.progress is not None
+        one.progress.pipeline for one in registry.tables.values() if one.progress is not None
     ]
     feeds = {old: new for one in records for old, new in _renamed(one.topics, logs).items()}
     names = {**feeds, **renamed}
-    table_registry.rename_sources(
-        {old: new for old, new in names.items() if old not in settings.sources}
-    )
-    topics = {**table_registry.progress.topics, **logs.names}
-    sources = table_registry.progress.sources | set(renamed.values())
-    table_registry.note(replace(table_registry.progress, topics=topics, sources=sources))
+    registry.rename_sources({old: new for old, new in names.items() if old not in settings.sources})
+    topics = {**registry.progress.topics, **logs.names}
+    sources = registry.progress.sources | set(renamed.values())
+    registry.note(replace(registry.progress, topics=topics, sources=sources))
 
 
 def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
@@ -207,7 +199,7 @@ def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
 
 
 def _found_sources(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     settings: PipelineSettings,
     clusters: Mapping[str, LogCluster],
     logs: Logs,
@@ -216,14 +208,14 @@ def _found_sources(
 
     Raises OffsetLostError if a group that is to give the positions has none.
     """
-    new = settings.sources.keys() - table_registry.progress.sources
+    new = settings.sources.keys() - registry.progress.sources
     for source in sorted(new):
         ends = _of_source(logs, source, {place: one.end for place, one in logs.states.items()})
         kafka = settings.sources[source].kafka
         given = first_positions(kafka, clusters[source], ends)
-        _give_origins(table_registry, logs, source, given)
-    sources = table_registry.progress.sources | new
-    table_registry.note(replace(table_registry.progress, sources=frozenset(sources)))
+        _give_origins(registry, logs, source, given)
+    sources = registry.progress.sources | new
+    registry.note(replace(registry.progress, sources=frozenset(sources)))
     return frozenset(new)
 
 
@@ -235,73 +227,65 @@ def _of_source(logs: Logs, source: str, by_place: Mapping[Place, int]) -> TopicO
     return found
 
 
-def _give_origins(
-    table_registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets
-) -> None:
+def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets) -> None:
     """Let the logs of a source that no record knows begin where they are said to."""
     end: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     for (key, partition), state in logs.states.items():
         name = logs.names[key]
-        if name.source != source or partition in table_registry.progress.end.get(key, {}):
+        if name.source != source or partition in registry.progress.end.get(key, {}):
             continue
         first = given.get(name.topic, {}).get(partition, state.begin)
         end.setdefault(key, {})[partition] = Position(first, state.epoch)
         if first:
             origin.setdefault(key, {})[partition] = first
-    known = table_registry.progress
+    known = registry.progress
     merged = {key: {**known.origin.get(key, {}), **ones} for key, ones in origin.items()}
-    table_registry.note(
-        replace(known, end=replaced(known.end, end), origin={**known.origin, **merged})
-    )
+    registry.note(replace(known, end=replaced(known.end, end), origin={**known.origin, **merged}))
 
 
 def _commit_decisions(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     settings: PipelineSettings,
     founded: frozenset[str],
     losses: list[Loss],
     logs: Logs,
 ) -> None:
     """Write dead letters and the new positions: first into the table of dead letters."""
-    named = named_losses(losses, table_registry.dead_letters)
+    named = named_losses(losses, registry.dead_letters)
     dead_letters = [(one.name.source, one.dead_letter()) for one in named]
-    dead_letters += [
-        ("", table_dropped_dead_letter(name, table_registry)) for name in table_registry.missing
-    ]
+    dead_letters += [("", table_dropped_dead_letter(name, registry)) for name in registry.missing]
     overwritten = [
         name
-        for name, one in table_registry.tables.items()
-        if one.overwritten_by is not None and name != table_registry.dead_letters
+        for name, one in registry.tables.items()
+        if one.overwritten_by is not None and name != registry.dead_letters
     ]
     dead_letters += [
-        ("", overwritten_dead_letter(name, table_registry.tables[name])) for name in overwritten
+        ("", overwritten_dead_letter(name, registry.tables[name])) for name in overwritten
     ]
-    covered = coverage_of(table_registry)
+    covered = coverage_of(registry)
     changed = accepted_positions(covered, losses)
-    _accept(table_registry, settings, losses, changed.pop(TO_BE, None), logs)
-    own = changed.pop(
-        table_registry.dead_letters, table_registry.tables[table_registry.dead_letters].covered
-    )
+    _accept(registry, settings, losses, changed.pop(TO_BE, None), logs)
+    own = changed.pop(registry.dead_letters, registry.tables[registry.dead_letters].covered)
     if founded or losses or dead_letters:
-        _commit_dead_letters(table_registry, settings, dead_letters, own)
-    concerned = {one.table for one in losses} - {TO_BE, table_registry.dead_letters}
+        _commit_dead_letters(registry, settings, dead_letters, own)
+    concerned = {one.table for one in losses} - {TO_BE, registry.dead_letters}
     for name in sorted({*changed, *overwritten, *concerned}):
-        covered_now = changed.get(name, table_registry.tables[name].covered)
-        table_registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
-    table_registry.write_claims()
+        covered_now = changed.get(name, registry.tables[name].covered)
+        registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
+    registry.write_claims()
 
 
 def _accept(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     settings: PipelineSettings,
     losses: list[Loss],
     finished: Vector | None,
     logs: Logs,
 ) -> None:
-    known = table_registry.progress
+    known = registry.progress
     keys = {one.place[0] for one in losses if one.reason.startswith("topic")}
-    dropped = {**known.dropped, **{name: known.tables[name] for name in table_registry.missing}}
+    dropped = {**known.dropped, **{name: known.tables[name] for name in registry.missing}}
     progress = replace(
         known,
         accepted=known.accepted | keys,
@@ -309,43 +293,43 @@ def _accept(
         end=finished or known.end,
         routing=routing_hash(settings),
     )
-    table_registry.note(progress)
+    registry.note(progress)
     policies = policies_of(settings)
     for loss in losses:
         if loss.reason == "topic-recreated" and policies[loss.name.source] == "latest":
             states = logs.states.items()
             ends = _of_source(logs, loss.name.source, {place: one.end for place, one in states})
             given = {loss.name.topic: ends.get(loss.name.topic, {})}
-            _give_origins(table_registry, logs, loss.name.source, given)
+            _give_origins(registry, logs, loss.name.source, given)
 
 
 def _commit_dead_letters(
-    table_registry: TableRegistry,
+    registry: TableRegistry,
     settings: PipelineSettings,
     dead_letters: list[tuple[str, DeadLetter]],
     own: Vector,
 ) -> None:
-    one = table_registry.tables[table_registry.dead_letters]
+    one = registry.tables[registry.dead_letters]
     messages = write_dead_letters(settings, one.table, one.state, dead_letters)
-    table_registry.record(table_registry.dead_letters, own, messages)
+    registry.record(registry.dead_letters, own, messages)
     for _, dead_letter in dead_letters:
         context = {"reason": dead_letter.rejected.reason, "message": dead_letter.rejected.message}
         _LOG.warning("loss_accepted", extra={"ctx": {**context, "table": dead_letter.table}})
 
 
-def _log_start(table_registry: TableRegistry, founded: frozenset[str], floor: Vector) -> None:
+def _log_start(registry: TableRegistry, founded: frozenset[str], floor: Vector) -> None:
     again = {
-        table_registry.progress.topics[key].topic: sum(
-            table_registry.progress.end[key][p].offset - position.offset
+        registry.progress.topics[key].topic: sum(
+            registry.progress.end[key][p].offset - position.offset
             for p, position in ones.items()
-            if p in table_registry.progress.end.get(key, {})
+            if p in registry.progress.end.get(key, {})
         )
         for key, ones in floor.items()
-        if key in table_registry.progress.topics
+        if key in registry.progress.topics
     }
     context = {
         "founded": sorted(founded),
-        "tables": len(table_registry.tables),
+        "tables": len(registry.tables),
         "read_again": {topic: count for topic, count in again.items() if count > 0},
     }
     _LOG.info("start_positions", extra={"ctx": context})

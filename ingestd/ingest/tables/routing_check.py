@@ -14,7 +14,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.table_registry import TableRegistry
 
 
-def check_routing(settings: PipelineSettings, table_registry: TableRegistry) -> None:
+def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
     """Judge the routing by what the tables of a pipeline record of their rows.
 
     The lake is open, and knows the keys of topics. Raises SchemaConflictError if source tables
@@ -22,15 +22,15 @@ def check_routing(settings: PipelineSettings, table_registry: TableRegistry) -> 
     """
     router = Router(settings.routing, settings.database)
     claims: dict[str, set[Feed]] = {}
-    for name, table in table_registry.tables.items():
+    for name, table in registry.tables.items():
         feeds = table.progress.feeds if table.progress else frozenset()
         claims.setdefault(name, set()).update(feeds)
-        for topic, feed in _read_today(settings, table_registry, name, feeds):
+        for topic, feed in _read_today(settings, registry, name, feeds):
             target = _target(router, topic, feed)
             if target is not None:
                 claims.setdefault(target, set()).add(feed)
     for name, found in sorted(claims.items()):
-        if name == table_registry.dead_letters and found:
+        if name == registry.dead_letters and found:
             raise ConfigError(
                 f"errors.dead-letter-table: {name} has rows of {min(map(str, found))}, or is to "
                 "get them; name another table"
@@ -38,12 +38,12 @@ def check_routing(settings: PipelineSettings, table_registry: TableRegistry) -> 
         check_sharing(settings.routing, name, frozenset(found))
 
 
-def check_ordering(settings: PipelineSettings, table_registry: TableRegistry) -> None:
+def check_ordering(settings: PipelineSettings, registry: TableRegistry) -> None:
     """Raise ConfigError if a table was created for another ordering than the configured one."""
-    for name, one in table_registry.tables.items():
+    for name, one in registry.tables.items():
         own = settings.tables.get(name.partition(".")[2], TableSettings())
         wanted = own.over(settings.defaults)
-        if name != table_registry.dead_letters:
+        if name != registry.dead_letters:
             refuse_other_ordering(
                 name,
                 one.table.schema.options,
@@ -53,13 +53,13 @@ def check_ordering(settings: PipelineSettings, table_registry: TableRegistry) ->
 
 
 def _read_today(
-    settings: PipelineSettings, table_registry: TableRegistry, name: str, feeds: frozenset[Feed]
+    settings: PipelineSettings, registry: TableRegistry, name: str, feeds: frozenset[Feed]
 ) -> Iterator[tuple[str, Feed]]:
     """Topics that fed a table and are still read, with the source tables in them.
 
     Which source table is in which topic is known if either is the only one.
     """
-    read = table_registry.fed_topics(name)
+    read = registry.fed_topics(name)
     for source in {source for source, _ in read} & settings.sources.keys():
         topics = [topic for one, topic in read if one == source]
         own = [one for one in feeds if one.source == source]

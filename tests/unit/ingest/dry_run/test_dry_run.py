@@ -67,14 +67,14 @@ def run(tmp_path: Path, catalog: Catalog) -> Run:
             **{"routing": RoutingConfig(), "defaults": TableSettings(), "tables": {}, **settings},
         )
         before = sorted(tmp_path.rglob("*"))
-        table_registry = TableRegistry(
+        registry = TableRegistry(
             pipeline, DryRunCatalog(catalog), LocalFileIO(sync=False), lambda: 1
         )
-        table_registry.open()
+        registry.open()
         sample = {
             OffsetRange("s", one.topic, one.partition, 0, len(one.offsets)): [one] for one in chunks
         }
-        found = run_dry(table_registry, sample, slots=2, now_ms=lambda: 1)
+        found = run_dry(registry, sample, slots=2, now_ms=lambda: 1)
         assert sorted(tmp_path.rglob("*")) == before
         return found
 

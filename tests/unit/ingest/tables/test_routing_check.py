@@ -49,27 +49,23 @@ def fed(
     settings: PipelineSettings, table: str, topics: Iterable[str], *feeds: Feed
 ) -> TableRegistry:
     """The pipeline's tables, one of which has rows of source tables out of topics."""
-    table_registry = TableRegistry(
+    registry = TableRegistry(
         settings, load_catalog("filesystem", settings.warehouse), LocalFileIO(), lambda: 1
     )
-    table_registry.open()
+    registry.open()
     name = f"db.{table}"
-    table_registry.ensure(
-        name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1)
-    )
-    add(table_registry, name, topics, *feeds)
-    return table_registry
+    registry.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
+    add(registry, name, topics, *feeds)
+    return registry
 
 
-def add(table_registry: TableRegistry, name: str, topics: Iterable[str], *feeds: Feed) -> None:
+def add(registry: TableRegistry, name: str, topics: Iterable[str], *feeds: Feed) -> None:
     """Let a table have rows of source tables out of topics."""
     keys = {("shop", topic): f"id-{topic}" for topic in topics}
-    table_registry.keys = {**table_registry.keys, **keys}
-    progress = TableProgress(table_registry.progress, frozenset(keys.values()), frozenset(feeds))
-    table_registry.ensure(
-        name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1)
-    )
-    table_registry.tables[name] = replace(table_registry.tables[name], progress=progress)
+    registry.keys = {**registry.keys, **keys}
+    progress = TableProgress(registry.progress, frozenset(keys.values()), frozenset(feeds))
+    registry.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
+    registry.tables[name] = replace(registry.tables[name], progress=progress)
 
 
 def test_what_has_not_changed_is_fine(settings: PipelineSettings) -> None:
@@ -77,32 +73,32 @@ def test_what_has_not_changed_is_fine(settings: PipelineSettings) -> None:
 
 
 def test_shards_that_may_meet_no_more(settings: PipelineSettings) -> None:
-    table_registry = fed(settings, "item", ["eu.item", "us.item"], EU, US)
+    registry = fed(settings, "item", ["eu.item", "us.item"], EU, US)
     with pytest.raises(SchemaConflictError, match="merge_shards"):
-        check_routing(settings, table_registry)
-    check_routing(replace(settings, routing=RoutingConfig(merge_shards=True)), table_registry)
+        check_routing(settings, registry)
+    check_routing(replace(settings, routing=RoutingConfig(merge_shards=True)), registry)
 
 
 def test_a_route_that_leads_into_another_table(settings: PipelineSettings) -> None:
-    table_registry = fed(settings, "item", ["eu.item"], EU)
-    add(table_registry, "db.us_item", ["us.item"], OWN)
-    check_routing(settings, table_registry)
+    registry = fed(settings, "item", ["eu.item"], EU)
+    add(registry, "db.us_item", ["us.item"], OWN)
+    check_routing(settings, registry)
     mixing = RoutingConfig(table_mapping={"eu.item": "us_item"})
     with pytest.raises(SchemaConflictError, match=r"db\.us_item.*shop:eu\.item"):
-        check_routing(replace(settings, routing=mixing), table_registry)
+        check_routing(replace(settings, routing=mixing), registry)
     apart = RouteRule({"database": "eu"}, "eu_item")
-    check_routing(replace(settings, routing=RoutingConfig(rules=(apart,))), table_registry)
+    check_routing(replace(settings, routing=RoutingConfig(rules=(apart,))), registry)
 
 
 def test_a_topic_that_is_read_no_more_claims_nothing(settings: PipelineSettings) -> None:
-    table_registry = fed(settings, "item", ["eu.item"], EU)
-    add(table_registry, "db.us_item", ["us.item"], OWN)
+    registry = fed(settings, "item", ["eu.item"], EU)
+    add(registry, "db.us_item", ["us.item"], OWN)
     mixing = RoutingConfig(table_mapping={"eu.item": "us_item"})
-    check_routing(replace(settings, routing=mixing, sources=sources(shop="us.*")), table_registry)
+    check_routing(replace(settings, routing=mixing, sources=sources(shop="us.*")), registry)
 
 
 def test_the_dead_letters_get_no_table_that_has_rows(settings: PipelineSettings) -> None:
-    table_registry = fed(settings, "item", ["eu.item"], EU)
+    registry = fed(settings, "item", ["eu.item"], EU)
     to_letters = RoutingConfig(table_mapping={"eu.item": settings.dead_letter_table})
     with pytest.raises(ConfigError, match=r"errors\.dead-letter-table.*shop:eu\.item"):
-        check_routing(replace(settings, routing=to_letters), table_registry)
+        check_routing(replace(settings, routing=to_letters), registry)

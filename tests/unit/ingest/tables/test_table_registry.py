@@ -49,11 +49,11 @@ def opened(tmp_path: Path) -> Opened:
 
     def open_lake() -> TableRegistry:
         catalog = load_catalog("filesystem", str(tmp_path))
-        table_registry = TableRegistry(
+        registry = TableRegistry(
             settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000
         )
-        table_registry.open()
-        return table_registry
+        registry.open()
+        return registry
 
     return open_lake
 
@@ -62,36 +62,34 @@ def _span(start: int, until: int) -> BatchSpan:
     return BatchSpan({"id": {0: start}}, {"id": {0: Position(until, 0)}})
 
 
-def _rows(table_registry: TableRegistry, *keys: int) -> pa.Table:
-    one = table_registry.tables[NAME]
+def _rows(registry: TableRegistry, *keys: int) -> pa.Table:
+    one = registry.tables[NAME]
     rows = [{"k": key, "v": str(key)} for key in keys]
     return rows_table(one.table.schema, rows, one.state.max_sequence_number + 1)
 
 
-def _commit(
-    table_registry: TableRegistry, start: int, until: int, *keys: int, position: int = -1
-) -> str:
-    one = table_registry.tables[NAME]
-    messages = write(one.table, one.state, _rows(table_registry, *keys))
-    table_registry.mark([NAME])
+def _commit(registry: TableRegistry, start: int, until: int, *keys: int, position: int = -1) -> str:
+    one = registry.tables[NAME]
+    messages = write(one.table, one.state, _rows(registry, *keys))
+    registry.mark([NAME])
     step = TableStep(frozenset({"id"}), position=position)
-    return table_registry.commit(NAME, messages, _span(start, until), step).status
+    return registry.commit(NAME, messages, _span(start, until), step).status
 
 
-def _covered(table_registry: TableRegistry) -> int:
-    return table_registry.tables[NAME].covered["id"][0].offset
+def _covered(registry: TableRegistry) -> int:
+    return registry.tables[NAME].covered["id"][0].offset
 
 
-def _floor(table_registry: TableRegistry) -> int:
-    return table_registry.floor()["id"][0].offset
+def _floor(registry: TableRegistry) -> int:
+    return registry.floor()["id"][0].offset
 
 
 def test_positions_come_back_from_the_table_without_a_claims_file(
     opened: Opened, schema: TableSchema, tmp_path: Path
 ) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    assert _commit(table_registry, 0, 10, 1, 2) == "committed"
+    registry = opened()
+    registry.ensure(NAME, schema)
+    assert _commit(registry, 0, 10, 1, 2) == "committed"
     assert _covered(opened()) == 10
     assert not (tmp_path / ".ingestd").exists()
 
@@ -100,11 +98,11 @@ def test_the_newest_batch_is_read_again_unless_the_claims_say_that_it_was_finish
     opened: Opened, schema: TableSchema
 ) -> None:
     """It may have died before it reached a table that it was the first to feed."""
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    table_registry.record(table_registry.dead_letters, {"id": {0: Position(10, 0)}})
-    _commit(table_registry, 0, 10, 1)
-    _commit(table_registry, 10, 20, 2)
+    registry = opened()
+    registry.ensure(NAME, schema)
+    registry.record(registry.dead_letters, {"id": {0: Position(10, 0)}})
+    _commit(registry, 0, 10, 1)
+    _commit(registry, 10, 20, 2)
     again = opened()
     assert (_covered(again), _floor(again)) == (20, 10)
     again.finish(_span(10, 20))
@@ -114,11 +112,11 @@ def test_the_newest_batch_is_read_again_unless_the_claims_say_that_it_was_finish
 def test_batches_without_rows_move_a_table_on_through_the_claims(
     opened: Opened, schema: TableSchema, tmp_path: Path
 ) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    table_registry.record(table_registry.dead_letters, {"id": {0: Position(0, 0)}})
-    _commit(table_registry, 0, 10, 1)
-    table_registry.finish(_span(0, 25))
+    registry = opened()
+    registry.ensure(NAME, schema)
+    registry.record(registry.dead_letters, {"id": {0: Position(0, 0)}})
+    _commit(registry, 0, 10, 1)
+    registry.finish(_span(0, 25))
     again = opened()
     assert (_covered(again), _floor(again)) == (25, 25)
     (tmp_path / ".ingestd" / "job" / "progress.json").unlink()
@@ -129,11 +127,11 @@ def test_batches_without_rows_move_a_table_on_through_the_claims(
 def test_a_rolled_back_table_rolls_its_offsets_back(
     opened: Opened, schema: TableSchema, tmp_path: Path
 ) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
+    registry = opened()
+    registry.ensure(NAME, schema)
     for number in range(3):
-        _commit(table_registry, 10 * number, 10 * number + 10, number)
-    table_registry.finish(_span(20, 30))
+        _commit(registry, 10 * number, 10 * number + 10, number)
+    registry.finish(_span(20, 30))
     snapshots = tmp_path / "db.db" / "t" / "snapshot"
     (snapshots / "snapshot-3").unlink()
     (snapshots / "LATEST").write_text("2")
@@ -153,10 +151,10 @@ def _expire_ours(tmp_path: Path) -> None:
 def test_an_absent_record_is_never_taken_for_an_expired_one(
     opened: Opened, schema: TableSchema, tmp_path: Path
 ) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    _commit(table_registry, 0, 10, 1)
-    table_registry.finish(_span(0, 10))
+    registry = opened()
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1)
+    registry.finish(_span(0, 10))
     _expire_ours(tmp_path)
     with pytest.raises(ProgressLostError, match=r"db\.t: no snapshot .*ingestd begin"):
         opened()
@@ -165,23 +163,23 @@ def test_an_absent_record_is_never_taken_for_an_expired_one(
 def test_a_commit_on_a_table_whose_record_is_another_one_is_refused(
     opened: Opened, schema: TableSchema
 ) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    _commit(table_registry, 0, 10, 1)
+    registry = opened()
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1)
     opened().record(NAME, {"id": {0: Position(5, 0)}})
     with pytest.raises((CommitConflictError, FencedError), match=r"db\.t"):
-        _commit(table_registry, 10, 20, 2)
+        _commit(registry, 10, 20, 2)
 
 
 def test_a_compaction_by_anybody_of_ours_keeps_the_record_and_what_is_claimed_of_it(
     opened: Opened, schema: TableSchema
 ) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    _commit(table_registry, 0, 10, 1)
-    _commit(table_registry, 10, 20, 2)
-    table_registry.finish(_span(10, 30))
-    table = table_registry.tables[NAME].table
+    registry = opened()
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1)
+    _commit(registry, 10, 20, 2)
+    registry.finish(_span(10, 30))
+    table = registry.tables[NAME].table
     before = load_state(table)
     assert before.snapshot is not None
     compact_table(table, full=True, now_ms=1)
@@ -192,9 +190,9 @@ def test_a_compaction_by_anybody_of_ours_keeps_the_record_and_what_is_claimed_of
 
 
 def test_a_second_process_of_the_pipeline_is_fenced(opened: Opened, schema: TableSchema) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    _commit(table_registry, 0, 10, 1)
+    registry = opened()
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1)
     first, second = opened(), opened()
     assert _commit(first, 10, 20, 2) == "committed"
     with pytest.raises(FencedError, match=r"db\.t"):
@@ -202,11 +200,11 @@ def test_a_second_process_of_the_pipeline_is_fenced(opened: Opened, schema: Tabl
 
 
 def test_a_truncate_gives_tasks_an_empty_table(opened: Opened, schema: TableSchema) -> None:
-    table_registry = opened()
-    table_registry.ensure(NAME, schema)
-    _commit(table_registry, 0, 10, 1, position=5)
-    plain = table_registry.context(2, {}).tables[NAME]
-    emptied = table_registry.context(2, {NAME: Emptying(99)}).tables[NAME]
+    registry = opened()
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1, position=5)
+    plain = registry.context(2, {}).tables[NAME]
+    emptied = registry.context(2, {NAME: Emptying(99)}).tables[NAME]
     assert (plain.snapshot_id, plain.truncate_before, plain.position_reached) == (1, None, 5)
     assert (emptied.snapshot_id, emptied.truncate_before) == (None, 99)
     assert emptied.sequence_base == plain.sequence_base > 0

@@ -28,7 +28,7 @@ def schema() -> TableSchema:
 
 
 @pytest.fixture
-def table_registry(tmp_path: Path) -> Iterator[TableRegistry]:
+def registry(tmp_path: Path) -> Iterator[TableRegistry]:
     settings = PipelineSettings(
         name="job",
         warehouse=str(tmp_path),
@@ -53,14 +53,14 @@ def _range(topic: str, until: int = 10) -> OffsetRange:
 
 
 def _fill(
-    table_registry: TableRegistry, name: str, topic: str, partitions: int = 1, until: int = 10
+    registry: TableRegistry, name: str, topic: str, partitions: int = 1, until: int = 10
 ) -> None:
-    one = table_registry.tables[name]
+    one = registry.tables[name]
     rows = [{"p": number, "k": until} for number in range(partitions)]
     arrived = rows_table(one.table.schema, rows, one.state.max_sequence_number + 1)
     messages = write(one.table, one.state, arrived)
-    table_registry.mark([name])
-    table_registry.commit(name, messages, _span(**{topic: until}), TableStep(frozenset({topic})))
+    registry.mark([name])
+    registry.commit(name, messages, _span(**{topic: until}), TableStep(frozenset({topic})))
 
 
 def _span(**until: int) -> BatchSpan:
@@ -72,29 +72,27 @@ def _span(**until: int) -> BatchSpan:
 
 
 def test_tasks_are_told_of_the_tables_of_their_topics_and_of_the_names_of_others(
-    table_registry: TableRegistry, schema: TableSchema
+    registry: TableRegistry, schema: TableSchema
 ) -> None:
     for name in ("a", "b", "c"):
-        table_registry.ensure(f"db.{name}", schema)
-        _fill(table_registry, f"db.{name}", f"topic-{name}")
-    context = table_registry.context(1, {}, [_range("topic-b", 20)])
+        registry.ensure(f"db.{name}", schema)
+        _fill(registry, f"db.{name}", f"topic-{name}")
+    context = registry.context(1, {}, [_range("topic-b", 20)])
     assert set(context.tables) == {DEAD, "db.b"}
     assert context.others == {"db.a", "db.c"}
-    more = table_registry.context(
+    more = registry.context(
         1, {"db.c": Emptying(5)}, [_range("topic-b", 20)], {"db.a", "db.unknown"}
     )
     assert set(more.tables) == {DEAD, "db.a", "db.b", "db.c"}
-    assert set(table_registry.context(1, {}).tables) == {DEAD, "db.a", "db.b", "db.c"}
+    assert set(registry.context(1, {}).tables) == {DEAD, "db.a", "db.b", "db.c"}
 
 
 def test_a_topic_that_fed_a_table_is_known_after_a_restart(
-    table_registry: TableRegistry, schema: TableSchema, tmp_path: Path
+    registry: TableRegistry, schema: TableSchema, tmp_path: Path
 ) -> None:
-    table_registry.ensure("db.a", schema)
-    _fill(table_registry, "db.a", "topic")
-    again = TableRegistry(
-        table_registry._settings, table_registry._catalog, table_registry._io, lambda: 1
-    )
+    registry.ensure("db.a", schema)
+    _fill(registry, "db.a", "topic")
+    again = TableRegistry(registry._settings, registry._catalog, registry._io, lambda: 1)
     again.open()
     again.keys = {("s", "topic"): "topic", ("s", "other"): "other"}
     assert again.fed_topics("db.a") == {("s", "topic")}
@@ -104,70 +102,70 @@ def test_a_topic_that_fed_a_table_is_known_after_a_restart(
 
 
 def test_what_goes_to_a_task_does_not_grow_with_partitions_and_tables(
-    table_registry: TableRegistry, schema: TableSchema
+    registry: TableRegistry, schema: TableSchema
 ) -> None:
-    table_registry.ensure("db.a", schema)
-    _fill(table_registry, "db.a", "topic", partitions=3)
-    few = len(pickle.dumps(table_registry.context(1, {}, [_range("topic", 20)])))
-    _fill(table_registry, "db.a", "topic", partitions=1_200, until=20)
+    registry.ensure("db.a", schema)
+    _fill(registry, "db.a", "topic", partitions=3)
+    few = len(pickle.dumps(registry.context(1, {}, [_range("topic", 20)])))
+    _fill(registry, "db.a", "topic", partitions=1_200, until=20)
     for number in range(20):
-        table_registry.ensure(f"db.other{number}", schema)
-        _fill(table_registry, f"db.other{number}", f"topic-{number}")
-    context = table_registry.context(1, {}, [_range("topic", 30)])
+        registry.ensure(f"db.other{number}", schema)
+        _fill(registry, f"db.other{number}", f"topic-{number}")
+    context = registry.context(1, {}, [_range("topic", 30)])
     sent = pickle.dumps(context)
     assert len(sent) < few + 20 * 20
     received = pickle.loads(sent).tables["db.a"]
-    assert dict(received.index_entries) == dict(table_registry.tables["db.a"].state.index_entries)
+    assert dict(received.index_entries) == dict(registry.tables["db.a"].state.index_entries)
 
 
 def test_a_process_gets_the_very_handle_that_it_had(
-    table_registry: TableRegistry, schema: TableSchema
+    registry: TableRegistry, schema: TableSchema
 ) -> None:
-    table_registry.ensure("db.a", schema)
-    first, second = (pickle.loads(pickle.dumps(table_registry.context(1, {}))) for _ in range(2))
+    registry.ensure("db.a", schema)
+    first, second = (pickle.loads(pickle.dumps(registry.context(1, {}))) for _ in range(2))
     assert first.tables["db.a"].table is second.tables["db.a"].table
     assert first.tables["db.a"].table.schema.fields == schema.fields
 
 
 def test_a_batch_moves_all_tables_on_to_one_and_the_same_vector(
-    table_registry: TableRegistry, schema: TableSchema
+    registry: TableRegistry, schema: TableSchema
 ) -> None:
     for name in ("a", "b"):
-        table_registry.ensure(f"db.{name}", schema)
-    _fill(table_registry, "db.a", "topic-a")
-    table_registry.finish(_span(**{"topic-a": 10, "topic-b": 10}))
-    table_registry.finish(_span(**{"topic-a": 20}))
-    covered = {id(one.covered) for one in table_registry.tables.values()}
-    assert covered == {id(table_registry.progress.end)}
-    assert table_registry.covered("db.b") == {"s": {"topic-a": {0: 20}, "topic-b": {0: 10}}}
+        registry.ensure(f"db.{name}", schema)
+    _fill(registry, "db.a", "topic-a")
+    registry.finish(_span(**{"topic-a": 10, "topic-b": 10}))
+    registry.finish(_span(**{"topic-a": 20}))
+    covered = {id(one.covered) for one in registry.tables.values()}
+    assert covered == {id(registry.progress.end)}
+    assert registry.covered("db.b") == {"s": {"topic-a": {0: 20}, "topic-b": {0: 10}}}
 
 
 def test_a_table_that_is_opened_late_covers_what_was_finished_before(
-    table_registry: TableRegistry, schema: TableSchema
+    registry: TableRegistry, schema: TableSchema
 ) -> None:
-    table_registry.finish(_span(topic=10))
-    table_registry.ensure("db.a", schema)
-    assert table_registry.covered("db.a") == {"s": {"topic": {0: 10}}}
+    registry.finish(_span(topic=10))
+    registry.ensure("db.a", schema)
+    assert registry.covered("db.a") == {"s": {"topic": {0: 10}}}
 
 
 def test_a_table_that_exists_without_being_ours_is_adopted(
-    table_registry: TableRegistry, schema: TableSchema
+    registry: TableRegistry, schema: TableSchema
 ) -> None:
-    table_registry._catalog.create_table(Identifier("db", "x"), schema, ignore_if_exists=True)
-    assert table_registry.adopt("db.x") is not None
-    assert "db.x" in table_registry.context(1, {}, [], {"db.x"}).tables
+    registry._catalog.create_table(Identifier("db", "x"), schema, ignore_if_exists=True)
+    assert registry.adopt("db.x") is not None
+    assert "db.x" in registry.context(1, {}, [], {"db.x"}).tables
 
 
 def test_tables_that_are_made_together_are_as_if_made_one_by_one(
-    table_registry: TableRegistry, schema: TableSchema
+    registry: TableRegistry, schema: TableSchema
 ) -> None:
-    table_registry.ensure("db.a", schema)
-    before = table_registry.tables["db.a"]
-    table_registry.ensure_all({f"db.{name}": schema for name in "abcdefghijkl"})
-    assert table_registry.tables["db.a"] is before
-    assert {f"db.{name}" for name in "abcdefghijkl"} < set(table_registry.tables)
+    registry.ensure("db.a", schema)
+    before = registry.tables["db.a"]
+    registry.ensure_all({f"db.{name}": schema for name in "abcdefghijkl"})
+    assert registry.tables["db.a"] is before
+    assert {f"db.{name}" for name in "abcdefghijkl"} < set(registry.tables)
     assert all(
         one.table.schema.fields == schema.fields
-        for name, one in table_registry.tables.items()
+        for name, one in registry.tables.items()
         if name != DEAD
     )
