@@ -122,7 +122,7 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("routing: {excluding_tables: '('}", "routing", "no regular expression"),
+        ("routing: {excluding_tables: '('}", "routing.excluding_tables", "no regular expression"),
         ("routing: {table_mapping: {a: 'x/y'}}", "routing.table_mapping.a", "slash"),
         (
             "routing: {table_mapping: {a: ingestd_dead_letters}}",
