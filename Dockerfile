@@ -8,14 +8,14 @@
 #   docker run --init --read-only --tmpfs /tmp -p 8080:8080 -v lake:/lake \
 #     -v "$PWD/ingestd.yaml:/etc/ingestd/ingestd.yaml:ro" ingestd
 
-FROM python:3.11.13-slim-bookworm AS tools
+FROM python:3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b AS tools
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /src
 COPY requirements-build.lock ./
 RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --quiet --require-hashes -r requirements-build.lock
 
-FROM rust:1.95.0-slim-bookworm AS native
+FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS native
 WORKDIR /src
 COPY --from=tools /opt/build/bin/maturin /opt/build/bin/maturin
 COPY native ./native
@@ -32,9 +32,9 @@ RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir 
     && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse "ingestd[native,otel,hdfs]" \
     && /opt/ingestd/bin/pip uninstall --quiet --yes setuptools pip
 
-FROM eclipse-temurin:17.0.16_8-jre-jammy AS java
+FROM eclipse-temurin:17.0.20_8-jre-jammy@sha256:e85989f3e4d136b3d7dde921e157fddb9c7016805a225c1ec483326b825b3ca5 AS java
 
-FROM python:3.11.13-slim-bookworm
+FROM python:3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 LABEL org.opencontainers.image.title="ingestd" \
       org.opencontainers.image.description="Kafka change streams into Apache Paimon tables, exactly once" \
       org.opencontainers.image.licenses="Apache-2.0"

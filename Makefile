@@ -183,14 +183,15 @@ sbom: setup ## build/sbom.json: the bill of materials, from the lock files
 # The auditor gets an environment of its own, and asks a database of vulnerabilities in the network.
 # ADVISORIES="FOLDER ...": copies of databases are read instead, where there is no network.
 .PHONY: audit
-audit: setup ## known vulnerabilities of the locked packages (ADVISORIES=FOLDER: offline, jars too)
+audit: setup ## known vulnerabilities: locked packages, base images (ADVISORIES=FOLDER: offline, jars)
 ifdef ADVISORIES
 	@$(BIN)/python -m docs.audit $(ADVISORIES)
 else
 	$(BIN)/python -m venv --clear build/audit
 	build/audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes \
 	  -r .ci/audit.lock
-	@.ci/audit build/audit/bin/pip-audit requirements.lock
+	@found=0; .ci/audit build/audit/bin/pip-audit requirements.lock || found=$$?; \
+	  .ci/audit-images Dockerfile || found=$$?; exit $$found
 endif
 
 .PHONY: wheels

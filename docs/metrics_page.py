@@ -7,10 +7,12 @@ from ingestd import lag_metrics, metrics, registry_metrics
 HEAD = """# Metrics
 
 Written by `make docs` from `ingestd/metrics.py`, `ingestd/lag_metrics.py` and
-`ingestd/registry_metrics.py`. The page `/metrics` serves them in Prometheus' text format; counters
-carry the suffix `_total`, histograms `_bucket`, `_sum` and `_count`. Everything is counted on the
-driver, after the commit: of a batch that failed nothing is counted, and what its tasks
-asked of schema registries only if their processes go on.
+`ingestd/registry_metrics.py`. The page `/metrics` serves them in Prometheus' text format or as
+OpenMetrics, as the client accepts, compressed by gzip if it accepts that; counters carry the
+suffix `_total`, histograms `_bucket`, `_sum` and `_count`, and there are no `_created` series. Its
+size, and how to reduce it, is in [operations.md](operations.md#size-of-metrics). Everything is
+counted on the driver, after the commit: of a batch that failed nothing is counted, and what its
+tasks asked of schema registries only if their processes go on.
 
 | metric | type | labels | what it says |
 |---|---|---|---|"""

@@ -8,6 +8,7 @@
     │   ├── LogChangedError         exit 3   a log lost or replaced records: judged at the start
     │   ├── StorageError            exit 4   the warehouse did not answer as it should
     │   │   └── DiskFullError       exit 4   a disk has no room: waited out, outside the budget
+    │   ├── WorkerLostError         exit 1   a worker was killed, or had no more memory
     │   ├── CommitConflictError     exit 4   other writers won every try; nothing of ours landed
     │   └── CommitUnknownError      exit 4   may have landed: read back, delete nothing
     └── FatalError                           a person has to look
@@ -71,6 +72,10 @@ class StorageError(RetryableError):
 
 class DiskFullError(StorageError):
     """A disk, or a quota, is full: the supervisor waits it out, however long it takes."""
+
+
+class WorkerLostError(RetryableError):
+    """A worker process was killed, or took more memory than it may have."""
 
 
 def storage_error(message: str, cause: OSError) -> StorageError:

@@ -2,20 +2,18 @@
 
 Times of changes are those of the source database where messages tell them, else those of the
 records. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands of topic
-partitions, so their series are kept, and written, in bulk: in a registry of their own.
+partitions, so the numbers of their series are kept in bulk.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram, Metric
+from prometheus_client import Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 
 Place = tuple[str, str, int]
 """Source, topic, partition."""
 
 _PLACE = ("source", "topic", "partition")
-PLACES = CollectorRegistry()
-"""The collectors that have a series for each topic partition."""
 
 
 class PlaceGauge(Gauge):
@@ -23,7 +21,7 @@ class PlaceGauge(Gauge):
 
     def __init__(self, name: str, documentation: str) -> None:
         self._numbers: dict[Place, float] = {}
-        super().__init__(name, documentation, _PLACE, registry=PLACES)
+        super().__init__(name, documentation, _PLACE)
 
     def put(self, place: Place, number: float) -> None:
         """Set the number of a topic partition."""
@@ -37,18 +35,8 @@ class PlaceGauge(Gauge):
         """The family, for readers of the registry."""
         family = GaugeMetricFamily(self._name, self._documentation, labels=_PLACE)
         for place, number in dict(self._numbers).items():
-            family.add_metric(_labels(place), number)
+            family.add_metric((place[0], place[1], str(place[2])), number)
         return [family]
-
-    def lines(self, texts: dict[Place, str]) -> Iterator[str]:
-        """The family in Prometheus' text format; `texts` are those of labels, and get new ones."""
-        yield f"# HELP {self._name} {self._documentation}\n# TYPE {self._name} gauge\n"
-        name = self._name
-        for place, number in dict(self._numbers).items():
-            text = texts.get(place)
-            if text is None:
-                text = texts[place] = _label_text(place)
-            yield f"{name}{text} {number}\n"
 
 
 _LATENCY_BUCKETS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
@@ -151,30 +139,11 @@ def record_buffer_lag(place: Place, records: int, seconds: float | None) -> None
 def forget_places(gone: Iterable[Place]) -> None:
     """Drop the series of topic partitions that exist no more."""
     for place in gone:
-        _TEXTS.pop(place, None)
         for gauge in _GAUGES:
             gauge.drop(place)
 
 
-def places_text() -> str:
-    """All series of topic partitions in Prometheus' text format."""
-    return "".join(line for gauge in _GAUGES for line in gauge.lines(_TEXTS))
-
-
-def _labels(place: Place) -> tuple[str, str, str]:
-    return place[0], place[1], str(place[2])
-
-
-def _label_text(place: Place) -> str:
-    escaped = (
-        one.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"") for one in _labels(place)
-    )
-    pairs = (f'{name}="{text}"' for name, text in zip(_PLACE, escaped, strict=True))
-    return f"{{{','.join(pairs)}}}"
-
-
 _GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, BUFFER_LAG, BUFFER_LAG_SECONDS)
-_TEXTS: dict[Place, str] = {}
 
 
 def record_set_aside(source: str, topic: str) -> None:

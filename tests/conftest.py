@@ -15,9 +15,13 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ingestd.dev.broker import DevBroker  # noqa: E402
+from ingestd.paimon.table.files import written_check  # noqa: E402
 from tests.support.kafka_broker import running_broker  # noqa: E402
 from tests.support.oracle import Oracle  # noqa: E402
 from tests.support.pypaimon import Pypaimon  # noqa: E402
+
+# In tests every compaction reads back what it has written.
+written_check.CHECKS_EVERY_FILE = True
 
 # Machines that run the tests are shared and slow: no test says anything about time. One commit
 # has one verdict: examples are drawn anew only in the long run, which looks for new ones.

@@ -123,8 +123,8 @@ class ChangeBatch:
     A DELETE carries only key values, or all that is known when there is no message key. A chunk
     may give several batches of one table: `offset` orders their rows, and rows of one offset
     follow one another. `position` orders changes in the log of the source database. Two changes
-    have the same one only in snapshots, where it is `UNKNOWN_POSITION`, and when an update comes
-    as two rows: because it changed a key, or because rows before changes are asked for (then
+    have the same one only in snapshots, whose rows have that of the snapshot, and when an update
+    comes as two rows: because it changed a key, or because rows before changes are asked for (then
     those of deletes are whole, too). `unavailable` marks cells, null in `columns`,
     whose value the source left out: the old value still holds.
     """
@@ -208,6 +208,17 @@ REGISTERED = frozenset({"debezium-avro", "avro", "protobuf"})
 
 FRAMED = frozenset(name for name in DATA_FORMATS if name.endswith("json"))
 """Data formats whose messages may have a registered schema, but can be read without."""
+POSITIONED = frozenset(
+    {
+        "aliyun-json",
+        "debezium-avro",
+        "debezium-flat-json",
+        "debezium-json",
+        "maxwell-json",
+        "ogg-json",
+    }
+)
+"""Data formats whose messages may say where in the log of its database a change is."""
 _FRAMED_JSON = "ingestd.cdc.formats.framed_json"
 
 _NO_SETTINGS = FormatSettings()

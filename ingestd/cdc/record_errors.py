@@ -7,6 +7,7 @@ import msgspec
 import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk, Rejected
+from ingestd.cdc.cell_budget import CellBudgetError
 
 PARSE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """All that msgspec raises for bytes that are not what was asked for."""
@@ -64,8 +65,15 @@ def explain(error: Exception, part: str, stage: str = "decode") -> Reason:
     return Reason(stage, "wrong_type", f"the {part} is not a change event: {text}")
 
 
+def too_many_cells(error: CellBudgetError, stage: str, part: str) -> Reason:
+    """Return the reason for a message, or a part of it, that exceeds its budget of cells."""
+    return Reason(stage, "too-many-cells", f"{part} makes {error}")
+
+
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
     """The reason behind one of `BUILD_ERRORS` for one value of a column."""
+    if isinstance(error, CellBudgetError):
+        return too_many_cells(error, "cast", f"the value of column {column}")
     if isinstance(error, UnicodeDecodeError):
         return Reason("cast", "invalid_utf8", f"column {column}: the value is not UTF-8: {error}")
     shown = repr(value)

@@ -2,7 +2,8 @@
 
 PostgreSQL: the log sequence number. MySQL and MariaDB: file number, position in the file and row
 of the event, packed so that every row of the log has a number of its own. Other connectors, and
-everything that does not fit, have no number.
+everything that does not fit, have no number. The rows of a snapshot share the position at which it
+was taken.
 """
 
 import re
@@ -56,9 +57,7 @@ def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None
     row = _integers([source.row for source in sources])
     if pos is None or row is None:
         return None
-    packed = packed_positions(np.full(len(sources), int(match[1]), np.int64), pos, row)
-    packed[snapshot_rows(sources)] = UNKNOWN_POSITION
-    return packed
+    return packed_positions(np.full(len(sources), int(match[1]), np.int64), pos, row)
 
 
 def file_number(name: str | None) -> int:
@@ -82,7 +81,7 @@ def position_of(source: SourcePosition) -> int:
     """The position of one change."""
     if isinstance(source.lsn, int) and 0 <= source.lsn <= _MAX_POSITION:
         return source.lsn
-    if source.file is None or is_snapshot(source.snapshot):
+    if source.file is None:
         return UNKNOWN_POSITION
     match = _FILE_NUMBER.search(source.file)
     pos, row = source.pos, source.row or 0
@@ -95,6 +94,17 @@ def _packed(file: int, pos: int, row: int) -> int:
     """Two rows must never share a number, so what does not fit has none."""
     fits = file >> _FILE_BITS == 0 and pos >> _POS_BITS == 0 and row >> _ROW_BITS == 0
     return (file << _POS_BITS | pos) << _ROW_BITS | row if fits else UNKNOWN_POSITION
+
+
+def ordering_positions(
+    position: npt.NDArray[np.int64], snapshot_row: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Return positions by which rows are compared: a snapshot is older than what follows it.
+
+    No change of PostgreSQL or MySQL is one below the position of a snapshot. Negative where a row
+    has no position; shape (rows,).
+    """
+    return np.where(snapshot_row, position - 1, position)
 
 
 def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:

@@ -1,14 +1,15 @@
-"""What tables make of changes that are not simply rows to be written: a part of their sections."""
+"""What tables make of changes, and in which order: a part of their sections."""
 
 from pydantic import Field
 
 from ingestd.config.section import Section
 from ingestd.ingest.settings.context import AppendChanges
+from ingestd.ingest.settings.ordering import Ordering
 from ingestd.ingest.settings.truncate_policy import OnTruncate, RefusedTruncate
 
 
 class ChangesSection(Section):
-    """Truncates, and updates and deletes without a key, for all tables."""
+    """Truncates, updates and deletes without a key, and the order of rows, for all tables."""
 
     on_truncate: OnTruncate = Field(
         default="apply",
@@ -26,6 +27,13 @@ class ChangesSection(Section):
         "letters of them, `latest-only` appends the row behind each change and leaves deletes out, "
         "`audit` appends every change with its kind (+I, -U, +U, -D) in the column `row_kind`.",
     )
+    ordering: Ordering = Field(
+        default="arrival",
+        description="Which of two rows of a key is newer: `arrival`, the one that arrived later in "
+        "its topic partition; or `source-position`, the later one in the log of its database, "
+        "which is kept in the column `source_position`, the table's `sequence.field`. It is "
+        "settled when the table is created.",
+    )
 
 
 class OwnChangesSection(Section):
@@ -36,3 +44,4 @@ class OwnChangesSection(Section):
         default=None, description="As in `defaults`."
     )
     append_changes: AppendChanges | None = Field(default=None, description="As in `defaults`.")
+    ordering: Ordering | None = Field(default=None, description="As in `defaults`.")

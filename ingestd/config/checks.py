@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as FilePath
 
-from ingestd.cdc.base import DATA_FORMATS, FRAMED, REGISTERED
+from ingestd.cdc.base import DATA_FORMATS, FRAMED, POSITIONED, REGISTERED
 from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
@@ -16,10 +16,11 @@ from ingestd.config.routing_section import routing_of
 from ingestd.config.shape import nearest
 from ingestd.config.source_section import SourceSection, check_positions
 from ingestd.config.table_sections import TableSection, settings_of
-from ingestd.errors import IngestdError
+from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import check_policy
+from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
@@ -140,6 +141,9 @@ class _Checks:
         """Make the table that the settings ask for, as far as it is known, and judge it."""
         keys = settings.primary_keys
         try:
+            if settings.by_position:
+                self._check_ordering(settings)
+            settings = settings.ordered()
             columns = imagined_columns(settings)
             for name, data_type in settings.column_types.items():
                 refuse_unreadable(name, data_type)
@@ -156,6 +160,21 @@ class _Checks:
             refuse_unsupported(schema, for_write=True)
         except IngestdError as error:
             self._add(path, error.message)
+
+    def _check_ordering(self, settings: TableSettings) -> None:
+        refuse_ordering(settings.options, settings.position_column, settings.primary_keys)
+        formats = {source.format for source in self._config.sources.values()}
+        if not formats & POSITIONED:
+            raise ConfigError(
+                "ordering 'source-position' needs a data format whose messages have one "
+                f"({', '.join(sorted(POSITIONED))}), and no source has it"
+            )
+        routing = self._config.routing
+        if routing.merge_shards or any(rule.merge_shards for rule in routing.rules):
+            raise ConfigError(
+                "ordering 'source-position' cannot compare the logs of several databases: it does "
+                "not go with merge_shards"
+            )
 
 
 def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:

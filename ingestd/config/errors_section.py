@@ -1,12 +1,18 @@
 """The section on records that cannot be used: where they go, and how many are too many."""
 
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ingestd.config.section import Section
 from ingestd.config.values import TableName
-from ingestd.ingest.settings.error_policy import STAGES, ErrorAction, ErrorPolicy
+from ingestd.ingest.settings.error_policy import (
+    STAGES,
+    ErrorAction,
+    ErrorPolicy,
+    UnreadableAction,
+    UnreadablePolicy,
+)
 from ingestd.ingest.settings.pipeline_settings import DEAD_LETTER_TABLE
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.topic_trial import TrialLimits
@@ -63,7 +69,13 @@ class ErrorsSection(Section):
         ge=1,
         description="A topic partition that gives no record although its broker answers is set "
         "aside, and tried again after a minute, then after twice as long each time, up to an hour. "
-        "After so many tries the pipeline stops (exit code 5); without it never.",
+        "After so many tries `on-unreadable` decides; without it, it waits.",
+    )
+    on_unreadable: UnreadableAction = Field(
+        default="fail",
+        description="What happens after `max-unreadable-tries`: `fail` stops the pipeline (exit "
+        "code 5); `dead-letter` names the offsets that cannot be read in a dead letter "
+        "(`unreadable`) and reads on after them.",
     )
     rejected_window: int = Field(
         default=10_000,
@@ -78,6 +90,19 @@ class ErrorsSection(Section):
     cast: ErrorAction = _stage("cast")
     schema_: ErrorAction = _stage("schema")
     merge: ErrorAction = _stage("merge")
+
+    @model_validator(mode="after")
+    def _decides(self) -> Self:
+        if self.on_unreadable == "dead-letter" and self.max_unreadable_tries is None:
+            raise ValueError(
+                "on-unreadable: dead-letter is decided after max-unreadable-tries, which is not set"
+            )
+        return self
+
+    @property
+    def unreadable_policy(self) -> UnreadablePolicy:
+        """What becomes of topic partitions that cannot be read."""
+        return UnreadablePolicy(self.max_unreadable_tries, self.on_unreadable)
 
     @property
     def error_policy(self) -> ErrorPolicy:

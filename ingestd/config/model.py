@@ -133,6 +133,12 @@ class ProcessingSection(Section):
         description="Most bytes of rows that a task merges, sorts and writes at a time; a table "
         "that gets more in one batch gets several files for it.",
     )
+    worker_memory: Size = Field(
+        default=4 << 30,
+        ge=512 << 20,
+        description="Most memory of a Python worker, which reads, decodes and writes. A topic "
+        "partition of which a record takes more is set aside, and others go on.",
+    )
     index_cache_bytes: Size = Field(
         default=64 << 20,
         ge=0,
@@ -185,6 +191,18 @@ class HttpSection(Section):
         min_length=1,
         description="File with the bearer token that every page but `/livez` and `/readyz` asks "
         "for; read for each request.",
+    )
+    metrics_per_table: bool = Field(
+        default=True,
+        description="Whether `/metrics` has series for each table; without them series have no "
+        "label `table`: counts, histograms and files are sums over all tables, other gauges the "
+        "largest value.",
+    )
+    metrics_per_partition: bool = Field(
+        default=True,
+        description="Whether `/metrics` has series for each topic partition; without them series "
+        "have no label `partition`: records and offsets are sums over a topic, other gauges the "
+        "largest value.",
     )
 
     @model_validator(mode="after")

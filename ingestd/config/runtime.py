@@ -47,7 +47,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         error_policy=config.errors.error_policy,
         rejection_limits=config.errors.rejection_limits,
         trial_limits=config.errors.trial_limits,
-        max_unreadable_tries=config.errors.max_unreadable_tries,
+        unreadable=config.errors.unreadable_policy,
         limits=_limits(config.processing),
         spark=dict(config.spark),
         commit_group_offsets=pipeline.commit_offsets_to_kafka,
@@ -103,6 +103,7 @@ def _limits(section: ProcessingSection) -> BatchLimits:
         max_record_bytes=section.max_record_bytes,
         max_run_bytes=section.max_run_bytes,
         index_cache_bytes=section.index_cache_bytes,
+        worker_memory=section.worker_memory,
         slots=section.write_tasks,
     )
 

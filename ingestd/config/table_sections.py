@@ -176,4 +176,5 @@ def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
         ),
         truncates=TruncatePolicy(section.on_truncate, section.on_refused_truncate),
         append_changes=section.append_changes,
+        ordering=section.ordering,
     )

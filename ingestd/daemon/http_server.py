@@ -16,14 +16,12 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-
-from ingestd import lag_metrics
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
 from ingestd.daemon.http_connections import ConnectionLimit
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
+from ingestd.metrics_page import MetricsPage
 
 _LOG = logging.getLogger(__name__)
 _MAX_WAITING = 64
@@ -34,6 +32,7 @@ _FIRST_BYTE_SECONDS = 2.0
 _REQUEST_SECONDS = 5.0
 _REQUEST_BYTES = 16 << 10
 _OPEN = HttpAccess()
+_ALL_SERIES = MetricsPage()
 _FOR_ALL = frozenset({"/livez", "/readyz"})
 """Probes say yes or no, and whoever asks them has no token."""
 _TEXT = "text/plain; charset=utf-8"
@@ -55,6 +54,7 @@ class Answer(NamedTuple):
     code: HTTPStatus
     content_type: str
     body: bytes
+    encoding: str | None = None
 
 
 _REFUSED = Answer(HTTPStatus.UNAUTHORIZED, _TEXT, b"this page needs the bearer token\n")
@@ -66,9 +66,7 @@ _WRONG_HOST = Answer(
 
 
 def page(path: str, status: Status) -> Answer:
-    """The answer to a GET of a path."""
-    if path == "/metrics":
-        return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, _metrics())
+    """The answer to a GET of a path other than `/metrics`."""
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
     if path == "/readyz":
@@ -85,19 +83,22 @@ def page(path: str, status: Status) -> Answer:
     return Answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is: {names}\n".encode())
 
 
-def _metrics() -> bytes:
-    return generate_latest() + lag_metrics.places_text().encode()
-
-
 class HttpServer:
     """Serves the pages in threads of its own from `start` to `stop`."""
 
-    def __init__(self, listen: str, status: Status, access: HttpAccess = _OPEN) -> None:
+    def __init__(
+        self,
+        listen: str,
+        status: Status,
+        access: HttpAccess = _OPEN,
+        metrics: MetricsPage = _ALL_SERIES,
+    ) -> None:
         host, _, port = listen.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         access.check()
         tls = access.tls()
-        handler = type("Handler", (_Handler,), {"status": status, "access": access})
+        shown = {"status": status, "access": access, "metrics": metrics}
+        handler = type("Handler", (_Handler,), shown)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         server_class = type("Server", (_Server,), {"address_family": family, "tls": tls})
         try:
@@ -164,6 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
     status: ClassVar[Status]
     access: ClassVar[HttpAccess]
+    metrics: ClassVar[MetricsPage]
     timeout = _REQUEST_SECONDS
     server_version = "ingestd"
     sys_version = ""
@@ -200,6 +202,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.access.allows(self.headers["Authorization"]):
             return _REFUSED
         with self.server.composing:
+            if path == "/metrics":
+                accepted = self.headers["Accept"], self.headers["Accept-Encoding"]
+                scrape = self.metrics.scrape(*accepted)
+                return Answer(HTTPStatus.OK, scrape.content_type, scrape.body, scrape.encoding)
             return page(path, self.status)
 
     def _send(self, answer: Answer, *, with_body: bool) -> None:
@@ -208,6 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
         if answer is _REFUSED:
             self.send_header("WWW-Authenticate", "Bearer")
         self.send_header("Content-Type", answer.content_type)
+        if answer.encoding is not None:
+            self.send_header("Content-Encoding", answer.encoding)
         self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("Content-Security-Policy", _POLICY)

@@ -18,6 +18,7 @@ from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.daemon.upkeep import UpkeepSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
+from ingestd.metrics_page import MetricsPage
 from ingestd.spark.class_archive import make_in_background
 from ingestd.spark.early_start import archive_wanted, end_unused
 from ingestd.telemetry.opening import open_sink
@@ -111,11 +112,12 @@ def daemon_settings(
     loaded: LoadedConfig, version: str, spans: SpanSink | None, *, until_latest: bool
 ) -> DaemonSettings:
     """What the file says of the process around the pipeline."""
-    restart, lines = loaded.config.restart, loaded.config.logging
+    restart, lines, http = loaded.config.restart, loaded.config.logging, loaded.config.http
     return DaemonSettings(
-        listen=loaded.config.http.listen,
-        linger=loaded.config.http.linger,
+        listen=http.listen,
+        linger=http.linger,
         access=page_access(loaded),
+        metrics=MetricsPage(http.metrics_per_table, http.metrics_per_partition),
         version=version,
         restarts=RestartPolicy(
             restart.max_attempts, restart.window, restart.initial_backoff, restart.max_backoff

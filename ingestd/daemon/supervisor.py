@@ -28,6 +28,7 @@ from ingestd.errors import IngestdError, RetryableError, SourceSilentError, has_
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.log import LogFormat
+from ingestd.metrics_page import MetricsPage
 from ingestd.spark.pipeline import Pipeline
 from ingestd.telemetry.spans import SpanSink
 
@@ -77,6 +78,7 @@ class DaemonSettings:
     batch_timeout: float = BATCH_SECONDS
     linger: float = 0.0
     access: HttpAccess = field(default_factory=HttpAccess)
+    metrics: MetricsPage = field(default_factory=MetricsPage)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     spans: SpanSink | None = None
     log_level: str = "INFO"
@@ -263,7 +265,7 @@ def _pages(
     daemon: DaemonSettings, settings: PipelineSettings, status: Status
 ) -> Iterator[LagMonitor]:
     """Serve the pages, and ask for lag, as long as the block runs."""
-    server = HttpServer(daemon.listen, status, daemon.access)
+    server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics)
     lag = LagMonitor({name: one.kafka for name, one in settings.sources.items()}, status)
     server.start()
     lag.start()

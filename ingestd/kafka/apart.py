@@ -68,7 +68,7 @@ def _fetch_apart(
     except StalledError as error:
         stalled = error
     left = stalled.left
-    if not _answers(source, left):
+    if not answers(source, left):
         raise SourceSilentError(stalled.message) from stalled
     if len(left) == 1:
         on_unreadable(Unreadable(left[0], stalled.message))
@@ -81,7 +81,7 @@ def _fetch_apart(
         )
 
 
-def _answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
+def answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
     """Whether the brokers that lead the topic partitions answer other questions."""
     wanted: dict[str, list[int]] = {}
     for one in ranges:

@@ -33,9 +33,11 @@ class Planner:
     """Plans the batches of all sources of a pipeline.
 
     `limits` bounds the offsets of a batch by source; `epochs` are the leader epochs under which
-    the positions of the first batch were reached. Topics and partitions that appear join the next
-    batch and are read from their beginning; what a source selects no more is let go. Where a
-    bounded source ends is settled by its first batch: what appears later is not of it.
+    the positions of the first batch were reached, and `covered` how far the furthest table was
+    then: a log that lost part of that ends the query, also while what comes before is read again.
+    Topics and partitions that appear join the next batch and are read from their beginning; what
+    a source selects no more is let go. Where a bounded source ends is settled by its first batch:
+    what appears later is not of it.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Planner:
         sources: Mapping[str, KafkaSource],
         limits: Mapping[str, int],
         epochs: Offsets,
+        covered: Offsets,
         connect: Callable[[KafkaSource], EpochCluster] = OffsetClient,
     ) -> None:
         self._sources = sources
@@ -53,6 +56,7 @@ class Planner:
             for topic, partitions in topics.items()
             for partition, epoch in partitions.items()
         }
+        self._covered = covered
         self._connect = connect
         self._clusters: dict[str, EpochCluster] = {}
         self._frozen: Offsets | None = None
@@ -176,7 +180,8 @@ class Planner:
             for one, epoch in partitions.items():
                 before = self._epochs.get((name, topic, one), epoch)
                 if before not in (epoch, _UNKNOWN) and one in known.get(topic, {}):
-                    changed[topic, one] = (known[topic][one], before)
+                    covered = self._covered.get(name, {}).get(topic, {}).get(one, 0)
+                    changed[topic, one] = (max(covered, known[topic][one]), before)
         diverged = cluster.divergences(changed) if changed else {}
         if diverged:
             (topic, one), offset = min(diverged.items())

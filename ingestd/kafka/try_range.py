@@ -1,32 +1,53 @@
-"""Try to read one record in a process of its own, whose memory has a limit.
+"""Read ranges in a process of its own, whose memory has a limit.
 
-`python -m ingestd.kafka.try_range` reads a document from standard input; its exit code is 0 if the
-topic partition gives a record, or has changed so that only a new start can judge it.
+`python -m ingestd.kafka.try_range` reads a document from standard input and prints how far it got,
+as lines of JSON. Its exit code is 0 if it read what it was to read, or if a topic partition has
+changed so that only a new start can judge it.
 """
 
 import json
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ingestd.errors import LogChangedError, SourceError
-from ingestd.kafka.fetch import fetch
+from ingestd.kafka.fetch import fetch_all
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 
-MEMORY_BYTES = 4 << 30
-"""Most address space of the process."""
+STALL_SECONDS = 10.0
+"""How long ranges may give nothing."""
+_CHUNK_RECORDS, _CHUNK_BYTES = 500, 1 << 20
 _UNREADABLE = 3
+_REASON = "reason"
+# The client asks for a batch of records at a time, and for the next one when that was taken: what
+# is read before one that cannot be unpacked arrives.
+_BATCH_BY_BATCH = {"fetch.message.max.bytes": "1", "queued.min.messages": "1"}
+_OTHER_NAME = "max.partition.fetch.bytes"
 
 
-def start_try(source: KafkaSource, wanted: OffsetRange) -> subprocess.Popen[bytes]:
-    """Start to read the first record of a range; the exit code is 0 if that can be done."""
-    place = [wanted.source, wanted.topic, wanted.partition, wanted.start, wanted.until]
-    document = {"source": source.to_document(), "range": place, "memory": MEMORY_BYTES}
+def start_try(
+    source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start to read ranges, or the first record of each; the exit code is 0 if that can be done.
+
+    `memory` is the most memory in bytes. A single range is read batch by batch.
+    """
+    if len(ranges) == 1:
+        kept = {name: one for name, one in source.properties.items() if name != _OTHER_NAME}
+        source = replace(source, properties={**kept, **_BATCH_BY_BATCH})
+    document = {
+        "source": source.to_document(),
+        "ranges": [[*_place(one), one.start, one.until] for one in ranges],
+        "memory": memory,
+        "first_only": first_only,
+    }
     process = subprocess.Popen(  # noqa: S603  (this interpreter, and no shell)
         [sys.executable, "-m", __name__],
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
     if process.stdin is not None:
@@ -35,19 +56,70 @@ def start_try(source: KafkaSource, wanted: OffsetRange) -> subprocess.Popen[byte
     return process
 
 
+def read_apart(
+    source: KafkaSource, ranges: Sequence[OffsetRange], memory: int
+) -> tuple[list[OffsetRange], str]:
+    """Read ranges in such a process; what it could not read of them, and why."""
+    with start_try(source, ranges, memory) as process:
+        printed = [] if process.stdout is None else process.stdout.read().splitlines()
+        code = process.wait()
+    if code == 0:
+        return [], ""
+    left = {_place(one): one for one in ranges}
+    reason = out_of_memory(memory)
+    for line in map(json.loads, printed):
+        if line[0] == _REASON:
+            reason = str(line[1])
+            continue
+        place = (line[0], line[1], line[2])
+        left[place] = replace(left[place], start=line[3])
+    return [one for one in left.values() if one.rows], reason
+
+
+def out_of_memory(memory: int) -> str:
+    """Return why a process with this much memory ended that did not say why."""
+    return (
+        f"to read it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"
+    )
+
+
+def _place(one: OffsetRange) -> tuple[str, str, int]:
+    return one.source, one.topic, one.partition
+
+
 def main() -> int:
     """Read the document, and try; the exit code."""
     document = json.load(sys.stdin)
     memory = int(document["memory"])
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    source, wanted = KafkaSource.from_document(document["source"]), OffsetRange(*document["range"])
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    source = KafkaSource.from_document(document["source"])
+    ranges = [OffsetRange(*one) for one in document["ranges"]]
     try:
-        next(fetch(source, wanted, max_records=1, max_bytes=1), None)
+        _read(source, ranges, first_only=document["first_only"])
     except LogChangedError:
         return 0
-    except (SourceError, MemoryError):
+    except SourceError as error:
+        _tell(_REASON, error.message)
+        return _UNREADABLE
+    except MemoryError:
         return _UNREADABLE
     return 0
+
+
+def _read(source: KafkaSource, ranges: Sequence[OffsetRange], *, first_only: bool) -> None:
+    bounds = (1, 1) if len(ranges) == 1 else (_CHUNK_RECORDS, _CHUNK_BYTES)
+    chunks = fetch_all(
+        source, ranges, max_records=bounds[0], max_bytes=bounds[1], stall_seconds=STALL_SECONDS
+    )
+    for chunk in chunks:
+        _tell(source.name, chunk.topic, chunk.partition, int(chunk.offsets[-1]) + 1)
+        if first_only:
+            return
+
+
+def _tell(*values: str | int) -> None:
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ import os
 import re
 
 import ingestd.errors
-from ingestd.errors import DiskFullError, IngestdError
+from ingestd.errors import DiskFullError, IngestdError, RetryableError, WorkerLostError
 
 _RAISED = re.compile(r"\bingestd\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^\s*((?:[\w.$]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
 _ENDED_WITH = re.compile(r"terminated with exception: (.+)")
+_WORKER_LOST = re.compile(r"Python worker exited unexpectedly|MemoryError\b|ExecutorLostFailure")
 _LONGEST = 500
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 """What the system says of a full disk, to Java as well."""
@@ -29,6 +30,18 @@ def raised_error(text: str) -> IngestdError | None:
     if not (isinstance(kind, type) and issubclass(kind, IngestdError)):
         return None
     return kind(message)
+
+
+def task_error(text: str) -> IngestdError:
+    """Return the error for a job whose tasks failed as often as Spark tries them."""
+    if raised := raised_error(text):
+        return raised
+    if _WORKER_LOST.search(text):
+        return WorkerLostError(
+            "a worker was killed, or needed more memory than processing.worker-memory; no topic "
+            "partition was found that cannot be read with as much"
+        )
+    return RetryableError(f"a task failed: {last_cause(text)}")
 
 
 def last_cause(text: str) -> str:

@@ -23,7 +23,7 @@ from typing import Protocol
 from pyspark import SparkContext
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import SchemaConflictError
+from ingestd.errors import SchemaConflictError, WorkerLostError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionGauge
@@ -129,12 +129,11 @@ class MicroBatch:
         batch = self._batch(batch_id, offsets, clock, stream)
         self._listener.batch_started(batch.batch_id, tuple(batch.ranges))
         reach(Point.BATCH_PLANNED)
-        result = self._run_rounds(batch) if batch.ranges else None
-        while result is not None and self.set_aside.judge(result, batch.ranges):
+        result = None
+        while batch.ranges and (result := self._run_readable(batch)) is None:
             self._ahead.forget()
             offsets = self.set_aside.without(offsets)
             batch = self._batch(batch_id, offsets, clock, stream)
-            result = self._run_rounds(batch) if batch.ranges else None
         reach(Point.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
@@ -159,6 +158,16 @@ class MicroBatch:
         )
         reach(Point.BATCH_DONE)
         return offsets.until
+
+    def _run_readable(self, batch: Batch) -> RoundResult | None:
+        """Run a batch; None if something was set aside, so that it has to run without it."""
+        try:
+            result = self._run_rounds(batch)
+        except WorkerLostError:
+            if self.set_aside.find_culprits(batch.ranges):
+                return None
+            raise
+        return None if self.set_aside.judge(result, batch.ranges) else result
 
     def _batch(self, number: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
         span, ranges = self._lake.begin(offsets), offsets.ranges()

@@ -7,7 +7,7 @@ JSON document that says where a batch starts and where it ends, before it runs t
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -31,6 +31,9 @@ from ingestd.kafka.ranges import (
     encode_offsets,
 )
 
+if TYPE_CHECKING:  # the worker that plans does without all that a start imports
+    from ingestd.ingest.recovery.start import StartPositions
+
 FORMAT = "ingestd_offset_ranges"
 OPTION = "ingestd.sources"
 _SCHEMA = "source string, topic string, partition int, start long, until long"
@@ -39,20 +42,19 @@ _SCHEMA = "source string, topic string, partition int, start long, until long"
 def source_options(
     sources: Mapping[str, KafkaSource],
     max_offsets: Mapping[str, int],
-    start: Offsets,
-    epochs: Offsets,
+    start: "StartPositions",
 ) -> dict[str, str]:
     """Options for `readStream.format(FORMAT)`.
 
-    `max_offsets` bounds the offsets of a source (by name) in one batch. The first batch begins at
-    `start`, which was reached under the leader epochs `epochs`; topic partitions that it lacks
-    begin where their logs begin.
+    `max_offsets` bounds the offsets of a source (by name) in one batch. Topic partitions that
+    `start` lacks begin where their logs begin.
     """
     document = {
         "sources": [source.to_document() for source in sources.values()],
         "max_offsets": dict(max_offsets),
-        "start": encode_offsets(start),
-        "epochs": encode_offsets(epochs),
+        "start": encode_offsets(start.offsets),
+        "epochs": encode_offsets(start.epochs),
+        "covered": encode_offsets(start.covered),
     }
     return {OPTION: json.dumps(document)}
 
@@ -95,6 +97,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             {source.name: source for source in sources},
             self._limits,
             decode_offsets(document["epochs"]),
+            decode_offsets(document["covered"]),
         )
         self._settled: tuple[Offsets, BatchOffsets] | None = None
 

@@ -35,6 +35,8 @@ from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.recovery import BeforeCommit, bounds_ahead, lead
 from ingestd.spark.session import build_session
+from ingestd.spark.set_aside import take_given_up
+from ingestd.spark.settings import with_worker_memory
 from ingestd.spark.warm_up import warm_up
 
 _LOG = logging.getLogger(__name__)
@@ -75,9 +77,14 @@ class Pipeline:
         asking the brokers.
         """
         settings = self._settings
+        spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
         with named_jvm_end(), ThreadPoolExecutor(1, "session") as pool:
-            session = pool.submit(build_session, settings.name, settings.spark)
-            self._prepare(session, until_latest=until_latest)
+            session = pool.submit(build_session, settings.name, spark)
+            try:
+                self._prepare(session, until_latest=until_latest)
+            except RetryableError:
+                session.result()  # what it lacks, no other try brings
+                raise
 
     def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:
         """Open the tables and ask the brokers while the session starts, then start the query."""
@@ -119,7 +126,7 @@ class Pipeline:
     ) -> StartPositions:
         try:
             leadership.check()
-            start = recover(lake, self._settings, clusters)
+            start = recover(lake, self._settings, clusters, take_given_up())
         except FencedError as error:
             # Two that start at once: who leads has met the first commit of the other.
             raise leadership.verdict(error) from error
@@ -217,7 +224,7 @@ class Pipeline:
         settings = self._settings
         kafka = {name: one.kafka for name, one in settings.sources.items()}
         limits = settings.max_offsets_per_trigger
-        options = source_options(kafka, limits, start.offsets, start.epochs)
+        options = source_options(kafka, limits, start)
         writer = stream.options(**options).load().writeStream
         writer = writer.option("checkpointLocation", checkpoint)
         writer = writer.queryName(settings.name)

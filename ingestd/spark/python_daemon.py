@@ -11,13 +11,14 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import resource
 import signal
 import socket
 import sys
 import zipimport
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ingestd.spark.settings import PRIVATE_UMASK, UMASK
+from ingestd.spark.settings import PRIVATE_UMASK, UMASK, WORKER_MEMORY
 
 NAME = "ingestd-worker"
 """What Spark's workers, and the daemon that they are forked from, are called."""
@@ -47,6 +48,8 @@ _ENVIRONMENT: Mapping[str, str] = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     # Chunk follows chunk: memory given back at once is faulted in again, page by page.
     "MIMALLOC_PURGE_DELAY": "10000",
+    # In KiB. What is reserved counts against a worker's limit; by itself it is 1 GiB at once.
+    "MIMALLOC_ARENA_RESERVE": "65536",
 }
 _SET_NAME = 15  # of prctl.h
 _GARBAGE_OBJECTS = 1_000_000
@@ -80,6 +83,7 @@ def main() -> None:
         # In a task it would look at every waiting record, time and again, to find nothing.
         gc.set_threshold(_GARBAGE_OBJECTS)
         keep_memory()
+        limit_memory()
     daemon.manager()
 
 
@@ -126,6 +130,18 @@ def keep_memory() -> None:
         mallopt(_MALLOC_TRIM_THRESHOLD, _KEPT_BYTES)
         mallopt(_MALLOC_TOP_PAD, 16 << 20)
         mallopt(_MALLOC_MMAP_THRESHOLD, 32 << 20)
+
+
+def limit_memory() -> None:
+    """Give this process, and each worker forked from it, the limit of memory in the environment.
+
+    It counts memory of its own that can be written, not files that are mapped.
+    """
+    wanted = int(os.environ.get(WORKER_MEMORY, "0"))
+    if wanted:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _modules() -> Iterator[str]:

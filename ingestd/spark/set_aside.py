@@ -1,6 +1,7 @@
 """What a run reads no more: topics of unusable records, partitions that cannot be read."""
 
 import logging
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -12,10 +13,12 @@ from ingestd.ingest.upkeep.batch_summary import BatchListener
 from ingestd.kafka.apart import Unreadable
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Place, starts_of
 from ingestd.kafka.try_range import start_try
-from ingestd.spark.retries import Retries, Tried, Try
+from ingestd.kafka.unreadable import by_source, find_unreadable
+from ingestd.spark.retries import KnownRanges, Retries, Try
 
 _LOG = logging.getLogger(__name__)
-_TRIED: dict[Place, Tried] = {}
+_KNOWN = KnownRanges()
+_POLL_SECONDS = 0.2
 
 
 class SetAsideTopics:
@@ -27,11 +30,15 @@ class SetAsideTopics:
         self._trial = TopicTrial(settings.trial_limits)
         self._found: dict[Topic, SetAside] = {}
         self._unreadable: dict[Place, Unreadable] = {}
-        self._retries = Retries(self._start_try, _TRIED, settings.max_unreadable_tries)
+        self._held_at: dict[Place, int] = {}
+        # A worker has more in its memory than what it reads.
+        self._memory = settings.limits.worker_memory // 2
+        self._retries = Retries(self._start_try, _KNOWN, settings.unreadable)
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:
         """Return a batch without what is set aside."""
-        ends = {place: one.range.start for place, one in self._unreadable.items()}
+        starts = {place: one.range.start for place, one in self._unreadable.items()}
+        ends = {place: self._held_at.get(place, start) for place, start in starts.items()}
         return batch_without(batch, self.topics, ends)
 
     @property
@@ -57,6 +64,27 @@ class SetAsideTopics:
             self._add(replace(one, offsets=offsets))
         return bool(found or result.unreadable)
 
+    def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
+        """Set aside the ranges that a worker cannot have read; whether there are any.
+
+        Of their topic partitions the batch reads nothing: the client would ask for more than is
+        wanted, and end the next worker.
+        """
+        memory, ranges = self._memory, list(ranges)
+        starts = starts_of(ranges)
+        found = [
+            unreadable
+            for ones in by_source(ranges)
+            for unreadable in find_unreadable(
+                self._settings.sources[ones[0].source].kafka, ones, memory
+            )
+        ]
+        for one in found:
+            place = (one.range.source, one.range.topic, one.range.partition)
+            self._held_at[place] = starts[place]
+            self._add_unreadable(one)
+        return bool(found)
+
     def poll(self) -> None:
         """Try again what could not be read, from time to time; raises as `Retries.poll`."""
         self._retries.poll()
@@ -67,10 +95,17 @@ class SetAsideTopics:
 
     def _start_try(self, left: OffsetRange) -> Try:
         _LOG.info("partition_tried", extra={"ctx": {"topic": left.topic, "offset": left.start}})
-        return start_try(self._settings.sources[left.source].kafka, left)
+        kafka = self._settings.sources[left.source].kafka
+        return start_try(kafka, [left], self._memory, first_only=True)
 
     def refuse_end(self) -> None:
-        """PolicyStopError if there is anything: a run that ends by itself has not read all."""
+        """PolicyStopError if there is anything: a run that ends by itself has not read all.
+
+        Where the policy is to decide it does so first, and raises as `Retries.poll`.
+        """
+        while self._retries.is_deciding:
+            self._retries.poll()
+            time.sleep(_POLL_SECONDS)
         unreadable = map(_unreadable_message, self._unreadable.values())
         problems = [*map(self._message, self._found.values()), *unreadable]
         if problems:
@@ -91,7 +126,8 @@ class SetAsideTopics:
         _LOG.error(
             "partition_set_aside", extra={"ctx": {**at, "offset": left.start, "message": message}}
         )
-        self._retries.add(left)
+        held_at = self._held_at.get((left.source, left.topic, left.partition), left.start)
+        self._retries.add(left, is_reached=held_at == left.start)
         self._listener.partition_set_aside(left, message)
 
     def _message(self, one: SetAside) -> str:
@@ -105,3 +141,10 @@ def _unreadable_message(one: Unreadable) -> str:
         f"{left.start}: {one.reason}. The broker answers, so the record is one that the client "
         "does not take or cannot unpack; it is tried again from time to time"
     )
+
+
+def take_given_up() -> dict[Place, OffsetRange]:
+    """Return the ranges that the policy leaves out, for the start that reads on after them."""
+    found = dict(_KNOWN.given_up)
+    _KNOWN.given_up.clear()
+    return found

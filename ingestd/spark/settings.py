@@ -65,6 +65,8 @@ _CONFIDENTIAL = re.compile(r"(?i)secret|password|token|access[.]?key")
 # The JVM plans and schedules only: its second compiler costs more than it gives back.
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
+"""Variable of the workers' environment: most bytes of memory that each of them may have."""
 
 
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
@@ -83,6 +85,11 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
 def is_confidential(name: str) -> bool:
     """Whether the value of a setting of this name is for no command line."""
     return _CONFIDENTIAL.search(name) is not None
+
+
+def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+    """Return settings with a limit for the memory of each Python worker."""
+    return {f"spark.executorEnv.{WORKER_MEMORY}": str(most_bytes), **extra}
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:

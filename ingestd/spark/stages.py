@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
-from ingestd.errors import FatalError, RetryableError
+from ingestd.errors import FatalError
 from ingestd.ingest.schemas.discovery import KeptChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_stage import decode_ranges
@@ -27,7 +27,7 @@ from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.disk_token import DiskToken, disk_tokens
-from ingestd.spark.failure import last_cause, raised_error
+from ingestd.spark.failure import task_error
 from ingestd.spark.hand_over import FolderShelf, collect, leave
 from ingestd.spark.shared_folder import shared_folder
 from ingestd.spark.spool import Spool
@@ -132,8 +132,7 @@ def run_stages(
         written = pairs.mapPartitions(WriteTask(context, disk_tokens(spark, context)))
         results = _collected(written, hand_over.behind)
     except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
-        raise raised_error(text) or RetryableError(f"a task failed: {last_cause(text)}") from error
+        raise task_error(str(error)) from error
     outcomes: list[WriteOutcome] = []
     for result in results:
         if isinstance(result, FatalError):

@@ -109,9 +109,10 @@ def test_retention_that_overtakes_the_reader_is_an_error_or_a_dead_letter(
     assert truth.ids("orders") == [*range(10), *kept]
     assert truth.ids("users") == list(range(20))
     letters = [one for one in truth.letters() if "table lake.orders" in one]
-    assert [f"{ORDERS}/0 of source src, offsets 10 to 14, table" in one for one in letters] == [
+    until = 14 if policy == "earliest" else 20
+    assert [f"{ORDERS}/0 of source src, offsets 10 to {until}, table" in o for o in letters] == [
         True
-    ]
+    ], "what `latest` leaves out is named, too"
     before = truth.letters()
     truth.live()
     assert truth.letters() == before, "once, not for ever"
@@ -162,6 +163,36 @@ def test_a_log_that_is_replaced_while_the_daemon_runs_ends_the_query(truth: Trut
         replace(truth, between=replace_log).live()
     with pytest.raises(OffsetLostError, match="9 to"):
         truth.live()
+
+
+def test_a_log_that_is_replaced_while_a_table_is_read_again_ends_the_query(truth: Truth) -> None:
+    """The reader is below what the new leader lacks, and the other table above it."""
+    roll_back(truth, "users")
+    log = truth.kafka.topics[ORDERS].logs[0]
+
+    def replace_log() -> None:
+        if log.epoch == 0:
+            log.records, log.epoch = log.records[:7], 1
+            truth.kafka.produce(ORDERS, *range(100, 110))
+
+    with pytest.raises(LogChangedError, match="other records from 7 on"):
+        replace(truth, between=replace_log).live()
+    with pytest.raises(OffsetLostError, match=r"7 to 10, table lake\.orders"):
+        truth.live()
+    replace(truth, policy="earliest").live()
+    assert truth.ids("orders") == [*range(10), *range(100, 110)]
+    assert truth.ids("users") == list(range(10))
+
+
+def test_a_dropped_table_is_reported_with_the_offsets_of_the_topic_that_exists(
+    truth: Truth,
+) -> None:
+    truth.kafka.topics[ORDERS] = Topic("a newer one", [_log(*range(100, 103))])
+    replace(truth, policy="earliest").live()
+    drop(truth)
+    truth.live()
+    (letter,) = [one for one in truth.letters() if "the table was dropped" in one]
+    assert f'"{ORDERS}/0": 3' in letter
 
 
 def test_a_change_of_leaders_alone_is_no_loss(truth: Truth) -> None:

@@ -19,6 +19,8 @@ from ingestd.errors import (
     ProgressLostError,
     SchemaConflictError,
 )
+from ingestd.ingest.recovery.begin import at_claims, begin
+from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.positions import Vector
 from ingestd.paimon.catalog.base import Identifier
@@ -27,7 +29,7 @@ from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.truth_rig import Log, Topic, Truth
+from tests.support.truth_rig import Kafka, Log, Topic, Truth
 
 pytestmark = pytest.mark.chaos
 ORDERS, USERS = "shop.orders", "shop.users"
@@ -276,6 +278,66 @@ def test_a_renamed_pipeline_is_noticed_before_anything_is_read(truth: Truth) -> 
         truth.live()
 
 
+def test_two_pipelines_feed_one_table_from_different_topics(truth: Truth) -> None:
+    other = replace(truth, name="other", kafka=Kafka({"copy.orders": Topic("a copy")}))
+    for first in (10, 15):
+        other.kafka.produce("copy.orders", *range(first, first + 5))
+        other.live()
+        truth.live()
+    assert truth.ids("orders") == list(range(20))
+
+
+def test_tables_that_lost_their_records_are_begun_one_after_the_other(truth: Truth) -> None:
+    for name in ("orders", "users"):
+        table = truth.table(name)
+        newest = latest_snapshot(table.io, table.paths)
+        assert newest is not None
+        foreign = replace_snapshot(newest, commit_user="other", properties={})
+        table.io.overwrite(table.paths.snapshot(newest.id), encode_snapshot(foreign))
+        for number in range(1, newest.id):
+            table.io.delete_quietly(table.paths.snapshot(number))
+    given = read_claims(truth.io, truth.settings.warehouse, truth.name)
+    for name in ("lake.orders", "lake.users"):
+        with pytest.raises(ProgressLostError, match=name):
+            truth.live()
+        at = at_claims(name, given)
+        begin(truth.settings, truth.catalog, truth.io, name, at, truth.now_ms)
+    goes_on(truth)
+    truth.live()
+    assert everything_once(truth)
+
+
+def test_two_pipelines_that_begin_at_the_same_time_do_not_both_write_a_table(
+    tmp_path: Path,
+) -> None:
+    """The other one begins and ends between the start of the first one and its commits."""
+    truth = Truth(tmp_path, batch_rows=50)
+    truth.kafka.topics[ORDERS] = Topic("one")
+    truth.kafka.produce(ORDERS, *range(10))
+    with pytest.raises(CommitConflictError, match="another pipeline writes the table"):
+        replace(truth, between=replace(truth, name="other").live).live()
+    for _ in range(2):
+        with pytest.raises(ProgressLostError, match="Pipeline other writes it, too"):
+            truth.live()
+    assert truth.ids("orders") == list(range(10))
+
+
+def test_a_table_that_another_pipeline_created_meanwhile_is_judged_before_it_is_written(
+    truth: Truth,
+) -> None:
+    drop(truth)
+    lake = Lake(truth.settings, truth.catalog, truth.io, truth.now_ms)
+    lake.open()
+    other = replace(truth, name="other", kafka=Kafka({"copy.orders": Topic("a copy")}))
+    other.kafka.produce("copy.orders", 1)
+    other.live()
+    with pytest.raises(CommitConflictError, match="pipeline other has begun to write it"):
+        lake.adopt("lake.orders")
+    again = Lake(truth.settings, truth.catalog, truth.io, truth.now_ms)
+    again.open()
+    assert again.adopt("lake.orders") is not None
+
+
 def test_a_renamed_source_goes_on(truth: Truth, caplog: pytest.LogCaptureFixture) -> None:
     renamed = replace(truth, source="renamed", merge_shards=True)
     goes_on(truth)
@@ -285,6 +347,15 @@ def test_a_renamed_source_goes_on(truth: Truth, caplog: pytest.LogCaptureFixture
     caplog.clear()
     renamed.live()
     assert "source_renamed" not in caplog.text
+
+
+def test_a_renamed_source_goes_on_also_in_a_table_without_rows_for_a_while(truth: Truth) -> None:
+    renamed = replace(truth, source="renamed")
+    truth.kafka.produce(ORDERS, *range(10, 20))
+    renamed.live()
+    truth.kafka.produce(USERS, *range(10, 20))
+    renamed.live()
+    assert everything_once(truth)
 
 
 def test_a_topic_that_two_sources_read_is_refused(truth: Truth) -> None:
@@ -325,14 +396,17 @@ def test_a_table_whose_records_are_all_gone_is_loud_at_every_start(truth: Truth,
             truth.live()
 
 
-def test_what_java_rolls_back_as_the_latest_snapshot_counts_as_rolled_back(truth: Truth) -> None:
+@pytest.mark.parametrize("snapshot", [1, 2])
+def test_what_java_rolls_back_as_the_latest_snapshot_counts_as_rolled_back(
+    truth: Truth, snapshot: int
+) -> None:
     """Java commits the older content, with its properties, as a new snapshot of its own."""
     table = truth.table("orders")
-    first = read_snapshot(table.io, table.paths, 1)
+    older = read_snapshot(table.io, table.paths, snapshot)
     newest = latest_snapshot(table.io, table.paths)
     assert newest is not None
     again = replace_snapshot(
-        first,
+        older,
         id=newest.id + 1,
         commit_user="java",
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
@@ -385,9 +459,8 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     assert truth.letters() == letters
 
 
-def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
-    truth: Truth,
-) -> None:
+def _overwrite(truth: Truth) -> int:
+    """As another program does; the id of the snapshot."""
     table = truth.table("orders")
     newest = latest_snapshot(table.io, table.paths)
     assert newest is not None
@@ -401,12 +474,19 @@ def test_an_overwrite_by_another_program_is_named_also_below_a_commit_of_ours(
     )
     table.io.try_write_atomic(table.paths.snapshot(foreign.id), encode_snapshot(foreign))
     table.io.overwrite(table.paths.latest_hint, str(foreign.id).encode())
+    return foreign.id
+
+
+def test_overwrites_by_another_program_are_all_named_also_below_commits_of_ours(
+    truth: Truth,
+) -> None:
+    first, second = _overwrite(truth), _overwrite(truth)
     compact_table(truth.table("orders"), now_ms=1, full=True)
+    third = _overwrite(truth)
     truth.live()
     truth.live()
-    letters = [one for one in truth.letters() if "was an overwrite" in one]
-    assert len(letters) == 1
-    assert f"snapshot {foreign.id} " in letters[0]
+    (letter,) = [one for one in truth.letters() if "overwritten" in one]
+    assert f"in snapshot {first}, {second}, {third}: " in letter
 
 
 def test_a_pipeline_that_was_renamed_before_it_had_a_row_is_noticed(tmp_path: Path) -> None:

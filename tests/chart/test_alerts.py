@@ -18,8 +18,9 @@ CASES = Path(__file__).with_name("alert_cases.yaml")
 assert metrics.STATES and lag_metrics.FRESHNESS  # importing the modules registers their collectors
 
 
-def rules() -> list[dict[str, Any]]:
-    found = objects("--values", CHART / "ci" / "monitoring-values.yaml")
+def rules(*values: str) -> list[dict[str, Any]]:
+    given = [argument for value in values for argument in ("--set", value)]
+    found = objects("--values", CHART / "ci" / "monitoring-values.yaml", *given)
     groups: list[dict[str, Any]] = only(found, "PrometheusRule")["spec"]["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
@@ -32,7 +33,7 @@ def exported() -> set[str]:
     }
     return {
         family.name + suffix
-        for family in (*REGISTRY.collect(), *lag_metrics.PLACES.collect())
+        for family in REGISTRY.collect()
         for suffix in suffixes.get(family.type, ())
     }
 
@@ -52,8 +53,19 @@ def test_each_alert_says_what_and_links_to_a_runbook_that_is_there() -> None:
     for rule in rules():
         assert rule["annotations"]["summary"]
         assert rule["labels"]["severity"] in {"critical", "warning"}
-        file, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-        assert (file, anchor in anchors) == ("docs/operations.md", True), rule["alert"]
+        url, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert url.startswith("https://"), rule["alert"]
+        assert (url.endswith("/docs/operations.md"), anchor in anchors) == (True, True), rule[
+            "alert"
+        ]
+
+
+def test_without_the_url_of_runbooks_alerts_have_no_link() -> None:
+    assert not [one for one in rules("prometheusRule.runbookUrl=") if "runbook_url" in str(one)]
+    mine = rules("prometheusRule.runbookUrl=http://wiki/runbooks")
+    assert {one["annotations"]["runbook_url"].partition("#")[0] for one in mine} == {
+        "http://wiki/runbooks"
+    }
 
 
 def test_the_dashboard_parses_and_names_metrics_that_exist() -> None:

@@ -1,6 +1,7 @@
 """The Helm chart, judged by helm itself, by Kubernetes' schemas and by its own promises."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ REFUSED = {
     "serviceMonitor.interval=often": "serviceMonitor.interval",
     "prometheusRule.thresholds.deadLetterRatio=2": "prometheusRule.thresholds.deadLetterRatio",
     "prometheusRule.thresholds.lag=1": "lag",
+    "prometheusRule.runbookUrl=docs/operations.md": "prometheusRule.runbookUrl",
     "jobs.Compact.schedule=@daily": "Compact",
     "jobs.verify.schedule=@daily": "args",
     "networkPolicy.from.app=x": "networkPolicy.from",
@@ -136,6 +138,7 @@ def test_the_daemon_is_one_pod_that_leaves_before_its_successor_comes() -> None:
     daemon = only(objects(*of("smallest")), "StatefulSet")
     assert daemon["spec"]["replicas"] == 1
     assert daemon["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+    assert daemon["spec"]["podManagementPolicy"] == "Parallel"
     assert daemon["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 60
 
 
@@ -148,6 +151,25 @@ def test_a_changed_configuration_starts_the_pod_again_and_changes_nothing_immuta
     assert annotations[0] != annotations[1]
     for field in ("selector", "serviceName"):
         assert before[field] == after[field]
+
+
+def test_a_new_version_of_the_chart_restarts_no_pod(tmp_path: Path) -> None:
+    chart = tmp_path / "ingestd"
+    shutil.copytree(CHART, chart)
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    digest = ("--set", f"image.digest=sha256:{'a' * 64}")
+    newer = {**about, "version": "9.9.9", "appVersion": "9.9.8"}
+    (chart / "Chart.yaml").write_text(yaml.safe_dump(newer))
+    done = helm("template", "shop", chart, "--namespace", "lake", *of("jobs"), *digest)
+    after = [one for one in yaml.safe_load_all(done.stdout) if one]
+    before = objects(*of("jobs"), *digest)
+    assert "9.9.9" in only(after, "StatefulSet")["metadata"]["labels"]["helm.sh/chart"]
+    for kind in ("StatefulSet", "CronJob"):
+        old, new = (
+            [one["spec"] for one in found if one["kind"] == kind] for found in (before, after)
+        )
+        assert old, kind
+        assert old == new
 
 
 def test_the_configuration_arrives_as_it_was_given() -> None:

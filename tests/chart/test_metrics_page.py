@@ -2,8 +2,11 @@
 
 import re
 import subprocess
+import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,9 @@ import ingestd.registry_metrics as registry_metrics
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.status import Status
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.metrics_page import MetricsPage, Scrape
 from tests.support.chart import ROOT, promtool
+from tests.support.prometheus import Prometheus, prometheus_program
 
 assert registry_metrics.__doc__  # importing the module registers its collectors
 PROMISED = {
@@ -50,9 +55,33 @@ def documented() -> dict[str, str]:
 
 def test_every_metric_of_the_page_of_metrics_is_scraped_with_its_type(page: bytes) -> None:
     types = dict(re.findall(r"^# TYPE (ingestd_\w+) (\w+)$", page.decode(), re.MULTILINE))
-    scraped = {name: kind for name, kind in types.items() if not name.endswith("_created")}
-    assert scraped == documented()
+    assert types == documented()
     assert documented().keys() >= PROMISED
+
+
+@pytest.mark.skipif(prometheus_program() is None, reason="no Prometheus to be had")
+def test_prometheus_scrapes_openmetrics_with_gzip(tmp_path: Path) -> None:
+    answers: Counter[tuple[str, str | None]] = Counter()
+
+    class ObservedPage(MetricsPage):
+        def scrape(self, accept: str | None, accept_encoding: str | None) -> Scrape:
+            scrape = super().scrape(accept, accept_encoding)
+            answers[scrape.content_type.partition(";")[0], scrape.encoding] += 1
+            return scrape
+
+    server = HttpServer("127.0.0.1:0", Status("shop", "1", ["s"]), metrics=ObservedPage())
+    server.start()
+    port = int(server.address.rpartition(":")[2])
+    with ExitStack() as stack:
+        stack.callback(server.stop)
+        prometheus = stack.enter_context(Prometheus(tmp_path / "p", port, labels={}, rules={}))
+        end = time.monotonic() + 60
+        while not prometheus.query("up == 1 and scrape_samples_scraped > 50"):
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        assert prometheus.query('{__name__="ingestd_rejected_records_total"}')
+        assert not prometheus.query('{__name__=~".+_created"}')
+    assert set(answers) == {("application/openmetrics-text", "gzip")}
 
 
 def test_names_and_help_pass_promtool(page: bytes) -> None:

@@ -1,9 +1,11 @@
 """What the chart's network policy lets in and out."""
 
 import json
+from pathlib import Path
 from typing import Any
 
-from tests.support.chart import CHART, objects
+from ingestd.config.load import load_config
+from tests.support.chart import CHART, objects, only
 
 SMALLEST = ("--values", CHART / "ci" / "smallest-values.yaml")
 PEER = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
@@ -18,7 +20,6 @@ def rendered(*more: str) -> list[dict[str, Any]]:
 
 def test_only_named_peers_reach_the_pages_and_the_pod_reaches_only_what_is_named() -> None:
     wanted = [
-        *("--set", "networkPolicy.enabled=true"),
         *("--set-json", f"networkPolicy.from={json.dumps([PEER])}"),
         *("--set-json", f"networkPolicy.egress={json.dumps([BROKERS])}"),
     ]
@@ -41,10 +42,7 @@ def selected(peers: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def test_the_pod_of_helm_test_comes_in_where_it_is_no_named_peer() -> None:
-    wanted = (
-        *("--set", "networkPolicy.enabled=true"),
-        *("--set-json", f"networkPolicy.from={json.dumps([PEER])}"),
-    )
+    wanted = (*("--set-json", f"networkPolicy.from={json.dumps([PEER])}"),)
     [policy] = rendered(*wanted)
     [pod] = [one for one in objects(*SMALLEST, *wanted) if one["kind"] == "Pod"]
     assert (
@@ -54,22 +52,45 @@ def test_the_pod_of_helm_test_comes_in_where_it_is_no_named_peer() -> None:
     assert policy["spec"]["ingress"] == [{"from": [PEER], "ports": [{"port": "http"}]}]
 
 
-def test_executors_and_their_driver_reach_each_other_where_there_are_any() -> None:
-    [policy] = rendered("--set", "networkPolicy.enabled=true", "--set", "rbac.create=true")
-    executors = {"spark-role": "executor"}
+def test_executors_and_their_driver_reach_each_other_where_there_are_any(tmp_path: Path) -> None:
+    """The labels of the policy are those that Spark gives the executors of the release."""
+    egress = ("--set-json", f"networkPolicy.egress={json.dumps([BROKERS])}")
+    [policy] = rendered("--set", "rbac.create=true", *egress)
     [_, called] = policy["spec"]["ingress"]
-    assert (selected(called["from"]), "ports" in called) == (executors, False)
-    [_, calls] = policy["spec"]["egress"]
-    assert (selected(calls["to"]), "ports" in calls) == (executors, False)
+    [_, calls, _] = policy["spec"]["egress"]
+    wanted = selected(called["from"])
+    assert selected(calls["to"]) == wanted
+    assert "ports" not in called
+    assert "ports" not in calls
+    assert wanted["app.kubernetes.io/instance"] == "shop"
+    mounted = objects(*SMALLEST, "--set", "rbac.create=true")
+    file = tmp_path / "ingestd.yaml"
+    file.write_text(only(mounted, "ConfigMap")["data"]["ingestd.yaml"])
+    spark = load_config(file).config.spark
+    prefix = "spark.kubernetes.executor.label."
+    given = {key.removeprefix(prefix): spark[key] for key in spark if key.startswith(prefix)}
+    assert given == wanted
 
 
-def test_without_peers_only_the_namespace_comes_in_and_nothing_but_names_goes_out() -> None:
-    [policy] = rendered("--set", "networkPolicy.enabled=true")
-    assert policy["spec"]["ingress"] == [
-        {"from": [{"podSelector": {}}], "ports": [{"port": "http"}]}
+def test_executors_of_another_release_are_not_let_in() -> None:
+    policies = [
+        [
+            one
+            for one in objects(*SMALLEST, "--set", "rbac.create=true", release=release)
+            if one["kind"] == "NetworkPolicy"
+        ]
+        for release in ("shop", "bank")
     ]
-    assert policy["spec"]["egress"] == [DNS]
+    shop, bank = (selected(policy["spec"]["ingress"][1]["from"]) for [policy] in policies)
+    assert shop != bank
 
 
-def test_there_is_none_unless_it_is_asked_for() -> None:
-    assert rendered() == []
+def test_by_default_the_pages_are_open_and_no_other_port_is_and_everything_can_be_reached() -> None:
+    [policy] = rendered()
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": "http"}]}]
+    assert "egress" not in policy["spec"]
+
+
+def test_there_is_none_if_that_is_wanted() -> None:
+    assert rendered("--set", "networkPolicy.enabled=false") == []

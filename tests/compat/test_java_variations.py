@@ -2,18 +2,23 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
+from ingestd.paimon.table.files.data_files import stored_rows
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
+from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
 from ingestd.paimon.table.read.table_read import at_snapshot, read_table
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.native_tables import open_native
+from tests.support.native_tables import open_native, put
 from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.compat
@@ -107,3 +112,37 @@ def test_rows_and_changes_are_those_of_java(name: str, tmp_path: Path, oracle: O
     changes = [line for part in iter_changelog(table) for line in json_lines(part, fields)]
     assert [json.loads(line) for line in changes] == oracle.changelog(warehouse, "db", "t") != []
     assert [one for one in verify(table) if one.severity == "error"] == []
+
+
+def test_a_snapshot_of_a_later_version_reads_as_in_java(tmp_path: Path, oracle: Oracle) -> None:
+    oracle.write_spec(_spec({}), tmp_path, tmp_path)
+    for path in Path(tmp_path, "db.db/t/snapshot").glob("snapshot-*"):
+        document = {**json.loads(path.read_text()), "version": 4, "laterKey": {"a": [1]}}
+        path.write_text(json.dumps(document))
+    table = open_native(tmp_path)
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert lines == oracle.read_lines(tmp_path, "db", "t")
+    put(table, [{"k": 77, "v": "ours"}])
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert lines == oracle.read_lines(tmp_path, "db", "t")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"file.format": "orc", "file.compression": "lzo"}, "ORC compression LZO is not supported"),
+     ({"manifest.format": "orc"}, r"'manifest\.format' = 'orc'")],
+)  # fmt: skip
+def test_what_java_writes_and_cannot_be_read_here_is_unsupported_and_not_damaged(
+    options: dict[str, str], message: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    oracle.write_spec(_spec(options), tmp_path, tmp_path)
+    table = open_native(tmp_path)
+    with pytest.raises(UnsupportedError, match=message):
+        read_table(table)
+    with pytest.raises(UnsupportedError, match=r"LZO|manifest format ORC"):
+        load_state(table) if "manifest.format" in options else list(_files(table))
+
+
+def _files(table: FileStoreTable) -> Iterator[pa.Table]:
+    for path in Path(table.path).glob("bucket-*/*.orc"):
+        yield stored_rows(table, str(path))

@@ -55,9 +55,10 @@ def test_the_linter_has_nothing_to_say() -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.image)
-def test_base_images_have_an_exact_version(stage: Stage) -> None:
+def test_base_images_have_an_exact_version_and_a_digest(stage: Stage) -> None:
     names = {earlier.name for earlier in STAGES[: STAGES.index(stage)]}
-    assert stage.image in names or re.search(r":\d+\.\d+\.\d+", stage.image)
+    pinned = r"[a-z-]+:\d+\.\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}"
+    assert stage.image in names or re.fullmatch(pinned, stage.image)
 
 
 def test_the_container_runs_the_daemon_as_nobody_in_particular() -> None:

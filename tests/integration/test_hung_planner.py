@@ -35,7 +35,7 @@ def metric(daemon: Daemon, name: str) -> float:
     return float(found)
 
 
-def test_a_query_that_hangs_before_its_first_batch_is_not_live_though_nothing_waits(
+def test_a_query_that_hangs_before_its_first_records_is_not_live_though_nothing_waits(
     tmp_path: Path, broker: DevBroker
 ) -> None:
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
@@ -45,7 +45,7 @@ def test_a_query_that_hangs_before_its_first_batch_is_not_live_though_nothing_wa
     catch_up(config, tmp_path)
     with run_daemon(config, tmp_path) as daemon:
         daemon.wait_until_ready()
-        assert metric(daemon, "ingestd_last_batch_timestamp_seconds") == 0
+        assert metric(daemon, "ingestd_batch_seconds_count") <= 1, "the one that finds nothing"
         with planners_stopped(daemon):
             daemon.wait_until(lambda: daemon.get("/livez")[0] == 503)
             assert daemon.get("/readyz")[0] == 503
@@ -56,6 +56,6 @@ def test_a_query_that_hangs_before_its_first_batch_is_not_live_though_nothing_wa
         daemon.wait_until(lambda: daemon.get("/livez")[0] == 200)
         daemon.wait_until_ready()
         assert metric(daemon, "ingestd_last_round_timestamp_seconds") > last
-        assert metric(daemon, "ingestd_last_batch_timestamp_seconds") == 0
+        assert metric(daemon, "ingestd_batch_seconds_count") <= 1
         daemon.terminate()
         assert daemon.wait() == 0

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
 from ingestd.dev.broker import DevBroker
+from ingestd.ingest.tables.progress import decode_properties
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
@@ -175,7 +176,9 @@ def test_two_hundred_tables_appear_grow_and_hold_what_their_source_holds(
         assert by_id(stored_rows(table)) == expected(shop, number)
         snapshot = latest_snapshot(table.io, table.paths)
         assert snapshot is not None
-        batches.add(snapshot.properties["ingestd.batch"])
+        progress = decode_properties("shop", snapshot.properties, str(number))
+        assert progress is not None
+        batches.add(str(progress.pipeline.end))
     assert len(batches) == 1
     for number in JUDGED:
         place = (tmp_path / "warehouse", DATABASE, f"t{number:03}")

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import LogChangedError, OffsetLostError, SourceError
+from ingestd.ingest.recovery.start import StartPositions
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange, Offsets, parse_offset_log
 from ingestd.spark.failure import raised_error
@@ -63,7 +64,9 @@ def run(
         assert sorted(OffsetRange(*row) for row in rows.collect()) == seen[batch_id]
         on_batch(batch_id)
 
-    options = source_options({source.name: source}, {source.name: limit}, start or {}, {})
+    options = source_options(
+        {source.name: source}, {source.name: limit}, StartPositions(start or {}, {}, {})
+    )
     stream = spark.readStream.format(FORMAT).options(**options).load().writeStream
     stream = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     query = stream.foreachBatch(batch).start()

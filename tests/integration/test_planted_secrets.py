@@ -53,6 +53,7 @@ def configuration(
         "ssl.key.password": planted.secret("kafka-key-password"),
     }
     basic = {"basic.auth.user.info": f"me:{planted.secret('registry-basic')}"}
+    broker.create_topic(other_of(topic))
     bearer = {"bearer.auth.token": planted.file(secrets, "registry-bearer")}
     return {
         "pipeline": {"name": "shop", "trigger": "100ms"},
@@ -75,16 +76,21 @@ def configuration(
             },
             "other": {
                 "kafka": kafka,
-                "topics": [topic],
+                "topics": [other_of(topic)],
                 "format": "json",
                 "schema-registry": {"url": "http://127.0.0.1:1", **bearer},
             },
         },
-        "routing": {"merge_shards": True, "table_mapping": {topic: "plain"}},
+        "routing": {"merge_shards": True, "table_mapping": {other_of(topic): "plain"}},
         "logging": {"level": "DEBUG"},
         "spark": {"spark.hadoop.fs.s3a.secret.key": planted.secret("spark-secret")},
         "http": {"auth-file": str(secrets / "page-token")},
     }
+
+
+def other_of(topic: str) -> str:
+    """The topic of the second source."""
+    return f"{topic}-other"
 
 
 def page(daemon: Daemon, path: str, token: str) -> bytes:
@@ -105,6 +111,7 @@ def test_no_secret_is_in_anything_that_the_daemon_shows_or_leaves(
     topic = fresh_topic(broker)
     rows = [(key(id=n), event("c", {"id": n, "v": "x"})) for n in range(50)]
     produce(broker, topic, [*rows, (key(id=1), b"{bad")])
+    produce(broker, other_of(topic), rows)
     config = configuration(tmp_path, broker, topic, catalog, planted)
     config["telemetry"] = {
         "traces": "otlp",

@@ -65,9 +65,9 @@ def test_a_try_in_another_process_tells_whether_a_record_can_be_read(broker: Dev
     topic = fresh_topic(broker, 1, LARGE)
     produce(broker, topic, [(None, b"0"), (None, b"x" * (4 << 20))], config=PRODUCER)
     source = source_of(broker, topic)
-    assert start_try(source, OffsetRange("src", topic, 0, 1, 2)).wait(120) == 0
+    assert start_try(source, [OffsetRange("src", topic, 0, 1, 2)], 1 << 30).wait(120) == 0
     source = replace(source, properties={**source.properties, **SMALL})
-    assert start_try(source, OffsetRange("src", topic, 0, 1, 2)).wait(120) == 3
+    assert start_try(source, [OffsetRange("src", topic, 0, 1, 2)], 1 << 30).wait(120) == 3
 
 
 def test_a_broker_that_does_not_answer_makes_nothing_unreadable(
@@ -112,3 +112,25 @@ def test_others_go_on_and_it_is_read_once_it_can_be(
         del kafka[name]
     catch_up(config, tmp_path)
     assert ids("bad") == list(range(12))
+
+
+def test_after_its_tries_the_policy_names_the_range_and_reads_on(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    bad = fresh_topic(broker, 1, LARGE)
+    produce(broker, bad, [event("bad", number) for number in range(10)])
+    large = [event("bad", number, "x" * (2 << 20)) for number in (10, 11)]
+    produce(broker, bad, [*large, event("bad", 12)], config=PRODUCER)
+    config: dict[str, Any] = pipeline(tmp_path, broker.bootstrap, bad)
+    config["sources"]["shop"]["kafka"].update(SMALL)
+    config["errors"] = {"max-unreadable-tries": 1, "on-unreadable": "dead-letter"}
+    with run_daemon(config, tmp_path, until_latest=True) as daemon:
+        assert daemon.wait() == 0, daemon.tail(60)
+
+    def rows(table: str) -> list[dict[str, Any]]:
+        return oracle.read(tmp_path / "warehouse", DATABASE, table)
+
+    letters = [one for one in rows("ingestd_dead_letters") if one["reason"] == "unreadable"]
+    assert {(one["topic"], one["partition"], one["offset"]) for one in letters} == {(bad, 0, 10)}
+    assert f"{bad}/0 of source shop, offsets 10 to 12" in letters[0]["message"]
+    assert sorted(row["id"] for row in rows("bad")) == [*range(10), 12]

@@ -43,11 +43,21 @@ def compiled_classes(sources: Path, more: Sequence[Path] = ()) -> Path:
 
 
 def judge_command(
-    main: str, classes: Path, *arguments: str, more: Sequence[Path] = (), heap: str = "768m"
+    main: str,
+    classes: Path,
+    *arguments: str,
+    more: Sequence[Path] = (),
+    heap: str = "768m",
+    zone: str = "UTC",
 ) -> Sequence[str]:
-    """Command line of a judge: small heap, quick start, UTC; `more` archives beside Paimon."""
+    """Command line of a judge: small heap, quick start; `more` archives beside Paimon."""
     classpath = ":".join([str(classes), *map(str, (*paimon_classpath(), *more))])
-    flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Xmx{heap}", "-Duser.timezone=UTC"]
+    flags = [
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-Xmx{heap}",
+        f"-Duser.timezone={zone}",
+    ]
     return [
         java_command(),
         *flags,

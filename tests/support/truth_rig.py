@@ -6,6 +6,7 @@ The start of the pipeline, the planning of batches, the batches and the tables a
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.stages.outcome import WriteOutcome
+from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.lake import Lake
 from ingestd.kafka.log_checks import fingerprint
@@ -35,7 +36,7 @@ from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, decode, encode
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
-from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.io.file_io import FileIO, LocalFileIO
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
@@ -45,6 +46,7 @@ from tests.support.crash_scene import _Local, _Silent
 
 DATABASE = "lake"
 _IO = LocalFileIO(sync=False)
+_MAPPING = {"copy.orders": "orders", "shop.orders": "orders"}
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Log:
     def end_of_epoch(self, epoch: int) -> int:
         """Where the newest epoch ends that is at most `epoch`, as brokers answer it."""
         ends = [at + 1 for at, (_, one) in enumerate(self.records) if one <= epoch]
-        return max(ends, default=0)
+        return max(self.first, *ends, 0)
 
 
 @dataclass
@@ -74,6 +76,13 @@ class Kafka:
     """The cluster as the start, planning and fetching see it."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
+    selects: Callable[[str], bool] = lambda _: True
+
+    def of(self, source: KafkaSource) -> "Kafka":
+        """The same cluster as the client of a source sees it."""
+        client = copy(self)
+        client.selects = source.selects
+        return client
 
     def produce(self, topic: str, *numbers: int, partition: int = 0) -> None:
         """Append rows with these ids."""
@@ -81,7 +90,11 @@ class Kafka:
         log.records.extend((number, log.epoch) for number in numbers)
 
     def list_topic_partitions(self) -> Mapping[str, tuple[int, ...]]:
-        return {name: tuple(range(len(one.logs))) for name, one in self.topics.items()}
+        return {
+            name: tuple(range(len(one.logs)))
+            for name, one in self.topics.items()
+            if self.selects(name)
+        }
 
     def beginning_offsets(self, partitions: Mapping[str, tuple[int, ...]]) -> Any:
         return {
@@ -156,17 +169,21 @@ class Truth:
     second_source: str | None = None
     startup: StartupMode = "earliest-offset"
     merge_shards: bool = False
+    pattern: str = ".*"
+    mapping: Mapping[str, str] = field(default_factory=lambda: dict(_MAPPING))
+    options: Mapping[str, str] = field(default_factory=lambda: {"bucket": "-1"})
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+    io: FileIO = _IO
     between: Callable[[], object] = lambda: None
     """Runs after the reading of each batch, before its commits."""
 
     def live(self, batches: int = 1 << 30) -> Lake:
         """Start, go on to the ends of all topics, and end; at most so many batches."""
         settings = self.settings
-        clusters = dict.fromkeys(settings.sources, self.kafka)
+        clusters = {name: self.kafka.of(one.kafka) for name, one in settings.sources.items()}
         with mock.patch("ingestd.spark.recovery.this_process", lambda: self.holder):
-            leadership = lead(settings, _IO)
-        lake = Lake(settings, self.catalog, _IO, self.now_ms)
+            leadership = lead(settings, self.io)
+        lake = Lake(settings, self.catalog, self.io, self.now_ms)
         lake.open()
         start = recover(lake, settings, clusters)  # type: ignore[arg-type]
         topics = TopicKeyCheck(lake.keys, clusters)  # type: ignore[arg-type]
@@ -183,7 +200,8 @@ class Truth:
             {name: one.kafka for name, one in settings.sources.items()},
             settings.max_offsets_per_trigger,
             start.epochs,
-            connect=lambda _: self.kafka,  # type: ignore[arg-type,return-value]
+            start.covered,
+            connect=self.kafka.of,  # type: ignore[arg-type]
         )
         reached = start.offsets
         with mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages):
@@ -202,13 +220,12 @@ class Truth:
             name: KafkaSource(
                 name,
                 (),
-                topic_pattern=".*",
+                topic_pattern=self.pattern,
                 on_offset_out_of_range=self.policy,
                 startup_mode=self.startup,
             )
             for name in names
         }
-        options = {"bucket": "-1"}
         return PipelineSettings(
             name=self.name,
             formerly=self.formerly,
@@ -218,9 +235,9 @@ class Truth:
             sources={name: SourceSettings(one, "json") for name, one in sources.items()},
             routing=RoutingConfig(
                 merge_shards=self.merge_shards,
-                table_mapping={"copy.orders": "orders", "shop.orders": "orders"},
+                table_mapping=dict(self.mapping),
             ),
-            defaults=TableSettings((), (), options, {}),
+            defaults=TableSettings((), (), dict(self.options), {}),
             tables={},
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(slots=1),
@@ -228,7 +245,7 @@ class Truth:
 
     @property
     def catalog(self) -> FilesystemCatalog:
-        return FilesystemCatalog(str(self.root / "warehouse"), _IO)
+        return FilesystemCatalog(str(self.root / "warehouse"), self.io)
 
     def folder(self, name: str) -> Path:
         """Where a table lies."""
@@ -257,5 +274,6 @@ class Truth:
         pairs = decode_ranges(context, ranges, fetch=self.kafka.fetch)
         blobs = [as_bytes(blob) for _, blob in pairs]
         outcomes = [write_slot(context, blobs)] if blobs else []
-        self.between()
+        if not merge_outcomes(context, outcomes).runs_again:
+            self.between()
         return outcomes

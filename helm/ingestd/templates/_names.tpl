@@ -24,6 +24,36 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: daemon
 {{- end }}
 
+{{/* Labels of a pod template: (list root component). Without versions: a new one restarts no pod. */}}
+{{- define "ingestd.podLabels" -}}
+{{- $root := index . 0 -}}
+{{ include "ingestd.selector" $root }}
+app.kubernetes.io/component: {{ index . 1 }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels of the executors of this release, apart from Spark's own. */}}
+{{- define "ingestd.executor" -}}
+{{ include "ingestd.selector" . }}
+app.kubernetes.io/component: executor
+{{- end }}
+
+{{/* The configuration; with executors, also the labels by which the network policy knows them. */}}
+{{- define "ingestd.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- if .Values.rbac.create -}}
+{{- $labels := dict -}}
+{{- range $name, $value := include "ingestd.executor" . | fromYaml -}}
+{{- $_ := set $labels (printf "spark.kubernetes.executor.label.%s" $name) $value -}}
+{{- end -}}
+{{- $config = mergeOverwrite $config (dict "spark" $labels) -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end }}
+
 {{- define "ingestd.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "ingestd.selector" . }}

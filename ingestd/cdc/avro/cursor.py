@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.cdc.cell_budget import CellBudget, most_cells
 from ingestd.cdc.columns.arrow_calls import py_buffer, take
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import Array
@@ -29,7 +30,8 @@ class AvroCursor:
     """Messages one behind the other, and how far each has been read.
 
     Rows are numbers of messages, ascending. `skip` bytes of each message are left out at its
-    beginning.
+    beginning. `cells` is how many cells each may still make of its items; those that would make
+    more are bad and marked in `over`.
     """
 
     def __init__(self, messages: Sequence[bytes], skip: int = 0) -> None:
@@ -44,6 +46,9 @@ class AvroCursor:
         self._end: Ints = np.cumsum(lengths)
         self._at: Ints = np.minimum(self._end - lengths + skip, self._end)
         self.bad: Marks = np.zeros(len(messages), np.bool_)
+        self.over: Marks = np.zeros(len(messages), np.bool_)
+        self.sizes = lengths
+        self.cells: Ints = most_cells(lengths)
         self._spoilt = False
         self.rows: Ints = np.arange(len(messages))
 
@@ -116,10 +121,22 @@ class AvroCursor:
             # No null: a key of a map cannot be one.
             return pa.array([text or "" for text in texts], pa.string())
 
-    def mark(self, rows: Ints) -> None:
-        """These messages are bad, and at their end."""
+    def budget(self, row: int) -> CellBudget:
+        """Return what one message has left of its cells."""
+        return CellBudget(int(self.sizes[row]), int(self.cells[row]))
+
+    def spend(self, rows: Ints, counts: Ints, cells: int) -> Marks:
+        """Count items of so many cells in each of the rows; which of them stay in their budget."""
+        within: Marks = counts <= self.cells[rows] // cells
+        self.cells[rows[within]] -= counts[within] * cells
+        self.mark(rows[~within], over=True)
+        return within
+
+    def mark(self, rows: Ints, *, over: bool = False) -> None:
+        """These messages are bad, and at their end; `over` if they make too many cells."""
         if len(rows):
             self._spoilt = True
+            self.over[rows] |= over & ~self.bad[rows]
             self.bad[rows] = True
             self._at[rows] = self._end[rows]
 

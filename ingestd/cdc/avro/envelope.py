@@ -13,6 +13,7 @@ from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import POSITION_FIELDS
 from ingestd.cdc.avro.reader import Wanted, read_fields
+from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.arrow_calls import keep_rows, members
 from ingestd.cdc.record_errors import Reason, refuse
@@ -21,7 +22,6 @@ from ingestd.paimon.spec.arrow import Array
 Indices = npt.NDArray[np.int64]
 Reasons = dict[int, Reason]
 """Why messages are refused, by place."""
-BROKEN = Reason("decode", "invalid_avro", "the message value is not as its Avro schema says")
 
 _OP, _BEFORE, _AFTER, _SOURCE = "op", "before", "after", "source"
 _TABLE_FIELDS = ("db", "schema", "table")
@@ -94,7 +94,7 @@ def sort_messages(
     }
     fields = read_fields(cursor, node, wanted)
     cursor.finish()
-    refused = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), BROKEN)
+    refused = rejections(cursor, "decode")
     operations = _operations(fields[_OP])
     operations[cursor.bad] = ""
     known = np.isin(operations, [*_ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])

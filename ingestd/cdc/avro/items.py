@@ -6,17 +6,19 @@ then this costs the less, and no more than a moment for each item.
 
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.storage import with_objects
+from ingestd.cdc.cell_budget import CellBudget
 
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 _VARINT_BYTES = 10
-_WITHOUT_BYTES = 1_000
-"""Items of one block that take no bytes: they cost a reader something, and a sender nothing."""
+KEY = AvroNode("string")
+"""What the keys of maps are."""
 Found = tuple[Any, int]
 
 
@@ -24,17 +26,25 @@ class BrokenItemError(ValueError):
     """Bytes that are not what the schema says."""
 
 
-def read_item(data: memoryview, at: int, node: AvroNode) -> Found:
+@dataclass(frozen=True, slots=True)
+class ItemBytes:
+    """The bytes of one message from its first unread item on, and the cells it may still make."""
+
+    data: memoryview
+    budget: CellBudget
+
+
+def read_item(data: ItemBytes, at: int, node: AvroNode) -> Found:
     """A value in the form that `cdc.avro.storage.storage_type` takes, and the place behind it.
 
-    Raises BrokenItemError.
+    Raises BrokenItemError, and CellBudgetError for items in items beyond the budget.
     """
     return _READ[node.kind](data, at, node)
 
 
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
+def _varint(data: ItemBytes, at: int) -> tuple[int, int]:
     value = shift = 0
-    for byte in bytes(data[at : at + _VARINT_BYTES]):
+    for byte in bytes(data.data[at : at + _VARINT_BYTES]):
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -45,50 +55,50 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
     raise BrokenItemError("a number breaks off or is too long")
 
 
-def _cut(data: memoryview, at: int, size: int) -> tuple[bytes, int]:
-    if not 0 <= size <= len(data) - at:
+def _cut(data: ItemBytes, at: int, size: int) -> tuple[bytes, int]:
+    if not 0 <= size <= len(data.data) - at:
         raise BrokenItemError("a value breaks off")
-    return bytes(data[at : at + size]), at + size
+    return bytes(data.data[at : at + size]), at + size
 
 
-def _null(data: memoryview, at: int, node: AvroNode) -> Found:
+def _null(data: ItemBytes, at: int, node: AvroNode) -> Found:
     return None, at
 
 
-def _boolean(data: memoryview, at: int, node: AvroNode) -> Found:
+def _boolean(data: ItemBytes, at: int, node: AvroNode) -> Found:
     raw, at = _cut(data, at, 1)
     if raw[0] > 1:
         raise BrokenItemError("neither true nor false")
     return raw[0] == 1, at
 
 
-def _int(data: memoryview, at: int, node: AvroNode) -> Found:
+def _int(data: ItemBytes, at: int, node: AvroNode) -> Found:
     value, at = _varint(data, at)
     if not -(2**31) <= value < 2**31:
         raise BrokenItemError("out of range of an int")
     return value, at
 
 
-def _long(data: memoryview, at: int, node: AvroNode) -> Found:
+def _long(data: ItemBytes, at: int, node: AvroNode) -> Found:
     return _varint(data, at)
 
 
-def _float(data: memoryview, at: int, node: AvroNode) -> Found:
+def _float(data: ItemBytes, at: int, node: AvroNode) -> Found:
     raw, at = _cut(data, at, 4)
     return _FLOAT.unpack(raw)[0], at
 
 
-def _double(data: memoryview, at: int, node: AvroNode) -> Found:
+def _double(data: ItemBytes, at: int, node: AvroNode) -> Found:
     raw, at = _cut(data, at, 8)
     return _DOUBLE.unpack(raw)[0], at
 
 
-def _bytes(data: memoryview, at: int, node: AvroNode) -> Found:
+def _bytes(data: ItemBytes, at: int, node: AvroNode) -> Found:
     size, at = _varint(data, at)
     return _cut(data, at, size)
 
 
-def _string(data: memoryview, at: int, node: AvroNode) -> Found:
+def _string(data: ItemBytes, at: int, node: AvroNode) -> Found:
     raw, at = _bytes(data, at, node)
     try:
         return raw.decode(), at
@@ -96,35 +106,35 @@ def _string(data: memoryview, at: int, node: AvroNode) -> Found:
         raise BrokenItemError(f"a text is not UTF-8: {error}") from error
 
 
-def _fixed(data: memoryview, at: int, node: AvroNode) -> Found:
+def _fixed(data: ItemBytes, at: int, node: AvroNode) -> Found:
     return _cut(data, at, node.size)
 
 
-def _choice(data: memoryview, at: int, count: int) -> tuple[int, int]:
+def _choice(data: ItemBytes, at: int, count: int) -> tuple[int, int]:
     number, at = _varint(data, at)
     if not 0 <= number < count:
         raise BrokenItemError(f"there is no choice {number}")
     return number, at
 
 
-def _enum(data: memoryview, at: int, node: AvroNode) -> Found:
+def _enum(data: ItemBytes, at: int, node: AvroNode) -> Found:
     number, at = _choice(data, at, len(node.names))
     return node.names[number], at
 
 
-def _record(data: memoryview, at: int, node: AvroNode) -> Found:
+def _record(data: ItemBytes, at: int, node: AvroNode) -> Found:
     found = {}
     for name, child in zip(node.names, node.children, strict=True):
         found[name], at = read_item(data, at, child)
     return found, at
 
 
-def _nullable(data: memoryview, at: int, node: AvroNode) -> Found:
+def _nullable(data: ItemBytes, at: int, node: AvroNode) -> Found:
     number, at = _choice(data, at, len(node.children))
     return read_item(data, at, node.children[number])
 
 
-def _union(data: memoryview, at: int, node: AvroNode) -> Found:
+def _union(data: ItemBytes, at: int, node: AvroNode) -> Found:
     number, at = _choice(data, at, len(node.children))
     child = node.children[number]
     value, at = read_item(data, at, child)
@@ -133,7 +143,7 @@ def _union(data: memoryview, at: int, node: AvroNode) -> Found:
     return msgspec.json.encode(with_objects(value, child)).decode(), at
 
 
-def _array(data: memoryview, at: int, node: AvroNode) -> Found:
+def _array(data: ItemBytes, at: int, node: AvroNode) -> Found:
     found: list[Any] = []
     while True:
         count, at = next_block(data, at, node.children)
@@ -144,10 +154,10 @@ def _array(data: memoryview, at: int, node: AvroNode) -> Found:
             found.append(item)
 
 
-def _map(data: memoryview, at: int, node: AvroNode) -> Found:
+def _map(data: ItemBytes, at: int, node: AvroNode) -> Found:
     found: list[tuple[str, Any]] = []
     while True:
-        count, at = next_block(data, at)
+        count, at = next_block(data, at, (KEY, *node.children))
         if not count:
             return found, at
         for _ in range(count):
@@ -156,27 +166,33 @@ def _map(data: memoryview, at: int, node: AvroNode) -> Found:
             found.append((key, value))
 
 
-def items_without_bytes(parts: tuple[AvroNode, ...]) -> int:
-    """How many items a block may have beyond the bytes of its message: some, if they take none."""
-    return _WITHOUT_BYTES if parts and all(part.has_no_bytes for part in parts) else 0
-
-
-def next_block(data: memoryview, at: int, parts: tuple[AvroNode, ...] = ()) -> tuple[int, int]:
+def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[int, int]:
     """Items of the next block of an array or a map, and the place behind its head; 0: the end.
 
-    `parts` are what an item is made of, nothing for the entries of a map. BrokenItemError if
-    there are more items than bytes (where items take bytes).
+    `parts` are what an item is made of. Raises BrokenItemError if there are more items than bytes,
+    where items take bytes, and CellBudgetError if they make too many cells.
     """
     count, at = _varint(data, at)
     if count < 0:
         _, at = _varint(data, at)
         count = -count
-    if count > max(len(data) - at, items_without_bytes(parts)):
+    if count > len(data.data) - at and not without_bytes(parts):
         raise BrokenItemError("a block is longer than the message")
+    data.budget.spend(count * cells_of(parts))
     return count, at
 
 
-_READ: Mapping[str, Callable[[memoryview, int, AvroNode], Found]] = {
+def without_bytes(parts: tuple[AvroNode, ...]) -> bool:
+    """Whether items of these parts take no bytes of a message."""
+    return all(part.has_no_bytes for part in parts)
+
+
+def cells_of(parts: tuple[AvroNode, ...]) -> int:
+    """Return how many cells an item of these parts makes."""
+    return sum(part.cells for part in parts)
+
+
+_READ: Mapping[str, Callable[[ItemBytes, int, AvroNode], Found]] = {
     "null": _null,
     "boolean": _boolean,
     "int": _int,

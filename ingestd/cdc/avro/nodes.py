@@ -13,6 +13,10 @@ PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "by
 _MAX_DEPTH = 64
 _MAX_NODES = 20_000
 """Nodes of one schema; a name that is used often counts each time."""
+_MAX_SYMBOLS = 1_000_000
+"""Symbols of all enums of one schema, counted in the same way."""
+_LONGEST_NAME = 1_000
+"""Characters of a full name, which each type in a namespace repeats."""
 
 
 class AvroSchemaError(ValueError):
@@ -27,7 +31,8 @@ class AvroNode:
     other type, `union` for any other union. `properties` are all attributes of the declaration,
     `children` the types of fields, items, values or branches in their order, `names` the fields
     of a record or the symbols of an enum, `size` the bytes of a fixed, `null_at` the place of
-    null in a `nullable`.
+    null in a `nullable`. `cells` is how many cells a value makes, without those of the items in
+    it.
     """
 
     kind: str
@@ -36,6 +41,10 @@ class AvroNode:
     names: tuple[str, ...] = ()
     size: int = 0
     null_at: int = 0
+    cells: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", _cells(self.kind, self.children))
 
     def child(self, name: str) -> "AvroNode | None":
         """The type of a record's field, None if there is none of this name."""
@@ -52,6 +61,14 @@ class AvroNode:
     def present(self) -> "AvroNode":
         """The type of the values that are not null."""
         return self.children[1 - self.null_at] if self.kind == "nullable" else self
+
+
+def _cells(kind: str, children: tuple[AvroNode, ...]) -> int:
+    if kind == "record":
+        return 1 + sum(child.cells for child in children)
+    if kind in ("nullable", "union"):
+        return max((child.cells for child in children), default=1)
+    return 1
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
@@ -77,6 +94,7 @@ class _Parser:
         self._declared: dict[str, tuple[dict[str, Any], str]] = {}
         self._open: set[str] = set()
         self._count = 0
+        self._symbols = 0
 
     def declare(self, document: Any) -> None:  # noqa: ANN401  (any JSON)
         """Take in the named types of a schema."""
@@ -117,6 +135,9 @@ class _Parser:
         kind = document["type"]
         self._declared[name] = (document, namespace)
         if kind == "enum":
+            self._symbols += len(document["symbols"])
+            if self._symbols > _MAX_SYMBOLS:
+                raise AvroSchemaError("the Avro schema has too many symbols of enums")
             symbols = tuple(str(symbol) for symbol in document["symbols"])
             return AvroNode("enum", document, names=symbols)
         if kind == "fixed":
@@ -154,6 +175,8 @@ def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
 def _full_name(document: dict[str, Any], namespace: str) -> tuple[str, str]:
     """The full name of a declaration, and the namespace that holds inside."""
     name = document["name"]
+    if len(name) + len(document.get("namespace") or "") > _LONGEST_NAME:
+        raise AvroSchemaError(f"the Avro schema has a name of more than {_LONGEST_NAME} characters")
     if "." in name:
         return name, name.rpartition(".")[0]
     inner = document.get("namespace", namespace) or ""

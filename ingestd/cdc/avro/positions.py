@@ -8,7 +8,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.source_position import (
     SourcePosition,
     file_number,
@@ -36,9 +35,7 @@ def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
     if told == _LOG_FILE and all(_all_integers(present[name]) for name in ("pos", "row")):
         files = _by_value(present["file"], lambda name: file_number(str(name)))
         pos, row = (present[name].cast(pa.int64()).to_numpy() for name in ("pos", "row"))
-        packed = packed_positions(files.astype(np.int64), pos, row)
-        packed[source_snapshots(fields, rows)] = UNKNOWN_POSITION
-        return packed
+        return packed_positions(files.astype(np.int64), pos, row)
     return _one_by_one(present, rows)
 
 

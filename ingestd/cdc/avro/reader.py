@@ -14,14 +14,18 @@ import pyarrow as pa
 
 from ingestd.cdc.avro.cursor import AvroCursor, Ints
 from ingestd.cdc.avro.items import (
+    KEY,
     BrokenItemError,
-    items_without_bytes,
+    ItemBytes,
+    cells_of,
     next_block,
     read_item,
+    without_bytes,
 )
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.scalars import SCALARS, Read, choices
 from ingestd.cdc.avro.storage import json_texts, storage_type
+from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.columns.arrow_calls import (
     make_list,
     make_map,
@@ -158,12 +162,9 @@ def _array(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def _map(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
-    offsets, order, (keys, values) = _blocks(cursor, rows, (_KEY, node.children[0]))
+    offsets, order, (keys, values) = _blocks(cursor, rows, (KEY, node.children[0]))
     indices = pa.array(order)
     return make_map(offsets, take(keys, indices), take(values, indices))
-
-
-_KEY = AvroNode("string")
 
 
 def _blocks(
@@ -181,7 +182,7 @@ def _blocks(
     owners: list[npt.NDArray[np.intp]] = []
     found: list[list[Array]] = [[] for _ in parts]
     while True:
-        _next_blocks(cursor, rows, left, is_open, items_without_bytes(parts))
+        _next_blocks(cursor, rows, left, is_open, parts)
         active = np.flatnonzero(left > 0)
         if not len(active):
             break
@@ -212,7 +213,8 @@ def _read_one_by_one(
 ) -> list[list[Any]]:
     """So many items of one row and all later ones, for each part a list; none if one is broken."""
     cells: list[list[Any]] = [[] for _ in parts]
-    data, at = cursor.rest(row), 0
+    own = cursor.rows[row : row + 1]
+    data, at = ItemBytes(cursor.rest(row), cursor.budget(row)), 0
     try:
         while count:
             for _ in range(count):
@@ -220,19 +222,25 @@ def _read_one_by_one(
                     value, at = read_item(data, at, part)
                     found.append(value)
             count, at = next_block(data, at, parts)
-    except BrokenItemError:
-        cursor.mark(cursor.rows[row : row + 1])
+    except (BrokenItemError, CellBudgetError) as error:
+        cursor.mark(own, over=isinstance(error, CellBudgetError))
         return [[] for _ in parts]
-    cursor.skip(cursor.rows[row : row + 1], at)
+    cursor.skip(own, at)
+    cursor.cells[row] = data.budget.left
     return cells
 
 
 def _next_blocks(
-    cursor: AvroCursor, rows: Ints, left: Ints, is_open: npt.NDArray[np.bool_], least: int
+    cursor: AvroCursor,
+    rows: Ints,
+    left: Ints,
+    is_open: npt.NDArray[np.bool_],
+    parts: tuple[AvroNode, ...],
 ) -> None:
     """Read the heads of blocks where the last one is at its end.
 
-    A block may have as many items as its message has bytes left, or `least` if that is more.
+    A block may have as many items as its message has bytes left, where items take bytes, and no
+    more than the message may make cells of.
     """
     is_open &= ~cursor.bad[rows]
     left[~is_open] = 0
@@ -244,10 +252,13 @@ def _next_blocks(
     if len(sized):
         cursor.varints(rows[heads[sized]])
         counts = np.abs(counts)
-    wrong = (counts > np.maximum(cursor.left(rows[heads]), least)) | (counts < 0)
+    wrong = counts < 0
+    if not without_bytes(parts):
+        wrong |= counts > cursor.left(rows[heads])
     if wrong.any():
         cursor.mark(rows[heads[wrong]])
         counts[wrong] = 0
+    counts[~cursor.spend(rows[heads], counts, cells_of(parts))] = 0
     left[heads] = counts
     is_open[heads] = counts > 0
 

@@ -18,8 +18,8 @@ from ingestd.cdc.columns.type_mapping import (
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.paimon.spec.data_types import DataType
 
-_TYPE = re.compile(r"\s*([a-z]\w*(?:\s+precision)?)\s*(?:\((.*)\))?([^()]*)", re.DOTALL | re.I)
-_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_TYPE = re.compile(r"\s*+([a-z]\w*+(?:\s++precision)?)\s*+(?:\((.*)\))?([^()]*)", re.DOTALL | re.I)
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*+)'?", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
 _MAX_PRECISION = 38
 _LOOSE_DECIMAL = DataType("DECIMAL", precision=38, scale=18)

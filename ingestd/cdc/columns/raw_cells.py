@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ingestd.cdc.cell_budget import CellBudget
 from ingestd.cdc.columns.decimal_columns import VariableScale, plain_number, within_reach
 from ingestd.cdc.columns.temporal_columns import read_integers, read_texts
 from ingestd.paimon.spec.data_types import (
@@ -41,15 +42,19 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 def read_cell(raw: bytes, data_type: DataType) -> Cell:
     """A JSON value as the Python value that Arrow takes for the type.
 
-    Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS`.
+    Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS`, among them CellBudgetError.
     """
+    return _read(raw, data_type, CellBudget(len(raw)))
+
+
+def _read(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
     if raw == b"null":
         return None
     root = data_type.root
     if root in CHARACTER_ROOTS:
         return text_of(raw)
     if root in {"ARRAY", "MAP", "ROW"}:
-        return _read_nested(raw, data_type)
+        return _read_nested(raw, data_type, budget)
     value = _DECODE(raw)
     if root in INTEGER_ROOTS:
         return _integer(value)
@@ -70,16 +75,20 @@ def text_of(raw: bytes) -> str:
     return raw.decode()
 
 
-def _read_nested(raw: bytes, data_type: DataType) -> Cell:
+def _read_nested(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
     if data_type.root == "ARRAY" and data_type.element is not None:
-        return [read_cell(bytes(item), data_type.element) for item in _DECODE_ARRAY(raw)]
+        items = _DECODE_ARRAY(raw)
+        budget.spend(len(items))
+        return [_read(bytes(item), data_type.element, budget) for item in items]
     entries = _DECODE_OBJECT(raw)
     if data_type.value is not None:
         value_type = data_type.value
-        return [(name, read_cell(bytes(item), value_type)) for name, item in entries.items()]
+        budget.spend(2 * len(entries))
+        return [(name, _read(bytes(item), value_type, budget)) for name, item in entries.items()]
     null = msgspec.Raw(b"null")
+    budget.spend(len(data_type.fields))
     return {
-        field.name: read_cell(bytes(entries.get(field.name, null)), field.type)
+        field.name: _read(bytes(entries.get(field.name, null)), field.type, budget)
         for field in data_type.fields
     }
 

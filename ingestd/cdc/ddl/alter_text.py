@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# What has no end reaches to the end of the text: else its end would be looked for at every place.
 _TOKEN = re.compile(
-    r"""/\*.*?\*/|--[^\n]*|\#[^\n]*|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`"""
-    r"""|[\w$]+|[^\s]""",
+    r"""/\*(?:.*?\*/|.*)|--[^\n]*|\#[^\n]*"""
+    r"""|'(?:[^'\\]|\\.|'')*+'?|"(?:[^"\\]|\\.|"")*+"?|`(?:[^`]|``)*+`?|[\w$]+|[^\s]""",
     re.DOTALL,
 )
 _COMMENTS = ("/*", "--", "#")

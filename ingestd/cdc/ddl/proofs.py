@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from ingestd.cdc.ddl.alter_text import added_columns, column_changes
+from ingestd.cdc.ddl.alter_text import ColumnChange, added_columns, column_changes
 
 Changes = tuple[tuple[str, str | None], ...]
 """Old names of columns, and new ones; None for a column that is gone."""
 
 
-def proven_by_columns(statement: str, names: Iterable[str]) -> Changes:
-    """Changes that the columns behind the statement agree with: new ones there, old ones not.
+def proven_by_columns(said: Iterable[ColumnChange], names: Iterable[str]) -> Changes:
+    """Changes of a statement that the columns after it agree with: new ones there, old ones not.
 
     New names are spelt as the columns are. Without columns nothing is proven.
     """
@@ -18,7 +18,7 @@ def proven_by_columns(statement: str, names: Iterable[str]) -> Changes:
         return ()
     return tuple(
         (old, None if new is None else spelled[new.lower()])
-        for old, new in column_changes(statement)
+        for old, new in said
         if old.lower() not in spelled and (new is None or new.lower() in spelled)
     )
 

@@ -9,10 +9,13 @@ import re
 import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, RecordChunk, SchemaChangeEvent, SourceTable
+from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.proofs import proven_by_columns
-from ingestd.cdc.source_position import SourcePosition, position_of
+from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
+_MOST_COMPARED = 100_000
+"""Tables times changes of an event that are compared; of more, nothing is proven."""
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 
@@ -61,9 +64,13 @@ def read_changes(chunk: RecordChunk, index: int, message: object) -> list[Schema
 
 def _events(chunk: RecordChunk, index: int, event: _Event) -> list[SchemaChangeEvent]:
     found = []
-    for change in event.changes or ():
+    said = column_changes(event.ddl or "") if event.changes else []
+    altered = [change for change in event.changes or () if change.type == "ALTER"]
+    if len(altered) * len(said) > _MOST_COMPARED:
+        return []
+    for change in altered:
         names = [] if change.table is None else [column.name for column in change.table.columns]
-        proven = proven_by_columns(event.ddl or "", names) if change.type == "ALTER" else ()
+        proven = proven_by_columns(said, names)
         if proven:
             found.append(
                 SchemaChangeEvent(
@@ -83,5 +90,5 @@ def _source(event: _Event, identifier: str) -> SourceTable:
 
 
 def _position(source: SourcePosition) -> int | None:
-    position = position_of(source)
+    position = UNKNOWN_POSITION if is_snapshot(source.snapshot) else position_of(source)
     return None if position == UNKNOWN_POSITION else position

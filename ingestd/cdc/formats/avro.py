@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ingestd.cdc.avro.aliases import Names, former_names
 from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.envelope import Reasons
 from ingestd.cdc.avro.reader import all_fields, read_fields
+from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.avro.rows import Part
 from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
-from ingestd.cdc.record_errors import Reason, refuse
+from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.schema_frames import Frame
 from ingestd.cdc.schema_lookup import SchemaLookup, lookup_of
 
@@ -44,9 +43,8 @@ class AvroFields:
         cursor = AvroCursor(messages, frame.skip)
         arrays = read_fields(cursor, node, all_fields(node))
         cursor.finish()
-        broken = Reason(stage, "invalid_avro", f"the {part} is not as its Avro schema says")
-        for place in np.flatnonzero(cursor.bad).tolist():
-            refused.setdefault(place, broken)
+        for place, reason in rejections(cursor, stage).items():
+            refused.setdefault(place, reason)
         return {
             name: Part(record.columns[name], child, arrays[name])
             for name, child in zip(node.names, node.children, strict=True)

@@ -23,6 +23,7 @@ from ingestd.cdc.avro.envelope import (
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import source_positions
 from ingestd.cdc.avro.reader import all_fields, read_fields
+from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.avro.rows import Part, TableChanges, change_batch
 from ingestd.cdc.avro.statements import statements
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
@@ -38,13 +39,12 @@ from ingestd.cdc.base import (
 from ingestd.cdc.columns.arrow_calls import keep_rows
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.record_errors import Reason, RecordError, refuse, rejected
+from ingestd.cdc.record_errors import RecordError, refuse, rejected
 from ingestd.cdc.schema_frames import Group, grouped
 from ingestd.cdc.schema_lookup import Framing, SchemaLookup, lookup_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]
-BROKEN_KEY = Reason("key", "invalid_avro", "the message key is not as its Avro schema says")
 
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
@@ -142,8 +142,8 @@ def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, 
     cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
     fields = read_fields(cursor, record.node, all_fields(record.node))
     cursor.finish()
-    for place in np.flatnonzero(cursor.bad).tolist():
-        refused.setdefault(place, BROKEN_KEY)
+    for place, reason in rejections(cursor, "key").items():
+        refused.setdefault(place, reason)
     return {
         name: Part(record.columns[name], node, fields[name])
         for name, node in zip(record.node.names, record.node.children, strict=True)

@@ -9,6 +9,7 @@ import re
 import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, FormatSettings, SourceTable
+from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.proofs import proven_by_columns
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
@@ -106,7 +107,7 @@ class Maxwell:
             message = f"the message about a statement cannot be read: {error}"
             raise refuse("decode", "invalid_ddl", message) from error
         names = [one.name for one in statement.definition.columns] if statement.definition else []
-        columns = proven_by_columns(statement.sql or "", names)
+        columns = proven_by_columns(column_changes(statement.sql or ""), names)
         if not columns or head.table is None:
             return None
         position = self._log.position(msgspec.structs.replace(head, commit=True))

@@ -12,12 +12,13 @@ from ingestd.cdc.avro.envelope import Reasons
 from ingestd.cdc.avro.rows import Part
 from ingestd.cdc.avro.writers import registered_schema
 from ingestd.cdc.base import FormatSettings
+from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.protobuf.columns import ProtoColumn, proto_column
 from ingestd.cdc.protobuf.renames import former_names
 from ingestd.cdc.protobuf.schema import ProtobufSchemaError, ProtoTypes, parse_protobuf
 from ingestd.cdc.protobuf.wire import MessageReader, WireError, read_varint
-from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, explain_cell, refuse
+from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, explain_cell, refuse, too_many_cells
 from ingestd.cdc.schema_frames import Frame
 from ingestd.cdc.schema_lookup import SchemaLookup, lookup_of
 
@@ -85,6 +86,8 @@ class ProtobufFields:
             except WireError as error:
                 why = Reason(stage, "invalid_protobuf", f"the {part} is no such message: {error}")
                 refused.setdefault(place, why)
+            except CellBudgetError as error:
+                refused.setdefault(place, too_many_cells(error, stage, f"the {part}"))
             found.append(row)
         return {one.column.name: _part(one, found, refused) for one in kind.columns}
 

@@ -52,7 +52,7 @@ class SourceLog:
         pos, has_pos = _numbers(columns, self.pos, size)
         row, _ = _numbers(columns, self.row, size)
         packed = packed_positions(files, pos, row)
-        packed[snapshot | ~has_pos] = UNKNOWN_POSITION
+        packed[~has_pos] = UNKNOWN_POSITION
         return np.where(has_lsn, lsn, packed)
 
 

@@ -5,13 +5,21 @@ extensions have no part in reading messages and are passed over; groups are refu
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+# What begins a comment or a string without an end is refused: to go on behind it and look for the
+# end again at every later place would take quadratic time.
 _TOKEN = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|\s+|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([\w.]+)|(.)""", re.DOTALL
+    r"""//[^\n]*|/\*.*?\*/|\s+|(?P<endless>/\*)"""
+    r"""|(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|(?P<unclosed>["'])"""
+    r"""|(?P<word>[\w.]+)|(?P<sign>.)""",
+    re.DOTALL,
 )
+_ENDLESS = {"endless": "comment", "unclosed": "string"}
 _MAX_DEPTH = 64
+_LONGEST_NAME = 500
+"""Characters of a full name, which each type within it repeats."""
 _LABELS = frozenset({"optional", "required", "repeated"})
 SCALARS = frozenset(
     {
@@ -110,10 +118,7 @@ class _File:
     """One file being read."""
 
     def __init__(self, text: str, types: ProtoTypes) -> None:
-        found = (
-            match.group(1) or match.group(2) or match.group(3) for match in _TOKEN.finditer(text)
-        )
-        self._tokens = [token for token in found if token]
+        self._tokens = list(_tokens(text))
         self._at = 0
         self._types = types
         self._package = ""
@@ -166,7 +171,7 @@ class _File:
 
     def _message(self, scope: str, depth: int) -> str:
         name = self._next()
-        full = f"{scope}.{name}" if scope else name
+        full = _scoped(scope, name)
         if depth > _MAX_DEPTH:
             raise ProtobufSchemaError("the Protobuf schema is too deep")
         self._types.messages[full] = []
@@ -230,7 +235,29 @@ class _File:
                     self._pass_over()
                 else:
                     self._expect(";")
-        self._types.enums[f"{scope}.{name}" if scope else name] = values
+        self._types.enums[_scoped(scope, name)] = values
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Words, strings and signs of a file. Raises ProtobufSchemaError."""
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if kind is None:
+            continue
+        if kind in _ENDLESS:
+            raise ProtobufSchemaError(f"the Protobuf schema has a {_ENDLESS[kind]} without an end")
+        word = match.group()
+        if kind == "word" and len(word) > _LONGEST_NAME:
+            raise ProtobufSchemaError(f"the Protobuf schema has a name of {len(word)} characters")
+        yield word
+
+
+def _scoped(scope: str, name: str) -> str:
+    """Return the full name of a type in a scope. Raises ProtobufSchemaError."""
+    full = f"{scope}.{name}" if scope else name
+    if len(full) > _LONGEST_NAME or full.count(".") > _MAX_DEPTH:
+        raise ProtobufSchemaError(f"the Protobuf schema is too deep, or a name too long: {name}")
+    return full
 
 
 WELL_KNOWN: Mapping[str, tuple[ProtoField, ...]] = {

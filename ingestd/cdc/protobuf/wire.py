@@ -2,13 +2,15 @@
 
 Specification: Protocol Buffers, Encoding. Fields that the schema does not know are passed over;
 a scalar that comes twice counts as it came last, as the specification wants it. Every byte of a
-message is looked at once for each level of nesting.
+message is looked at once for each level of nesting. Each field of an inner message, absent or not,
+and each element and entry counts as a cell.
 """
 
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ingestd.cdc.cell_budget import CellBudget
 from ingestd.cdc.protobuf.schema import SCALARS, WELL_KNOWN, ProtoField, ProtoTypes
 
 _VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5
@@ -92,11 +94,35 @@ class MessageReader:
             found = self._fields[message] = {one.number: one for one in declared}
         return found
 
-    def read(self, message: str, data: bytes, at: int = 0, depth: int = 0) -> dict[str, Any]:
-        """The values of a message by field name, null for what is absent. Raises WireError."""
+    def read(self, message: str, data: bytes, at: int = 0) -> dict[str, Any]:
+        """The values of a message by field name, null for what is absent.
+
+        Raises WireError, and CellBudgetError for a message beyond its budget.
+        """
+        return _Reading(self._types, self.fields_of, CellBudget(len(data))).message(
+            message, data, at, 0
+        )
+
+
+class _Reading:
+    """One message that is read, with the messages in it."""
+
+    def __init__(
+        self,
+        types: ProtoTypes,
+        fields_of: Callable[[str], Mapping[int, ProtoField]],
+        budget: CellBudget,
+    ) -> None:
+        self._types = types
+        self._fields_of = fields_of
+        self._budget = budget
+
+    def message(self, message: str, data: bytes, at: int, depth: int) -> dict[str, Any]:
         if depth > _MAX_DEPTH:
             raise WireError("the message is nested too deeply")
-        fields = self.fields_of(message)
+        fields = self._fields_of(message)
+        if depth:
+            self._budget.spend(1 + len(fields))
         values = {one.name: self._absent(one) for one in fields.values()}
         size = len(data)
         while at < size:
@@ -135,6 +161,7 @@ class MessageReader:
         if one.key_type is not None:
             self._put_entry(values[one.name], one, raw, depth)
         elif one.repeated:
+            self._budget.spend(1)
             expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
             if wire == _SIZED and expected != _SIZED:
                 values[one.name].extend(self._packed(kind, expected, raw))
@@ -152,6 +179,7 @@ class MessageReader:
     ) -> None:
         if not isinstance(raw, bytes):
             raise WireError(f"field {one.name} is no map entry")
+        self._budget.spend(2)
         key_type = one.key_type or "string"
         key, value = _DEFAULTS.get(key_type, 0), None
         at = 0
@@ -168,7 +196,7 @@ class MessageReader:
         """What a map entry without a value holds: a message has an empty one."""
         absent = ProtoField("value", 2, kind, has_presence=False)
         value = self._absent(absent)
-        return self.read(kind, b"", 0, depth + 1) if value is None else value
+        return self.message(kind, b"", 0, depth + 1) if value is None else value
 
     def _is_number(self, kind: str) -> bool:
         return kind in _VARINTS or kind in self._types.enums
@@ -176,6 +204,7 @@ class MessageReader:
     def _packed(self, kind: str, wire: int, raw: bytes) -> list[Any]:
         found, at = [], 0
         while at < len(raw):
+            self._budget.spend(1)
             one, at = _raw(raw, at, wire)
             found.append(self._value(kind, wire, one, 0))
         return found
@@ -195,7 +224,7 @@ class MessageReader:
             return _text(raw)
         if kind in self._types.enums:
             return self._enum(kind, _narrow(raw))
-        return self.read(kind, raw, 0, depth + 1)
+        return self.message(kind, raw, 0, depth + 1)
 
     def _enum(self, kind: str, number: int) -> str:
         return self._types.enums[kind].get(number, str(number))

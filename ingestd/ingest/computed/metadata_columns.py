@@ -1,7 +1,8 @@
 """Columns of what a record says beside its row: where it lies in Kafka, and whose row it is.
 
 Names and types are those of Paimon's ingestion, and `key` beside them. `op_ts` is the time of the
-change in its database.
+change in its database, `source_position` its place in the database's log as a number that can be
+compared, null where it is not known.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
 _TEXT = DataType("STRING")
+SOURCE_POSITION = "source_position"
 METADATA_TYPES: Mapping[str, DataType] = {
     "topic": _TEXT,
     "partition": DataType("INT"),
@@ -28,6 +30,7 @@ METADATA_TYPES: Mapping[str, DataType] = {
     "schema_name": _TEXT,
     "table_name": _TEXT,
     "op_ts": DataType("TIMESTAMP_LTZ", precision=3),
+    SOURCE_POSITION: DataType("BIGINT"),
 }
 """Type of each metadata column."""
 _ABSENT: Mapping[str, str] = {

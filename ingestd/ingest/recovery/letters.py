@@ -20,9 +20,11 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 def table_dropped_letter(name: str, lake: Lake) -> DeadLetter:
     """Return the letter about a table that had rows and is gone: it begins where all others are."""
     progress = lake.progress
+    # Of topics of one name the one that exists comes last, and counts.
+    topics = sorted(progress.topics.items(), key=lambda item: item[0] in lake.keys.values())
     starts = {
         f"{topic.topic}/{partition}": position.offset
-        for key, topic in sorted(progress.topics.items(), key=lambda item: item[1].topic)
+        for key, topic in sorted(topics, key=lambda item: item[1].topic)
         for partition, position in sorted(progress.end.get(key, {}).items())
     }
     text = (
@@ -35,8 +37,8 @@ def table_dropped_letter(name: str, lake: Lake) -> DeadLetter:
 def overwritten_letter(name: str, table: LakeTable) -> DeadLetter:
     """Return the letter about a table whose rows another writer replaced."""
     text = (
-        f"snapshot {table.overwritten_by} was an overwrite by a program without a progress record: "
-        "what it left out is not read again, unless `ingestd begin` says so"
+        f"overwritten by a program without a progress record in snapshot {table.overwritten_by}: "
+        "what was left out then is not read again, unless `ingestd begin` says so"
     )
     return _without_record(name, "table-overwritten", text)
 

@@ -14,6 +14,7 @@ from ingestd.ingest.recovery.logs import Logs, LogState, Place
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.positions import LogOffsets, Position, TopicName, Vector, replaced
 from ingestd.kafka.properties import OutOfRangePolicy
+from ingestd.kafka.ranges import OffsetRange
 
 TO_BE = "tables that are not created yet"
 """Stands for a table where rows of a range may have been meant for one that no batch created."""
@@ -46,7 +47,7 @@ class Loss:
         """Whether the policy of the source decides; of the others there is nothing to restore."""
         if self.table == TO_BE:
             return self.reason == "offset-gap"
-        return self.reason != "rerouted"
+        return self.reason not in ("rerouted", "unreadable")
 
     def letter(self) -> DeadLetter:
         """Return the dead letter, which has coordinates and no message."""
@@ -62,6 +63,7 @@ _WHAT: Mapping[str, str] = {
     "log-replaced": "the last record that was read is another one in the log now",
     "topic-recreated": "the topic was deleted and created again",
     "topic-deleted": "the topic was deleted",
+    "unreadable": "records that the client cannot read",
     "rerouted": "the routing changed when this range was in a part of the tables only",
 }
 
@@ -110,7 +112,9 @@ def lost_ranges(
             loss = _loss_of(held, state, divergences.get(place), place in replaced_logs)
             if loss is not None:
                 start, until, reason, goes_on = loss
-                position = Position(state.end if latest else goes_on, state.epoch)
+                if latest:  # what is left out for it is named with what is lost
+                    goes_on, until = state.end, max(until, state.end)
+                position = Position(goes_on, state.epoch)
                 losses.append(Loss(name, place, start, until, table, reason, position))
     return losses
 
@@ -127,6 +131,29 @@ def _loss_of(
     if is_replaced:
         return log.begin, held.offset, "log-replaced", held.offset
     return None
+
+
+def unreadable_ranges(
+    covered: Coverage, logs: Logs, given_up: Mapping[tuple[str, str, int], OffsetRange]
+) -> list[Loss]:
+    """Return the ranges that could not be read, for the tables that have all before them.
+
+    `given_up` by source, topic and partition. A table that lacks records before such a range reads
+    these first.
+    """
+    losses: list[Loss] = []
+    for place, state in logs.states.items():
+        name = logs.names[place[0]]
+        left = given_up.get((name.source, name.topic, place[1]))
+        if left is None:
+            continue
+        until = min(left.until, state.end)
+        losses += [
+            Loss(name, place, held.offset, until, table, "unreadable", Position(until, state.epoch))
+            for table, held in covered.holders(place).items()
+            if left.start <= held.offset < until
+        ]
+    return losses
 
 
 def lost_topics(
@@ -212,7 +239,7 @@ def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
     most: dict[tuple[TopicName, Place], int] = {}
     for one in losses:
         key = (one.name, one.place)
-        if one.is_refusable:
+        if one.is_refusable or one.reason == "unreadable":
             most[key] = max(most.get(key, 0), one.until - one.start)
     lost: dict[tuple[str, str], int] = {}
     for (name, _), records in most.items():

@@ -29,8 +29,10 @@ from ingestd.ingest.recovery.losses import (
     TO_BE,
     Loss,
     accepted_positions,
+    furthest_positions,
     named_losses,
     refuse,
+    unreadable_ranges,
 )
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
@@ -38,13 +40,14 @@ from ingestd.ingest.tables.lake import Lake
 from ingestd.ingest.tables.lake_table import marked_pipelines
 from ingestd.ingest.tables.positions import (
     Position,
+    TopicName,
     Vector,
     by_name,
     replaced,
 )
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
-from ingestd.ingest.tables.routing_check import check_routing
-from ingestd.kafka.ranges import Offsets, TopicOffsets
+from ingestd.ingest.tables.routing_check import check_ordering, check_routing
+from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
 from ingestd.paimon.table.metadata.table_state import load_state, newest_record
@@ -56,20 +59,26 @@ _LOG = logging.getLogger(__name__)
 class StartPositions:
     """Where each log is read on, by source and topic, and the leader epoch that was seen there.
 
-    `losses` are those that were accepted.
+    `covered` is how far the furthest table is, which may be beyond. `losses` are those that were
+    accepted.
     """
 
     offsets: Offsets
     epochs: Offsets
+    covered: Offsets
     losses: tuple[Loss, ...] = ()
 
 
 def recover(
-    lake: Lake, settings: PipelineSettings, clusters: Mapping[str, LogCluster]
+    lake: Lake,
+    settings: PipelineSettings,
+    clusters: Mapping[str, LogCluster],
+    given_up: Mapping[tuple[str, str, int], OffsetRange] = {},
 ) -> StartPositions:
     """Work out where to read on, and commit what had to be decided for it.
 
-    `lake` is open; `clusters` are the brokers by source. Raises OffsetLostError for records that
+    `lake` is open; `clusters` are the brokers by source; `given_up` ranges that could not be read
+    and are to be left out, by source, topic and partition. Raises OffsetLostError for records that
     no log has any more, SchemaConflictError for tables that another pipeline feeds or that source
     tables would share unintended, ConfigError for start positions that do not exist, SourceError
     when brokers do not answer, and what a commit raises.
@@ -79,9 +88,11 @@ def recover(
     _refuse_shared_tables(lake, settings, logs)
     _log_renamed_sources(lake, settings, logs)
     check_routing(settings, lake)
+    check_ordering(settings, lake)
     founded = _found_sources(lake, settings, clusters, logs)
     compared = compare_logs(lake, clusters, logs, founded)
     losses = find_losses(lake, settings, logs, compared)
+    losses += unreadable_ranges(coverage_of(lake), logs, given_up)
     refuse([one for one in losses if one.table != lake.dead_letters], policies_of(settings))
     _commit_decisions(lake, settings, founded, losses, logs)
     floor = {key: ones for key, ones in lake.floor().items() if key in logs.names}
@@ -92,7 +103,12 @@ def recover(
         source: _of_source(logs, source, {place: one.epoch for place, one in logs.states.items()})
         for source in settings.sources
     }
-    return StartPositions(offsets, epochs, tuple(losses))
+    reached = furthest_positions(coverage_of(lake), logs)
+    covered = {
+        source: _of_source(logs, source, {place: one.offset for place, one in reached.items()})
+        for source in settings.sources
+    }
+    return StartPositions(offsets, epochs, covered, tuple(losses))
 
 
 def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) -> None:
@@ -105,7 +121,7 @@ def _refuse_shared_tables(lake: Lake, settings: PipelineSettings, logs: Logs) ->
     router = Router(settings.routing, settings.database)
     for name, table in lake.others.items():
         newest = load_state(table).snapshot
-        for pipeline in sorted(marked_pipelines(table)):
+        for pipeline in sorted(marked_pipelines(table) - {settings.name, *settings.formerly}):
             snapshot = newest_record(table, newest, property_names(pipeline)[0])
             if snapshot is None:
                 continue
@@ -150,18 +166,28 @@ def _log_renamed_sources(lake: Lake, settings: PipelineSettings, logs: Logs) -> 
 
     The names of source tables in records begin with the source's name and are renamed with it.
     """
-    renamed: dict[str, str] = {}
-    by_topic = {name.topic: name for name in lake.progress.topics.values()}
-    for key, name in logs.names.items():
-        before = lake.progress.topics.get(key, by_topic.get(name.topic))
-        if before is not None and before.source != name.source:
-            renamed.setdefault(before.source, name.source)
+    renamed = _renamed(lake.progress.topics, logs)
     for old, new in renamed.items():
         _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
-    lake.rename_sources({old: new for old, new in renamed.items() if old not in settings.sources})
+    # A table without rows since has a record of before, whatever other records say.
+    records = [one.progress.pipeline for one in lake.tables.values() if one.progress is not None]
+    feeds = {old: new for one in records for old, new in _renamed(one.topics, logs).items()}
+    names = {**feeds, **renamed}
+    lake.rename_sources({old: new for old, new in names.items() if old not in settings.sources})
     topics = {**lake.progress.topics, **logs.names}
     sources = lake.progress.sources | set(renamed.values())
     lake.note(replace(lake.progress, topics=topics, sources=sources))
+
+
+def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
+    """Former names of the sources that read topics now, with the present ones."""
+    by_topic = {name.topic: name for name in topics.values()}
+    found: dict[str, str] = {}
+    for key, name in logs.names.items():
+        before = topics.get(key, by_topic.get(name.topic))
+        if before is not None and before.source != name.source:
+            found.setdefault(before.source, name.source)
+    return found
 
 
 def _found_sources(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
+from ingestd.cdc.source_position import ordering_positions
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.computed.columns import (
     ComputedColumn,
@@ -21,13 +22,18 @@ from ingestd.ingest.computed.columns import (
     in_order,
 )
 from ingestd.ingest.computed.expressions.cells import Frame
-from ingestd.ingest.computed.metadata_columns import METADATA_TYPES, metadata_column
+from ingestd.ingest.computed.metadata_columns import (
+    METADATA_TYPES,
+    SOURCE_POSITION,
+    metadata_column,
+)
 from ingestd.ingest.rows.before_images import as_wanted, tells_changes
 from ingestd.ingest.rows.conform import Failure
 from ingestd.ingest.rows.moved_keys import deletes_of_moved
 from ingestd.ingest.rows.router import Route, Router
 from ingestd.ingest.schemas.column_aliases import renamed
 from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
+from ingestd.ingest.settings.ordering import refuse_other_ordering
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import DataType, RowKind
@@ -43,7 +49,8 @@ class RowShape:
 
     `table` is for messages, `aliases` new names to old ones, `added` the route's own columns with
     their text, `key` those of them that stand in front of a message key. `moving` are columns of
-    the primary key that are computed from others, so that an update may change them.
+    the primary key that are computed from others, so that an update may change them. With
+    `by_position` a row needs a source position.
     """
 
     table: str
@@ -53,6 +60,7 @@ class RowShape:
     key: tuple[str, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
     moving: tuple[str, ...] = ()
+    by_position: bool = False
 
     def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
         """Types of columns of the target as the source has the columns.
@@ -87,7 +95,16 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
     # A key that the configuration names is that, whatever routes bring.
     key = route.key_columns if settings.primary_keys is None else ()
     moving = settings.computed_key
-    return RowShape(route.table, shape, aliases, route.columns, key, computed, moving)
+    return RowShape(
+        route.table,
+        shape,
+        aliases,
+        route.columns,
+        key,
+        computed,
+        moving,
+        by_position=settings.by_position,
+    )
 
 
 class Shapes:
@@ -126,6 +143,9 @@ class Shapes:
         shape = self.of(topic, source_table)
         if shape is not None and target is not None:
             _refuse_other_key(shape, target)
+            settings = self._context.settings_of(shape.table)
+            options, column = target.table.schema.options, settings.position_column
+            refuse_other_ordering(shape.table, options, column, by_position=settings.by_position)
 
     def as_wanted(self, topic: str, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
         """As `before_images.as_wanted`, but for rows before that are still needed to be shaped."""
@@ -203,8 +223,22 @@ class _Work:
     def add_metadata(self, chunk: RecordChunk, data_format: str) -> None:
         batch = self._batch
         for name, column in self._shape.settings.metadata_columns():
-            values = metadata_column(column, chunk, batch.source, batch.offset, data_format)
+            if column == SOURCE_POSITION:
+                values = self._positions(data_format)
+            else:
+                values = metadata_column(column, chunk, batch.source, batch.offset, data_format)
             self._add(name, values, METADATA_TYPES[column])
+
+    def _positions(self, data_format: str) -> Values:
+        """Return source positions; a snapshot row without one gets null, the oldest of all."""
+        batch = self._batch
+        places = ordering_positions(batch.position, batch.snapshot_row)
+        unknown = places < 0
+        lacking = unknown & ~batch.snapshot_row
+        if self._shape.by_position and bool(lacking.any()):
+            message = f"its {data_format} message does not say where in the log of its source it is"
+            self.failures.append(Failure(lacking, "cast", "unknown_position", message))
+        return pa.array(places, pa.int64(), mask=unknown)
 
     def compute(self, column: ComputedColumn, now_ms: int) -> None:
         left_out = [self._unavailable[one] for one in column.sources if one in self._unavailable]

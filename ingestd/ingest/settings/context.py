@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.ingest.computed.metadata_columns import SOURCE_POSITION
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.settings.ordering import SEQUENCE_FIELD, Ordering
 from ingestd.ingest.settings.rejection import Refusal
 from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
@@ -92,7 +94,8 @@ class TableSettings:
     table. `column_types` fixes the types of columns; other columns take what the source says.
     `shape` says which columns there are beside the source's, `evolution` how far the schema may
     follow it, `truncates` whether the table is emptied when its source was,
-    `append_changes` what a table without a key makes of updates and deletes.
+    `append_changes` what a table without a key makes of updates and deletes, `ordering` which of
+    two rows of a key is newer.
     """
 
     primary_keys: tuple[str, ...] | None = None
@@ -103,6 +106,26 @@ class TableSettings:
     evolution: EvolutionPolicy = field(default_factory=EvolutionPolicy)
     truncates: TruncatePolicy = field(default_factory=TruncatePolicy)
     append_changes: AppendChanges | None = None
+    ordering: Ordering | None = None
+
+    @property
+    def position_column(self) -> str:
+        """The name of the column with source positions, where the table has it."""
+        return f"{self.shape.metadata_prefix or ''}{SOURCE_POSITION}"
+
+    @property
+    def by_position(self) -> bool:
+        """Whether the rows of a key are ordered by their source position."""
+        return self.ordering == "source-position"
+
+    def ordered(self) -> "TableSettings":
+        """These settings with the column and the option that their ordering needs."""
+        if not self.by_position:
+            return self
+        others = (name for name in self.shape.metadata or () if name != SOURCE_POSITION)
+        shape = replace(self.shape, metadata=(*others, SOURCE_POSITION))
+        options = {**self.options, SEQUENCE_FIELD: self.position_column}
+        return replace(self, shape=shape, options=options)
 
     @property
     def computed_key(self) -> tuple[str, ...]:
@@ -123,6 +146,7 @@ class TableSettings:
             evolution=self.evolution.over(defaults.evolution),
             truncates=self.truncates.over(defaults.truncates),
             append_changes=self.append_changes or defaults.append_changes,
+            ordering=self.ordering or defaults.ordering,
         )
 
 
@@ -258,4 +282,4 @@ class BatchContext:
     def settings_of(self, identifier: str) -> TableSettings:
         """Settings of a target table, defaults included."""
         name = identifier.partition(".")[2]
-        return self.settings.get(name, TableSettings()).over(self.defaults)
+        return self.settings.get(name, TableSettings()).over(self.defaults).ordered()

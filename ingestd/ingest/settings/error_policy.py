@@ -26,6 +26,17 @@ CLAIM_STAGES = frozenset({"route", "schema"})
 """Stages at which a record fails that claims a table, a schema or a name that it cannot have."""
 
 
+UnreadableAction = Literal["fail", "dead-letter"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadablePolicy:
+    """What happens to offsets that could not be read `most_tries` times (None: tried for ever)."""
+
+    most_tries: int | None = None
+    action: UnreadableAction = "fail"
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
     """What to do by stage; a stage that is not among the `actions` makes dead letters."""

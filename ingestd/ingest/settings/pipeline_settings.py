@@ -9,7 +9,7 @@ from ingestd.ingest.settings.context import (
     TableSettings,
     commit_user,
 )
-from ingestd.ingest.settings.error_policy import ErrorPolicy
+from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.topic_trial import TrialLimits
 
@@ -23,7 +23,8 @@ class BatchLimits:
 
     `small_batch_records`: a batch of at most this many records runs both stages in one task.
     `slots`: tasks of the write stage; None takes the parallelism of the Spark session.
-    `max_run_bytes` and `index_cache_bytes` are as in `BatchContext`.
+    `max_run_bytes` and `index_cache_bytes` are as in `BatchContext`; `worker_memory` bounds each
+    Python worker, in bytes.
     """
 
     small_batch_records: int = 20_000
@@ -32,6 +33,7 @@ class BatchLimits:
     max_record_bytes: int = 16 << 20
     max_run_bytes: int = 64 << 20
     index_cache_bytes: int = 64 << 20
+    worker_memory: int = 4 << 30
     slots: int | None = None
 
 
@@ -61,7 +63,7 @@ class PipelineSettings:
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     rejection_limits: RejectionLimits = field(default_factory=RejectionLimits)
     trial_limits: TrialLimits = field(default_factory=TrialLimits)
-    max_unreadable_tries: int | None = None
+    unreadable: UnreadablePolicy = field(default_factory=UnreadablePolicy)
     limits: BatchLimits = field(default_factory=BatchLimits)
     spark: Mapping[str, str] = field(default_factory=dict)
     commit_group_offsets: bool = True

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import FencedError
+from ingestd.errors import CommitConflictError, FencedError
 from ingestd.ingest.letters.dead_letter import columns_to_add, dead_letter_schema
 from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
@@ -125,6 +125,7 @@ class Lake:
         with ThreadPoolExecutor(_THREADS, "create") as pool:
             found = list(pool.map(self._created, missing))
         for (name, _), one in zip(missing, found, strict=True):
+            self._refuse_strangers(name, one.table)
             self._take(name, self._opening.judged(name, one, self.progress))
 
     def adopt(self, name: str) -> FileStoreTable | None:
@@ -132,7 +133,9 @@ class Lake:
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
                 return None
-            self._take(name, self._opening.judged(name, self._opening.load(name), self.progress))
+            one = self._opening.load(name)
+            self._refuse_strangers(name, one.table)
+            self._take(name, self._opening.judged(name, one, self.progress))
         return self.tables[name].table
 
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
@@ -332,8 +335,12 @@ class Lake:
         To be called before `commit`, which runs for several tables at once.
         """
         for name in names:
+            formerly = set(self._settings.formerly)
             marked = marked_pipelines(self.tables[name].table)
-            wanted = (marked - set(self._settings.formerly)) | {self._settings.name}
+            if self._settings.name in marked and marked.isdisjoint(formerly):
+                continue
+            marked = marked_pipelines(self._catalog.get_table(Identifier.parse(name)))
+            wanted = (marked - formerly) | {self._settings.name}
             if wanted != marked:
                 self.alter(name, [SetOption(CARRIED_OPTION, ",".join(sorted(wanted)))])
 
@@ -363,7 +370,7 @@ class Lake:
             messages=tuple(messages),
             properties={**record, **dict.fromkeys((*step.dropped, *self._former_names(state)), "")},
             overwrite=overwrite,
-            builds_on={**dict.fromkeys(names, ""), **one.properties},
+            builds_on={**self._awaited_records(name, state), **one.properties},
         )
         now_ms = self._now_ms()
         result = commit(one.table, user, committable, state=state, now_ms=now_ms, allow_empty=True)
@@ -393,6 +400,30 @@ class Lake:
         if new:
             self.progress = replace(known, tables={**known.tables, **new})
             self._memo.clear()
+
+    def _others_in(self, table: FileStoreTable) -> list[str]:
+        """Names of other pipelines that a table is marked for."""
+        own = {self._settings.name, *self._settings.formerly}
+        return sorted(marked_pipelines(table) - own)
+
+    def _refuse_strangers(self, name: str, table: FileStoreTable) -> None:
+        """Raise CommitConflictError if another pipeline took a table since the tables were opened.
+
+        Whether the two may share it is judged when they are opened again.
+        """
+        others = self._others_in(table)
+        if others and name not in self.others and name != self.dead_letters:
+            raise CommitConflictError(
+                f"table {name}: pipeline {others[0]} has begun to write it meanwhile; the tables "
+                "are opened again"
+            )
+
+    def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
+        """Records that a table lacked when it was judged; no commit lands on a later one."""
+        others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
+        records = (property_names(one)[0] for one in others)
+        absent = [record for record in records if record not in state.carried]
+        return dict.fromkeys([*property_names(self._settings.name), *absent], "")
 
     def _former_names(self, state: TableState) -> list[str]:
         """Names of properties that the pipeline's earlier names left in a table."""

@@ -43,7 +43,8 @@ class LakeOpening:
     def open(self, undecided: Collection[str] = ()) -> OpenedTables:
         """Load all tables of the database that are marked for this pipeline or named by records.
 
-        Tables in `undecided` are left out: what they cover is about to be decided. Raises
+        Tables in `undecided` are left out: what they cover is about to be decided; with them all
+        others that wait for it. Raises
         FormatError if a table is damaged; ProgressLostError if one has no record although it
         should.
         """
@@ -61,15 +62,22 @@ class LakeOpening:
             and number > progress.dropped.get(name, 0)
             and name != self._settings.dead_letters
         ]
+        # Several may lack a record, of which a person decides one after the other.
+        left_out = {name for name, one in found.items() if undecided and self._lacks(name, one)}
         tables = {
             name: self.judged(name, one, progress)
             for name, one in found.items()
-            if name not in undecided
+            if name not in {*undecided, *left_out}
         }
         return OpenedTables(tables, progress, tuple(missing), others)
 
     def _is_marked(self, one: LakeTable) -> bool:
         return not marked_pipelines(one.table).isdisjoint(self._pipelines)
+
+    def _lacks(self, name: str, one: LakeTable) -> bool:
+        """Whether a table should have a record and has none."""
+        ours = self._is_marked(one) and name != self._settings.dead_letters
+        return ours and one.progress is None and not one.is_empty
 
     def _was_replaced(self, one: LakeTable) -> bool:
         """Whether a table that had a record is another one now: empty, or made by others."""
@@ -113,9 +121,9 @@ class LakeOpening:
             if self._claims and self._claims.complete.get(name) == one.progress.record_id:
                 covered = furthest(covered, self._claims.progress.end)
             return replace(one, covered=shared_if_equal(covered, progress.end))
-        ours = self._is_marked(one) and name != self._settings.dead_letters
-        if ours and not one.is_empty and name not in self._undecided:
-            raise _progress_lost(name, self._settings)
+        if self._lacks(name, one) and name not in self._undecided:
+            others = marked_pipelines(one.table).difference(self._pipelines)
+            raise _progress_lost(name, self._settings, sorted(others))
         return replace(one, covered=progress.end)
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
@@ -167,10 +175,13 @@ def _most(numbers: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return most
 
 
-def _progress_lost(name: str, settings: PipelineSettings) -> ProgressLostError:
+def _progress_lost(
+    name: str, settings: PipelineSettings, others: Collection[str]
+) -> ProgressLostError:
+    shared = f" Pipeline {', '.join(others)} writes it, too." if others else ""
     return ProgressLostError(
         f"table {name}: no snapshot that is left says how far pipeline {settings.name} got in it, "
         "although it has written it: another writer has expired them all, or taken the records "
-        "away. What to do is for a person to decide: `ingestd begin` gives the table a record, "
-        f"as `ingestd begin -c CONFIG {name} --at claims` (see docs/operations.md)"
+        f"away.{shared} What to do is for a person to decide: `ingestd begin` gives the table a "
+        f"record, as `ingestd begin -c CONFIG {name} --at claims` (see docs/operations.md)"
     )

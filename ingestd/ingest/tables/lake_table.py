@@ -9,6 +9,7 @@ from ingestd.ingest.tables.positions import Vector
 from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
 from ingestd.paimon.spec.snapshot import (
     BASE_PROPERTY,
+    BATCH_COMMIT_IDENTIFIER,
     CARRIED_OPTION,
     OVERWRITTEN_PROPERTY,
     Snapshot,
@@ -24,8 +25,8 @@ class LakeTable:
 
     `progress` is the record of the newest snapshot that has one of the pipeline; `covered` may be
     further, because batches without rows for the table leave no record.
-    `properties` are the names and values that the record has in the snapshot. `overwritten_by` is
-    the id of a snapshot above the record in which another program replaced rows, if there is one.
+    `properties` are the names and values that the record has in the snapshot. `overwritten_by` are
+    the ids of snapshots above the record in which other programs replaced rows, if there are any.
     """
 
     table: FileStoreTable
@@ -78,8 +79,13 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
 
 
 def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
-    """Raise if a rollback took back the base of a snapshot while the snapshot was published."""
-    base = snapshot.properties.get(BASE_PROPERTY)
+    """Raise if a rollback took back the base of a snapshot while the snapshot was published.
+
+    A rollback "as latest" of other programs copies rows and properties of an older snapshot, with
+    the identifier of batch commits: its record is right, and its base is that of the older one.
+    """
+    is_copy = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+    base = None if is_copy else snapshot.properties.get(BASE_PROPERTY)
     below = find_snapshot(table.io, table.paths, snapshot.id - 1) if base else None
     if below is not None and below.delta_manifest_list != base:
         raise ProgressLostError(

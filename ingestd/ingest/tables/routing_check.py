@@ -1,14 +1,15 @@
-"""Whether the configuration still sends source tables to the tables that have their rows.
+"""Whether the configuration still fits the tables that have the rows of its sources.
 
-Another routing, `merge_shards` taken away: that is no claim of a message, so it is judged before
-anything is read.
+Another routing, `merge_shards` taken away, another ordering: that is no claim of a message, so it
+is judged before anything is read.
 """
 
 from collections.abc import Iterator
 
 from ingestd.errors import ConfigError, PolicyStopError
 from ingestd.ingest.rows.router import Router, check_sharing
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import Feed, TableSettings
+from ingestd.ingest.settings.ordering import refuse_other_ordering
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.lake import Lake
 
@@ -35,6 +36,20 @@ def check_routing(settings: PipelineSettings, lake: Lake) -> None:
                 "get them; name another table"
             )
         check_sharing(settings.routing, name, frozenset(found))
+
+
+def check_ordering(settings: PipelineSettings, lake: Lake) -> None:
+    """Raise ConfigError if a table was created for another ordering than the configured one."""
+    for name, one in lake.tables.items():
+        own = settings.tables.get(name.partition(".")[2], TableSettings())
+        wanted = own.over(settings.defaults)
+        if name != lake.dead_letters:
+            refuse_other_ordering(
+                name,
+                one.table.schema.options,
+                wanted.position_column,
+                by_position=wanted.by_position,
+            )
 
 
 def _read_today(

@@ -16,10 +16,12 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
+from ingestd.paimon.format.orc_nulls import nulls_pushed_down
 from ingestd.paimon.format.orc_scales import check_scales
+from ingestd.paimon.format.orc_times import refuse_doubtful, timestamp_problem
 from ingestd.paimon.format.row_groups import RowSink
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
+from ingestd.paimon.spec.arrow import FIELD_ID_KEY, ArrowField
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
@@ -28,10 +30,6 @@ _COPIES = 3
 """A batch is in memory as the library's own columns, too, and so is the next one."""
 _FAST_ZSTD_LEVEL = 1
 """Above it the library is asked for size rather than speed; it knows no levels."""
-_TICKS = {"us": 1000, "ns": 1_000_000}
-"""Per millisecond."""
-_NANOS = {"ms": 10**6, "us": 10**3, "ns": 1}
-"""In one unit of each."""
 _OUT_OF_RANGE = "out of range for nanosecond"
 _BROKEN = (IndexError, KeyError, MemoryError, ValueError)
 """Lengths and texts that broken bytes pretend make more of them than in other formats."""
@@ -107,10 +105,15 @@ class _Sink:
 
     def write(self, rows: pa.Table) -> None:
         """Write more rows; UnsupportedError for timestamps that could not be read again."""
-        for name, column in zip(rows.column_names, rows.columns, strict=True):
-            for chunk in column.chunks:
-                _refuse_unsafe(chunk, name)
-        self._writer.write(rows.cast(self._schema))
+        problem = timestamp_problem(rows)
+        if problem is not None:
+            raise UnsupportedError(f"{problem}; set 'file.format' to 'parquet'")
+        stored = rows.cast(self._schema)
+        columns = [
+            pa.chunked_array([nulls_pushed_down(chunk) for chunk in column.chunks], column.type)
+            for column in stored.columns
+        ]
+        self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
         self._pass_on()
 
     def close(self) -> None:
@@ -158,11 +161,16 @@ def read_batches(
             batch_size=size.fitting(_COPIES * layout.row_bytes(None if read_all else wanted)),
             batch_readahead=0, fragment_readahead=0, use_threads=False,
         )  # fmt: skip
+        zones = layout.zones
         count = 0
         for batch in scanner.to_reader():
             count += batch.num_rows
             batch.validate(full=True)
-            yield pa.Table.from_batches([batch]).select(wanted)
+            part = pa.Table.from_batches([batch]).select(wanted)
+            refuse_doubtful(part, zones)
+            yield part
+            # Not in memory while the next one is read.
+            del part
             del batch
         if count != file.nrows:
             raise pa.ArrowInvalid(f"{count} rows, {file.nrows} are promised")
@@ -174,6 +182,8 @@ def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
     with decoding(source, path, "ORC", _BROKEN):
         try:
             yield
+        except UnsupportedError as error:
+            raise UnsupportedError(f"data file {path}: {error.message}") from error
         except pa.ArrowException as error:
             if _OUT_OF_RANGE not in str(error):
                 raise
@@ -200,6 +210,7 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
     if rows.num_rows != file.nrows:
         raise pa.ArrowInvalid(f"{rows.num_rows} rows, {file.nrows} are promised")
     rows.validate(full=True)
+    refuse_doubtful(rows.select(wanted), layout.zones)
     return rows.select(wanted)
 
 
@@ -224,43 +235,6 @@ def _leaves(arrow_type: pa.DataType) -> int:
     if pa.types.is_map(arrow_type):
         children = [nested.key_type, nested.item_type]
     return sum(map(_leaves, children)) if children else 1
-
-
-def _refuse_unsafe(column: Array, name: str) -> None:
-    """Refuse timestamps that could not be read again.
-
-    Of those before 1970 with digits below the millisecond the library writes a negative fraction
-    of the second, on which Java stops; and it reads none that has no form in nanoseconds.
-    """
-    array: Any = column
-    kind: Any = column.type
-    if pa.types.is_timestamp(kind):
-        _refuse_far(array, name)
-    if pa.types.is_timestamp(kind) and kind.unit in _TICKS:
-        numbers = array.drop_null().view(pa.int64()).to_numpy()
-        if ((numbers < 0) & (numbers % _TICKS[kind.unit] != 0)).any():
-            raise UnsupportedError(
-                f"column {name}: timestamps before 1970 with digits below the millisecond are not "
-                "supported in ORC; set 'file.format' to 'parquet'"
-            )
-    elif pa.types.is_struct(kind) or pa.types.is_list(kind):
-        children = array.flatten() if pa.types.is_struct(kind) else [array.flatten()]
-        for child in children:
-            _refuse_unsafe(child, name)
-    elif pa.types.is_map(kind):
-        _refuse_unsafe(array.keys, name)
-        _refuse_unsafe(array.items, name)
-
-
-def _refuse_far(column: Array, name: str) -> None:
-    array: Any = column
-    numbers = array.drop_null().view(pa.int64()).to_numpy()
-    furthest = (2**63 - 1) // _NANOS[array.type.unit]
-    if ((numbers > furthest) | (numbers < -furthest)).any():
-        raise UnsupportedError(
-            f"column {name}: timestamps before 1677 and after 2262 are not supported in ORC; set "
-            "'file.format' to 'parquet'"
-        )
 
 
 def _stored_field(field: ArrowField) -> ArrowField:

@@ -12,9 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from ingestd.errors import UnsupportedError
+
 _Message = Mapping[int, list[Any]]
 """Field number -> its values: numbers, and bytes of what has a length."""
 
+_NOT_SUPPORTED = {3: "LZO", 6: "BROTLI"}
+"""Compressions that ORC has and Arrow's reader has not."""
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 _DECIMAL = 14
 _SECONDARY = 5
@@ -42,14 +46,17 @@ class ScaleStream:
 
 
 class OrcLayout:
-    """The footers of a file; ValueError or IndexError if they are none."""
+    """The footers of a file; ValueError or IndexError if they are none.
+
+    UnsupportedError names a compression that cannot be read.
+    """
 
     def __init__(self, source: pa.NativeFile) -> None:
         self._source = source
         self._size = int(source.size())
         tail = self._bytes(self._size - 1, 1)[0]
         script = _message(self._bytes(self._size - 1 - tail, tail))
-        self._inflate = _CODECS[_number(script, 2)]
+        self._inflate = _codec(_number(script, 2))
         self._block = _number(script, 3, _BIGGEST_BLOCK)
         if self._block > _BIGGEST_BLOCK:
             raise ValueError(f"compressed blocks of {self._block} bytes")
@@ -78,6 +85,16 @@ class OrcLayout:
                     scales = self._inflated(start, length, _LARGE_STREAM)
                     yield ScaleStream(encodings[column], scales)
                 start += length
+
+    @property
+    def zones(self) -> frozenset[str]:
+        """Time zones of the writers of the stripes, as far as they are named."""
+        found = set[str]()
+        for stripe in _messages(self._footer, 3):
+            end = _number(stripe, 1) + _number(stripe, 2) + _number(stripe, 3)
+            footer = _message(self._inflated(end, _number(stripe, 4), _LARGE_FOOTER))
+            found |= {name.decode() for name in _texts(footer, 3)}
+        return frozenset(found)
 
     def row_bytes(self, columns: Collection[str] | None) -> float:
         """About how wide a row of some columns (None: all) is in memory, on the average.
@@ -257,3 +274,13 @@ def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
 _CODECS: Mapping[int, Callable[[bytes, int], bytes] | None] = {
     _NONE: None, _ZLIB: _zlib, _SNAPPY: _snappy, _LZ4: _lz4, _ZSTD: _zstd,
 }  # fmt: skip
+
+
+def _codec(kind: int) -> Callable[[bytes, int], bytes] | None:
+    name = _NOT_SUPPORTED.get(kind)
+    if name is not None:
+        raise UnsupportedError(
+            f"ORC compression {name} is not supported; rewrite the file with another "
+            "'file.compression', as by a full compaction of the engine that wrote it"
+        )
+    return _CODECS[kind]

@@ -9,8 +9,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ingestd.errors import FormatError
+from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.spec import avro_blocks
+
+_OTHER_FORMATS = {b"ORC": "ORC", b"PAR1": "Parquet"}
+"""How files of the formats begin that `manifest.format` may name besides Avro."""
 
 
 def encode_records(
@@ -28,8 +31,15 @@ def encode_records(
 def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any]]:
     """The records of a container file.
 
-    FormatError names `source` if the file is broken or a record's `_VERSION` is another one.
+    FormatError names `source` if the file is broken or a record's `_VERSION` is another one;
+    UnsupportedError if it has one of the other formats that manifests may have.
     """
+    for magic, name in _OTHER_FORMATS.items():
+        if data.startswith(magic):
+            raise UnsupportedError(
+                f"{source} has the manifest format {name}, which is not supported: option "
+                "'manifest.format' must be 'avro'"
+            )
     try:
         file = avro_blocks.decode_blocks(data)
         schema = _block_schema(file.schema)

@@ -5,7 +5,7 @@ Specification: Data files; SimpleStats.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ingestd.errors import ConfigError, UnsupportedError
@@ -29,6 +29,10 @@ COMPRESSIONS: Mapping[str, Mapping[str, str]] = {
 _WITHOUT_JAVA = frozenset({("parquet", "brotli"), ("avro", "xz")})
 """What could be written here and that Paimon's Java library cannot read as it is shipped."""
 _TITLES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
+ORC_ZONE_OPTION = "orc.timestamp-ltz.legacy.type"
+"""Unless it is `false`, ORC files hold TIMESTAMP WITH LOCAL TIME ZONE shifted by the zone of the
+machine that wrote them, which no file says."""
+_FORMAT_OPTIONS = ("file.format", "file.format.per.level", "changelog-file.format")
 DEFAULT_STATS_MODE = "truncate(16)"
 
 _STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9]\d*\)")
@@ -157,6 +161,28 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
                     f"column '{column.name}': files of format {style.file_format} have no data "
                     f"type {t}; set 'file.format' to 'parquet'"
                 )
+
+
+def with_orc_zone(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a new table: with ORC files, their TIMESTAMP_LTZ do not depend on a zone."""
+    uses_orc = any("orc" in options.get(name, "").lower() for name in _FORMAT_OPTIONS)
+    return {ORC_ZONE_OPTION: "false", **options} if uses_orc else dict(options)
+
+
+def refuse_zoned_orc(
+    file_format: str, fields: Sequence[DataField], options: Mapping[str, str]
+) -> None:
+    """UnsupportedError, naming option and column, for ORC files that depend on a time zone."""
+    if file_format != "orc" or options.get(ORC_ZONE_OPTION, "").strip().lower() == "false":
+        return
+    for column in fields:
+        if any(t.root == "TIMESTAMP_LTZ" for t in walk_types(column.type)):
+            raise UnsupportedError(
+                f"column '{column.name}': ORC files of a table without '{ORC_ZONE_OPTION}' = "
+                "'false' hold TIMESTAMP WITH LOCAL TIME ZONE shifted by the time zone of their "
+                "writer; set it to 'false' if all their writers ran in UTC, else rewrite the table "
+                "as Parquet with the engine that wrote it"
+            )
 
 
 def _can_hold(file_format: str, t: DataType) -> bool:

@@ -28,6 +28,7 @@ from ingestd.paimon.spec.file_options import (
     changelog_style,
     data_file_styles,
     refuse_style,
+    refuse_zoned_orc,
 )
 from ingestd.paimon.spec.merge_checks import refuse_functions
 from ingestd.paimon.spec.option_values import (
@@ -211,6 +212,7 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
         styles = data_file_styles(schema)
         for style in (*styles.values(), changelog_style(schema, styles[None])):
             refuse_style(style, schema.fields)
+            refuse_zoned_orc(style.file_format, schema.fields, schema.options)
     refuse_functions(schema)
     _refuse_buckets(schema, for_write)
     _refuse_partition_names(schema)

@@ -18,6 +18,7 @@ from ingestd.paimon.spec.data_types import (
     parse_field,
 )
 from ingestd.paimon.spec.document_checks import check_seal, refuse_misspelt
+from ingestd.paimon.spec.file_options import with_orc_zone
 from ingestd.paimon.spec.merge_checks import check_merge_options
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import (
@@ -142,7 +143,7 @@ def new_schema(
     The options `primary-key` and `partition` may stand in for the two key lists. Raises
     SchemaConflictError for columns and keys, ConfigError for options that no table can have.
     """
-    remaining = dict(options)
+    remaining = with_orc_zone(options)
     primary = _keys_from(remaining, "primary-key", primary_keys)
     partition = _keys_from(remaining, "partition", partition_keys)
     ids = itertools.count()

@@ -107,8 +107,9 @@ def parse_snapshot(data: bytes, source: str) -> Snapshot:
         document = json.loads(data)
         refuse_misspelt(document.keys(), _JSON_NAMES.values())
         version = document.get("version", SNAPSHOT_VERSION)
-        if not isinstance(version, int) or not 1 <= version <= SNAPSHOT_VERSION:
-            raise ValueError(f"version {version!r} is not between 1 and {SNAPSHOT_VERSION}")
+        # As in Java, a later version is one with more keys, which mean nothing to older readers.
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise ValueError(f"version {version!r} is not a number from 1 on")
         values = {
             name: _value(name, document[json_name])
             for name, json_name in _JSON_NAMES.items()

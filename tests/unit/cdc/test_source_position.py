@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from ingestd.cdc.source_position import SourcePosition, position_of, positions, snapshot_rows
+from ingestd.cdc.source_position import (
+    SourcePosition,
+    ordering_positions,
+    position_of,
+    positions,
+    snapshot_rows,
+)
 
 
 def binlog(file: str | None, pos: int | str | None, row: int | None = 0) -> SourcePosition:
@@ -53,9 +59,15 @@ def test_what_has_no_number_is_unknown(source: SourcePosition) -> None:
     assert positions([source, source]).tolist() == [-1, -1]
 
 
-def test_snapshot_of_a_binary_log_has_no_position() -> None:
-    sources = [SourcePosition(snapshot="true", file="bin.000001", pos=4, row=0)] * 2
-    assert positions(sources).tolist() == [-1, -1]
+def test_rows_of_a_snapshot_share_its_position_and_are_older_than_what_follows() -> None:
+    rows = [SourcePosition(snapshot="true", file="bin.000001", pos=4, row=0)] * 2
+    sources = [binlog("bin.000001", 3, 4095), *rows, binlog("bin.000001", 4)]
+    found = positions(sources)
+    assert found[1] == found[2] == found[3]
+    ordered = ordering_positions(found, snapshot_rows(sources)).tolist()
+    assert ordered[0] <= ordered[1] == ordered[2] < ordered[3]
+    unknown = np.array([-1, -1])
+    assert (ordering_positions(unknown, np.array([True, False])) < 0).all()
 
 
 def test_snapshot_marks_are_text_or_boolean() -> None:

@@ -40,6 +40,17 @@ def fault(folder: Path, text: str) -> str:
             "a:1, group.instance.x: 1, enable.auto.commit: true",
             "sources.shop.kafka: enable.auto.commit cannot be set",
         ),
+        (
+            "debezium-json",
+            "canal-json\ntables: {t: {ordering: source-position}}",
+            "needs a data format whose messages have one",
+        ),
+        (
+            "debezium-json",
+            "debezium-json\nrouting: {merge_shards: true}\n"
+            "tables: {t: {ordering: source-position}}",
+            "cannot compare the logs of several databases",
+        ),
         ("topics: [orders]", "topic-pattern: '['", "is no regular expression"),
         ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),

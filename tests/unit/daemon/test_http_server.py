@@ -1,3 +1,4 @@
+import gzip
 import http.client
 import json
 import re
@@ -17,6 +18,7 @@ from ingestd.daemon.status import Status
 from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
+from ingestd.metrics_page import MetricsPage, Scrape
 from tests.support.clock import Clock
 
 PATHS = ("/metrics", "/livez", "/readyz", "/status")
@@ -58,6 +60,18 @@ def test_metrics_are_served_in_prometheus_text_format(server: HttpServer) -> Non
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain")
     assert b"# TYPE ingestd_records_total counter" in answer.read()
+
+
+def test_metrics_are_served_as_the_client_accepts_them(server: HttpServer) -> None:
+    wanted = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
+    connection = http.client.HTTPConnection(server.address, timeout=10)
+    connection.request("GET", "/metrics", headers=wanted)
+    answer = connection.getresponse()
+    assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+    assert answer.headers["Content-Encoding"] == "gzip"
+    body = gzip.decompress(answer.read())
+    assert b"# TYPE ingestd_records counter" in body
+    assert body.endswith(b"# EOF\n")
 
 
 def test_livez_fails_only_when_the_loop_is_stuck(
@@ -160,7 +174,8 @@ def test_two_hundred_unfinished_requests_shut_no_probe_out(server: HttpServer, s
 def test_clients_that_do_not_read_their_page_shut_no_other_out(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_metrics", lambda: b"x" * (64 << 20))
+    large = Scrape("text/plain", None, b"x" * (64 << 20))
+    monkeypatch.setattr(MetricsPage, "scrape", lambda *_: large)
     monkeypatch.setattr(http_server, "_REQUEST_SECONDS", 600)
     with ExitStack() as clients:
         for _ in range(3 * http_server._MAX_PAGES):

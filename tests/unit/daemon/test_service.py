@@ -9,13 +9,14 @@ from ingestd.daemon.supervisor import DaemonSettings
 from ingestd.daemon.upkeep import UpkeepSettings
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.metrics_page import MetricsPage
 
 TEXT = """
 pipeline: {name: shop}
 warehouse: {path: lake}
 sources:
   shop: {kafka: {bootstrap.servers: "127.0.0.1:1"}, topics: [a], format: debezium-json}
-http: {listen: "127.0.0.1:0"}
+http: {listen: "127.0.0.1:0", metrics-per-table: true, metrics-per-partition: false}
 restart: {max-attempts: 3}
 compaction: {mode: off, processes: 2, max-throttle: 5s}
 expiry: {interval: 10min}
@@ -48,6 +49,7 @@ def test_it_is_supervised_as_the_file_says(
     assert daemon.upkeep == UpkeepSettings(
         mode="off", processes=2, max_throttle=5.0, expires=True, expiry_interval=600.0
     )
+    assert daemon.metrics == MetricsPage(per_table=True, per_partition=False)
     assert ended == ["ended"]
 
 

@@ -3,7 +3,6 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd import lag_metrics
 from ingestd.daemon.standing import Standing
 from ingestd.ingest.upkeep.batch_summary import BatchSummary, CommitStatus, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
@@ -14,8 +13,7 @@ T0 = 1_700_000_000.0
 
 
 def value(name: str, **labels: str) -> float | None:
-    registry = REGISTRY if "partition" not in labels else lag_metrics.PLACES
-    return registry.get_sample_value(name, labels)
+    return REGISTRY.get_sample_value(name, labels)
 
 
 def seen(standing: Standing, now: float, name: str, topic: str = "t", partition: int = 0) -> object:

@@ -59,10 +59,11 @@ def planner(
     pattern: str | None = None,
     limit: int | None = None,
     epochs: Offsets | None = None,
+    covered: Offsets | None = None,
 ) -> Planner:
     source = KafkaSource("s", topics, pattern, (), SERVERS)
     limits = {} if limit is None else {"s": limit}
-    return Planner({"s": source}, limits, epochs or {}, cluster.connect)
+    return Planner({"s": source}, limits, epochs or {}, covered or {}, cluster.connect)
 
 
 def plan(one: Planner, reached: Offsets | None = None, *, bounded: bool = True) -> BatchOffsets:
@@ -153,6 +154,14 @@ def test_a_new_leader_with_another_log_ends_the_query() -> None:
     cluster = FakeCluster({"t": {0: (0, 90)}}, epoch=1, diverges={("t", 0): 7})
     with pytest.raises(LogChangedError, match=r"t/0 was read up to 10.*other records from 7 on"):
         planner(cluster, "t", epochs=at(t={0: 0})).next_batch(at(t={0: 10}), bounded=True)
+
+
+def test_a_new_leader_that_lacks_what_some_table_covers_ends_a_reading_from_before() -> None:
+    cluster = FakeCluster({"t": {0: (0, 90)}}, epoch=1)
+    reached = at(t={0: 4})
+    one = planner(cluster, "t", epochs=at(t={0: 0}), covered=at(t={0: 10}))
+    one.next_batch(reached, bounded=True)
+    assert {("t", 0): (10, 0)} in cluster.asked
 
 
 def test_explicit_topics_of_which_none_exists_are_an_error_and_patterns_wait() -> None:

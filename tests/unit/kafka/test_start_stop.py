@@ -56,7 +56,7 @@ def source(**fields: Any) -> KafkaSource:
 
 
 def planner(cluster: FakeCluster, **fields: Any) -> Planner:
-    return Planner({"s": source(**fields)}, {}, {}, lambda _: cluster)
+    return Planner({"s": source(**fields)}, {}, {}, {}, lambda _: cluster)
 
 
 def plan(one: Planner, reached: Offsets | None = None) -> BatchOffsets:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ingestd.errors import DiskFullError, OffsetLostError
-from ingestd.spark.failure import last_cause, raised_error
+from ingestd.errors import DiskFullError, OffsetLostError, RetryableError, WorkerLostError
+from ingestd.spark.failure import last_cause, raised_error, task_error
 
 
 def test_the_error_behind_a_traceback_is_found() -> None:
@@ -43,3 +43,20 @@ def test_the_cause_of_a_query_is_not_looked_for_in_the_plan_behind_it() -> None:
         "=== Streaming Query ===\n+- ~StreamingDataSourceV2ScanRelation[source#0] ranges"
     )
     assert last_cause(text) == "it is so SQLSTATE: X"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n\tat x.Y",
+        "File x, line 3\npyarrow.lib.ArrowMemoryError: malloc of size 64 failed\n\tat x.Y",
+        "File x, line 3\nMemoryError\n\tat x.Y",
+    ],
+)
+def test_a_worker_that_was_killed_or_had_no_more_memory_is_lost(text: str) -> None:
+    assert isinstance(task_error(text), WorkerLostError)
+
+
+def test_other_failures_of_tasks_are_what_they_say() -> None:
+    assert type(task_error("KeyError: 'a'\n\tat x.Y")) is RetryableError
+    assert isinstance(task_error("ingestd.errors.OffsetLostError: gone"), OffsetLostError)

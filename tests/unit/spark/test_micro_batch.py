@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from ingestd.ingest.settings.error_policy import UnreadablePolicy
+from ingestd.ingest.settings.pipeline_settings import BatchLimits
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.topic_trial import TrialLimits
 from ingestd.ingest.tables import lake
@@ -47,7 +49,10 @@ def test_the_first_error_is_told_whatever_a_jvm_that_is_gone_makes_of_the_next(
     monkeypatch.setattr(Ahead, "forget", gone)
     nothing: Any = None
     settings: Any = SimpleNamespace(
-        rejection_limits=RejectionLimits(), trial_limits=TrialLimits(), max_unreadable_tries=None
+        rejection_limits=RejectionLimits(),
+        trial_limits=TrialLimits(),
+        unreadable=UnreadablePolicy(),
+        limits=BatchLimits(),
     )
     batch = MicroBatch(nothing, settings, nothing, {}.__getitem__, nothing, nothing)
     with pytest.raises(KeyError) as caught:

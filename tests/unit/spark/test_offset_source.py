@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from ingestd.errors import SourceError
+from ingestd.ingest.recovery.start import StartPositions
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, decode, encode
@@ -24,11 +25,14 @@ SOURCES = {
 }
 START = {"a": {"t": {0: 3}}}
 EPOCHS = {"a": {"t": {0: 2}}}
+COVERED = {"a": {"t": {0: 8}}}
 BATCH = encode(BatchOffsets({"a": {"t": {0: 3, 1: 5}}}, {"a": {"t": {0: 9, 1: 5}}}))
 
 
 def reader(max_offsets: dict[str, int]) -> OffsetRangeReader:
-    source = OffsetRangeSource(source_options(SOURCES, max_offsets, START, EPOCHS))
+    source = OffsetRangeSource(
+        source_options(SOURCES, max_offsets, StartPositions(START, EPOCHS, COVERED))
+    )
     return pickle.loads(pickle.dumps(source)).streamReader(None)
 
 
@@ -124,8 +128,11 @@ def test_a_batch_below_the_limit_is_followed_by_none(monkeypatch: pytest.MonkeyP
 
 
 def test_options_carry_everything_in_one_text() -> None:
-    document = json.loads(source_options(SOURCES, {"a": 7}, START, EPOCHS)[OPTION])
+    document = json.loads(
+        source_options(SOURCES, {"a": 7}, StartPositions(START, EPOCHS, COVERED))[OPTION]
+    )
     assert [KafkaSource.from_document(one) for one in document["sources"]] == [*SOURCES.values()]
     assert document["max_offsets"] == {"a": 7}
     assert document["start"] == {"a": {"t": {"0": 3}}}
     assert document["epochs"] == {"a": {"t": {"0": 2}}}
+    assert document["covered"] == {"a": {"t": {"0": 8}}}

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ingestd.spark.settings import WORKER_MEMORY
+
 PROBE = """
 import os, sys, importlib, zipimport
 sys.path.append("/some/archive.zip")
@@ -97,3 +99,24 @@ def test_workers_write_with_the_umask_of_the_driver_whatever_the_daemon_s_own_is
     daemon.stdin.close()
     daemon.wait(30)
     daemon.stdout.close()
+
+
+LIMITED = """
+from ingestd.spark import python_daemon
+python_daemon.preload()
+python_daemon.limit_memory()
+kept = bytearray(64 << 20)
+try:
+    bytearray(512 << 20)
+except MemoryError:
+    print("limited")
+"""
+
+
+def test_a_worker_has_the_limit_of_memory_that_its_environment_says() -> None:
+    variables = {**os.environ, WORKER_MEMORY: str(512 << 20)}
+    command = [sys.executable, "-c", LIMITED]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=variables
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "limited"), done.stderr

@@ -10,7 +10,13 @@ from typing import Literal
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, FencedError, IngestdError
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    CARRIED_OPTION,
+    CommitKind,
+    Snapshot,
+)
 from ingestd.paimon.table.commit.attempt import (
     Attempt,
     Delta,
@@ -185,7 +191,10 @@ class _Landing:
         known = max(known, self._table.schema.id)
         schema_id = latest_schema_id(self._table.io, self._table.paths, known)
         if schema_id != self._table.schema.id:
-            check_bucket_option(self._table, self._table.schemas(schema_id))
+            newest = self._table.schemas(schema_id)
+            check_bucket_option(self._table, newest)
+            if expected:
+                self._check_writers(newest)
         if self._change.kind == CommitKind.COMPACT or self._change.rewrites is not None:
             check_deletion_vectors(self._table, self._planned, self.current, self._change)
         if self._change.relies_on_hash_index:
@@ -196,6 +205,16 @@ class _Landing:
         reach(Point.CONFLICTS_CHECKED)
         delta = self._delta_on_current()
         return prepare(self._table, self._change, delta, self.current, self._origin, schema_id)
+
+    def _check_writers(self, newest: TableSchema) -> None:
+        """Raise if other pipelines write the table than those that the commit knows of."""
+        known = self._table.schema.options.get(CARRIED_OPTION)
+        if newest.options.get(CARRIED_OPTION) != known:
+            raise CommitConflictError(
+                f"table {self._table.name}: option '{CARRIED_OPTION}' was '{known}' and is now "
+                f"'{newest.options.get(CARRIED_OPTION)}': another pipeline writes the table; read "
+                "the table's state and plan again"
+            )
 
     def _delta_on_current(self) -> Delta:
         entries = checked_entries(self._table, self._change, self.current)

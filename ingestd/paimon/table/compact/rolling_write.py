@@ -13,9 +13,17 @@ from ingestd.crash_points import Point, reach
 from ingestd.paimon.format.base import load_format
 from ingestd.paimon.spec.compaction_options import lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.files.column_checksums import ColumnChecksums
 from ingestd.paimon.table.files.file_index_write import with_file_index
-from ingestd.paimon.table.files.new_files import delete_files, file_rows
+from ingestd.paimon.table.files.new_files import (
+    delete_files,
+    file_rows,
+    name_for_options,
+    options_for_rows,
+)
+from ingestd.paimon.table.files.written_check import check_written, is_checked
 from ingestd.paimon.table.write.figures import FileFigures
 
 _GROUP_BYTES = 16 << 20
@@ -96,14 +104,19 @@ class RollingWriter:
 
     def _sampled(self, rows: pa.Table) -> float:
         """Bytes that one of the rows takes in a file."""
-        options = self._place.options
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
+        options = options_for_rows(self._place.options, sample)
         size = load_format(options.file_format).encoded_size(sample, options)
         return max(size / sample.num_rows, 1e-3)
 
     def _write(self, rows: pa.Table) -> None:
+        planned = self._place.options
+        options = options_for_rows(planned, rows)
+        if self._open is not None and options != planned and self._open.options == planned:
+            self._finish()
         if self._open is None:
-            self._open = _OpenFile(self._place, next(self._names), self._next_sequence, rows)
+            name = name_for_options(next(self._names), planned, options)
+            self._open = _OpenFile(self._place, name, options, self._next_sequence, rows)
         self._open.write(rows, self._row_bytes)
         self._next_sequence += rows.num_rows
         if self._open.is_exact:
@@ -125,15 +138,23 @@ class RollingWriter:
 class _OpenFile:
     """One file that is being written, and what the manifest will say of it."""
 
-    def __init__(self, place: FilePlace, name: str, first_sequence: int, first: pa.Table) -> None:
+    def __init__(
+        self,
+        place: FilePlace,
+        name: str,
+        options: CoreOptions,
+        first_sequence: int,
+        first: pa.Table,
+    ) -> None:
         self.rows = 0
         self.size = 0
+        self.options = options
         self._place = place
         self._name = name
         self._figures = FileFigures(place, first_sequence)
+        self._written = ColumnChecksums() if is_checked(place.table.schema, options) else None
         self._stack = ExitStack()
-        options, io = place.options, place.table.io
-        self._stream = self._stack.enter_context(io.open_output(place.path(name)))
+        self._stream = self._stack.enter_context(place.table.io.open_output(place.path(name)))
         try:
             head, module = file_rows(place.table.schema, first), load_format(options.file_format)
             self._sink = module.open_sink(self._stream, head, options)
@@ -150,7 +171,10 @@ class _OpenFile:
         """Take more rows, each of about `row_bytes` in a file (None: nobody knows)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
-        self._sink.write(file_rows(self._place.table.schema, rows))
+        stored = file_rows(self._place.table.schema, rows)
+        self._sink.write(stored)
+        if self._written is not None:
+            self._written.add(stored)
         exact = self._sink.size
         if exact is None:
             exact = self.size + (
@@ -164,6 +188,8 @@ class _OpenFile:
         self._sink.close()
         self.size = int(self._stream.tell())
         self._stack.close()
+        if self._written is not None:
+            check_written(place.table, path, self._written)
         reach(Point.CHANGELOG_WRITTEN if place.changelog else Point.DATA_WRITTEN)
         meta = self._figures.meta(self._name, self.size)
         if place.changelog or self._figures.indexed is None:

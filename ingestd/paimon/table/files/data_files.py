@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve, file_columns
-from ingestd.paimon.format.base import read_wanted, stream_wanted
+from ingestd.paimon.format.base import format_of, read_wanted, stream_wanted
 from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.row_groups import FilePart, GroupFilter
 from ingestd.paimon.spec.arrow import Array, Column, column_of
@@ -31,6 +31,7 @@ from ingestd.paimon.spec.data_types import (
     RowKind,
 )
 from ingestd.paimon.spec.deletion_vector import Positions
+from ingestd.paimon.spec.file_options import refuse_zoned_orc
 from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.spec.predicate import Predicate
 from ingestd.paimon.spec.schema import TableSchema
@@ -171,6 +172,7 @@ class DataFileReader:
 
     def _stored_names(self, file: DataFileMeta, fields: Sequence[DataField]) -> list[str]:
         stored = [f for f in fields if f.name not in self.table.schema.partition_keys]
+        refuse_zoned_orc(format_of(file.file_name), stored, self.table.schema.options)
         file_fields = (*SYSTEM_FIELDS, *self.table.schemas(file.schema_id).fields)
         return [field.name for field in file_columns(file_fields, stored).values()]
 

@@ -218,17 +218,21 @@ def _carried(
 ) -> Mapping[str, str]:
     """The carried properties of the newest of some snapshots that has any, else what is below them.
 
-    An OVERWRITE above that, by a program that carries nothing, is noted: the record does not
-    describe the rows any more.
+    Each OVERWRITE above that, by a program that carries nothing, is noted by its id: the record
+    does not describe the rows any more.
     """
-    overwritten: dict[str, str] = {}
+    overwrites: list[str] = []
+    found: Mapping[str, str] = {}
     for one in newest_first:
         if found := carried_properties(one):
-            return {**found, **overwritten}
+            break
         if one.commit_kind == CommitKind.OVERWRITE:
-            overwritten = overwritten or {OVERWRITTEN_PROPERTY: str(one.id)}
-    found = dict(below())
-    return {**found, **overwritten} if found else {}
+            overwrites.append(str(one.id))
+    found = found or below()
+    if not found or not overwrites:
+        return found
+    noted = [found[OVERWRITTEN_PROPERTY]] if OVERWRITTEN_PROPERTY in found else []
+    return {**found, OVERWRITTEN_PROPERTY: ", ".join([*noted, *reversed(overwrites)])}
 
 
 def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, str]:

@@ -16,7 +16,12 @@ from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.table.files.data_files import data_file_path
 from ingestd.paimon.table.files.file_index_write import with_file_index
-from ingestd.paimon.table.files.new_files import delete_files, file_rows
+from ingestd.paimon.table.files.new_files import (
+    delete_files,
+    file_rows,
+    name_for_options,
+    options_for_rows,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.figures import KEY_STATS_MODE, FileFigures
 
@@ -80,16 +85,18 @@ class BucketFiles:
         target = self.options.target_file_size
         if rows.nbytes > target:
             sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
-            size = load_format(self.options.file_format).encoded_size(sample, self.options)
+            options = options_for_rows(self.options, sample)
+            size = load_format(options.file_format).encoded_size(sample, options)
             per_file = min(per_file, max(1, target * sample.num_rows // max(size, 1)))
         for start in range(0, rows.num_rows, per_file):
             yield rows.slice(start, per_file)
 
     def _write_file(self, rows: pa.Table) -> DataFileMeta:
-        table, name = self.table, self.new_name()
+        table, options = self.table, options_for_rows(self.options, rows)
+        name = name_for_options(self.new_name(), self.options, options)
         path = data_file_path(table, self.partition_values, self.bucket, name)
         stored = file_rows(table.schema, rows)
-        size = load_format(format_of(name)).write_file(table.io, path, stored, self.options)
+        size = load_format(format_of(name)).write_file(table.io, path, stored, options)
         reach(Point.DATA_WRITTEN if self.indexed else Point.CHANGELOG_WRITTEN)
         figures = FileFigures(self, 0)
         figures.add(rows)

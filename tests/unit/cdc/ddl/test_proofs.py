@@ -1,6 +1,6 @@
 import pytest
 
-from ingestd.cdc.ddl.alter_text import added_columns
+from ingestd.cdc.ddl.alter_text import added_columns, column_changes
 from ingestd.cdc.ddl.proofs import proven_alone, proven_by_columns
 
 
@@ -25,9 +25,9 @@ def test_a_statement_alone_proves_what_it_does_not_take_back(
 
 def test_columns_behind_the_statement_have_to_agree() -> None:
     statement = "ALTER TABLE t CHANGE a b INT, DROP c"
-    assert proven_by_columns(statement, ["id", "B"]) == (("a", "B"), ("c", None))
-    assert proven_by_columns(statement, ["id", "a", "c"]) == ()
-    assert proven_by_columns(statement, []) == ()
+    assert proven_by_columns(column_changes(statement), ["id", "B"]) == (("a", "B"), ("c", None))
+    assert proven_by_columns(column_changes(statement), ["id", "a", "c"]) == ()
+    assert proven_by_columns(column_changes(statement), []) == ()
 
 
 def test_added_columns_are_named() -> None:

@@ -154,3 +154,31 @@ def test_a_file_of_too_many_columns_is_refused_before_it_takes_the_memory() -> N
     ):
         write_file(io, PATH, pa.table({**wide, **more}), options)
     assert not io.exists(PATH)
+
+
+_ROW = {"type": "ROW", "fields": [{"id": 8, "name": "x", "type": "INT"}]}
+_OUTER = {"type": "ROW", "fields": [{"id": 9, "name": "i", "type": _ROW}]}
+_INNER: list[Any] = [(None,), ((7,),), ((8,),)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [
+        (_OUTER, _INNER),
+        ({"type": "ARRAY", "element": _OUTER}, [None, _INNER, []]),
+        ({"type": "MAP", "key": "INT", "value": _OUTER}, [list(enumerate(_INNER)), None]),
+        ({"type": "ROW", "fields": [{"id": 7, "name": "o", "type": _OUTER}]},
+         [(cell,) for cell in _INNER]),
+        ({"type": "ROW", "fields": [{"id": 7, "name": "a", "type": {
+            "type": "ARRAY", "element": _OUTER}}]}, [(_INNER,), (None,), ([],)]),
+    ],
+)  # fmt: skip
+def test_values_after_a_null_row_inside_a_row_are_their_own(kind: Any, cells: list[Any]) -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", kind)])
+    rows = rows_table(table.schema, [{"a": cell} for cell in cells])
+    # Not from the beginning of the buffers, too.
+    for start in range(len(cells)):
+        path = f"/t/data-{start}.orc"
+        write_file(io, path, rows.slice(start), table.options)
+        assert read_file(io, path, None).to_pydict() == rows.slice(start).to_pydict()

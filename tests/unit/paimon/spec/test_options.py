@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
@@ -164,7 +166,7 @@ def test_tables_that_are_kept_right_are_taken(options: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("merge-engine", "newest-wins"), ("file.format", "csv"),
+        ("merge-engine", "newest-wins"), ("file.format", "csv"), ("manifest.format", "orc"),
        
         ("branch", "dev"), ("record-level.expire-time", "1 d"),
         ("scan.fallback-branch", "b"), ("type", "format-table"),
@@ -185,7 +187,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("bucket-function.type", "sip"), ("file.compression", "lzo"), ("file.block-size", "1 mb"),
         ("file-index.bsi.columns", "v"),
         ("row-tracking.enabled", "true"),
-        ("manifest.compression", "null"), ("manifest.format", "parquet"),
+        ("manifest.compression", "null"),
         ("metadata.iceberg.storage", "table-location"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"), ("some.new-option", "1"),
         ("parquet.enable.dictionary", "false"), ("commit.force-compact", "true"),
@@ -270,3 +272,19 @@ def test_no_option_is_in_two_tables() -> None:
         set(option_rules.HARMLESS_OPTIONS),
     ]
     assert sum(map(len, tables)) == len(set().union(*tables))
+
+
+def test_orc_does_not_depend_on_a_zone_in_new_tables() -> None:
+    zoned = [("id", parse_type("INT")), ("at", parse_type("TIMESTAMP(3) WITH LOCAL TIME ZONE"))]
+    for name, value in (("file.format", "orc"), ("file.format.per.level", "5:orc"),
+                        ("changelog-file.format", "orc")):  # fmt: skip
+        schema = new_schema(zoned, ["id"], [], {"bucket": "1", name: value}, 0)
+        assert schema.options["orc.timestamp-ltz.legacy.type"] == "false"
+        refuse_unsupported(schema, for_write=True)
+        for legacy in ({}, {"orc.timestamp-ltz.legacy.type": "true"}):
+            options = {"bucket": "1", name: value, **legacy}
+            with pytest.raises(UnsupportedError, match=r"column 'at'.*in UTC"):
+                refuse_unsupported(replace(schema, options=options), for_write=True)
+    plain = new_schema(zoned, ["id"], [], {"bucket": "1"}, 0)
+    assert "orc.timestamp-ltz.legacy.type" not in plain.options
+    refuse_unsupported(plain, for_write=True)

@@ -58,15 +58,16 @@ def test_every_field_is_written_and_read() -> None:
     assert pickle.loads(pickle.dumps(full())) == full()
 
 
-def test_unknown_keys_are_ignored() -> None:
-    document = {**EXAMPLES[0], "uuid": "x", "operation": {"a": 1}, "logOffsets": {}}
+def test_unknown_keys_and_later_versions_are_ignored() -> None:
+    document = {**EXAMPLES[0], "version": 4, "uuid": "x", "operation": {"a": 1}, "logOffsets": {}}
     assert parse_snapshot(json.dumps(document).encode(), "s").id == EXAMPLES[0]["id"]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 4}, "version 4"),
+        ({"version": 0}, "version 0"),
+        ({"version": True}, "version True"),
         ({"version": "3"}, "version '3'"),
         ({"commitKind": "append"}, "append"),
         ({"id": "1"}, "id is not of type int"),

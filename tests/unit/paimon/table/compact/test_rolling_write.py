@@ -7,13 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.table.compact.figures import FilePlace
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.files.data_files import read_data_file
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.table_write import write_bucket
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 from tests.support.native_tables import native_table, rows_table
 
 COLUMNS = [("k", "INT"), ("v", "STRING")]
@@ -162,3 +163,24 @@ def test_row_groups_are_smaller_where_compaction_asks_for_few_keys(tmp_path: Pat
         metadata = pq.read_metadata(FilePlace(table, (), 0, 5).path(found.file_name))
         groups.append(metadata.num_row_groups)
     assert groups[1] >= 3 * groups[0]
+
+
+def test_timestamps_that_orc_lacks_go_into_a_file_of_their_own(tmp_path: Path) -> None:
+    options = {"bucket": "1", "file.format": "orc", "file.compression": "zlib",
+               "file.suffix.include.compression": "true"}  # fmt: skip
+    table = native_table(tmp_path, [("k", "INT"), ("t", "TIMESTAMP(6)")], keys=["k"],
+                         options=options)  # fmt: skip
+    writer = RollingWriter(FilePlace(table, (), 0, 5))
+    writer._group_bytes = 1
+    times = [0, 1, -1, 5, 2**62]
+    for k, t in enumerate(times):
+        writer.add(rows_table(table.schema, [{"k": k, "t": t}], k))
+    files = writer.close()
+    assert [one.file_name.partition(".")[2] for one in files] == ["zlib.orc", "zstd.parquet"]
+    assert [one.row_count for one in files] == [2, 3]
+    parts = [read_data_file(table, EMPTY_ROW, 0, one, table.schema.fields) for one in files]
+    found = [value for part in parts for value in column_values(part.column("t"))]
+    assert found == times
+    written = write_bucket(table, EMPTY_ROW, (), 0, rows_table(table.schema, [{"k": 1, "t": -1}]),
+                           new_name=data_file_names(table))  # fmt: skip
+    assert [one.file_name.partition(".")[2] for one in written.new_files] == ["zstd.parquet"]

@@ -1,0 +1,17 @@
+"""Why Avro messages are rejected once they were read."""
+
+import numpy as np
+
+from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.cell_budget import CellBudgetError
+from ingestd.cdc.record_errors import Reason, too_many_cells
+
+
+def rejections(cursor: AvroCursor, stage: str) -> dict[int, Reason]:
+    """Return the reason by place for each message that is not as its schema requires."""
+    part = "the message key" if stage == "key" else "the message value"
+    broken = Reason(stage, "invalid_avro", f"{part} is not as its Avro schema says")
+    found = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), broken)
+    for place in np.flatnonzero(cursor.over).tolist():
+        found[place] = too_many_cells(CellBudgetError(int(cursor.sizes[place])), stage, part)
+    return found

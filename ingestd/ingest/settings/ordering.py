@@ -1,0 +1,50 @@
+"""Which of two rows of a key is newer: the one that arrived later, or the later one in its source.
+
+By arrival the offset in the topic partition decides. By source position the table has a column with
+the position of each row in its source's log, which is the table's `sequence.field`: so every other
+writer and reader of the table compares rows in the same way.
+https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+from ingestd.errors import ConfigError
+
+Ordering = Literal["arrival", "source-position"]
+SEQUENCE_FIELD = "sequence.field"
+
+
+def refuse_ordering(
+    options: Mapping[str, str], column: str, primary_keys: Collection[str] | None
+) -> None:
+    """Raise ConfigError if rows of such a table cannot be ordered by their source position."""
+    if primary_keys is not None and not primary_keys:
+        raise ConfigError("ordering 'source-position' is for tables with a primary key")
+    given = options.get(SEQUENCE_FIELD, column)
+    if given != column:
+        raise ConfigError(
+            f"ordering 'source-position' sets the table option {SEQUENCE_FIELD} to '{column}'; it "
+            f"is '{given}': leave out one of them"
+        )
+
+
+def refuse_other_ordering(
+    table: str, options: Mapping[str, str], column: str, *, by_position: bool
+) -> None:
+    """Raise ConfigError if a table was created for another ordering than the configured one.
+
+    `options` are those of the table, `column` its column of source positions.
+    """
+    field = options.get(SEQUENCE_FIELD, "")
+    if by_position and field != column:
+        raise ConfigError(
+            f"table {table}: ordering 'source-position' needs the table option {SEQUENCE_FIELD} = "
+            f"'{column}' from the creation of the table on, and it was created with "
+            f"'{field}': set ordering to 'arrival', or let the rows go into a new table (routing)"
+        )
+    if not by_position and field == column:
+        raise ConfigError(
+            f"table {table} was created with ordering 'source-position', which cannot be taken "
+            "away: set it again, or let the rows go into a new table (routing)"
+        )

@@ -1,0 +1,90 @@
+"""Which timestamps the library's ORC writer and reader keep.
+
+Of those before 1970 with digits below the millisecond it writes a negative fraction of the second,
+on which Java stops; and it reads none that has no form in nanoseconds.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.arrow import Array
+
+_TICKS = {"us": 1000, "ns": 1_000_000}
+"""Per millisecond."""
+_NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""In one unit of each."""
+_DAY = 86_400
+_UTC = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z"})
+
+
+def refuse_doubtful(rows: pa.Table, zones: Collection[str]) -> None:
+    """UnsupportedError for TIMESTAMP near 1970 that the library reads a second off.
+
+    It decides by the sign of the shifted value whether a writer in another zone than UTC has cut
+    a fraction of a second upwards; the writer did by the sign of the unshifted one.
+    """
+    if set(zones) <= _UTC:
+        return
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if any(_is_doubtful(chunk) for chunk in column.chunks):
+            raise UnsupportedError(
+                f"column {name}: TIMESTAMP with a fraction of a second within a day of 1970-01-01 "
+                f"is not supported in ORC files written in the time zone {', '.join(sorted(zones))}"
+            )
+
+
+def _is_doubtful(column: Array) -> bool:
+    array: Any = column
+    if not pa.types.is_timestamp(array.type):
+        return any(map(_is_doubtful, _children(array)))
+    if array.type.tz is not None:
+        return False
+    numbers = array.drop_null().view(pa.int64()).to_numpy()
+    second = 10**9 // _NANOS[array.type.unit]
+    return bool(((np.abs(numbers) <= _DAY * second) & (numbers % second != 0)).any())
+
+
+def timestamp_problem(rows: pa.Table) -> str | None:
+    """Return what of the rows ORC cannot hold, naming the column; None: it holds all of them."""
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        for chunk in column.chunks:
+            problem = _problem(chunk)
+            if problem is not None:
+                return f"column {name}: timestamps {problem} are not supported in ORC"
+    return None
+
+
+def _problem(column: Array) -> str | None:
+    array: Any = column
+    kind: Any = column.type
+    if pa.types.is_timestamp(kind):
+        return _timestamp_problem(array)
+    children = _children(array)
+    return next(filter(None, map(_problem, children)), None)
+
+
+def _children(column: Array) -> Sequence[Array]:
+    array: Any = column
+    kind: Any = array.type
+    if pa.types.is_struct(kind):
+        flat: list[Array] = array.flatten()
+        return flat
+    if pa.types.is_list(kind):
+        return [array.flatten()]
+    return [array.keys, array.items] if pa.types.is_map(kind) else []
+
+
+def _timestamp_problem(column: Array) -> str | None:
+    array: Any = column
+    unit = array.type.unit
+    numbers = array.drop_null().view(pa.int64()).to_numpy()
+    furthest = (2**63 - 1) // _NANOS[unit]
+    if ((numbers > furthest) | (numbers < -furthest)).any():
+        return "before 1677 and after 2262"
+    if unit in _TICKS and ((numbers < 0) & (numbers % _TICKS[unit] != 0)).any():
+        return "before 1970 with digits below the millisecond"
+    return None

@@ -1,0 +1,87 @@
+"""Checksums of columns, by which what was written is compared with what is read back.
+
+A checksum covers the nulls, lengths and values of a column in their order, at every depth; what
+Arrow has in memory under a null, and how rows are cut into batches, makes no difference.
+"""
+
+import zlib
+from collections import Counter
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.spec.arrow import Array
+
+_MORE: Any = pc
+_Numbers: TypeAlias = npt.NDArray[Any]
+
+
+class ColumnChecksums:
+    """One checksum for each part of each column of rows that come in parts, by its path."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, int] = Counter()
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in more rows."""
+        for name, column in zip(rows.column_names, rows.columns, strict=True):
+            for chunk in column.chunks:
+                self._add(name, chunk)
+
+    def differing(self, other: "ColumnChecksums") -> list[str]:
+        """The columns, or parts of them, in which the rows of the two are not the same."""
+        names = self.found.keys() | other.found.keys()
+        return sorted(name for name in names if self.found.get(name) != other.found.get(name))
+
+    def _add(self, path: str, array: Array) -> None:
+        column: Any = array
+        kind: Any = array.type
+        self._mix(f"{path} nulls", column.is_valid().cast(pa.int8()).to_numpy())
+        if pa.types.is_struct(kind):
+            for index, child in enumerate(column.flatten()):
+                self._add(f"{path}.{kind.field(index).name}", child)
+        elif pa.types.is_map(kind):
+            self._add_list(
+                path, column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+            )
+        elif pa.types.is_list(kind):
+            self._add_list(path, column)
+        else:
+            present = column.drop_null()
+            if pa.types.is_string(kind) or pa.types.is_binary(kind):
+                self._mix(f"{path} lengths", _MORE.binary_length(present).to_numpy())
+            self._mix(path, _values(present))
+
+    def _add_list(self, path: str, lists: Array) -> None:
+        column: Any = lists
+        lengths = _MORE.list_value_length(column.drop_null()).to_numpy()
+        self._mix(f"{path} lengths", lengths)
+        self._add(f"{path}[]", column.flatten())
+
+    def _mix(self, path: str, values: _Numbers) -> None:
+        data: Any = np.ascontiguousarray(values).view(np.uint8)
+        self.found[path] = zlib.crc32(data, self.found[path])
+
+
+def _values(array: Array) -> _Numbers:
+    """The bytes of an array without nulls."""
+    present: Any = array
+    kind, count, start = present.type, len(present), present.offset
+    if not count:
+        return np.zeros(0, np.uint8)
+    if pa.types.is_boolean(kind):
+        return np.asarray(present.cast(pa.uint8()).to_numpy())
+    if pa.types.is_floating(kind):
+        numbers = present.to_numpy()
+        # Which of the many NaN it is does not count.
+        return np.asarray(np.where(np.isnan(numbers), numbers.dtype.type("nan"), numbers))
+    buffers = present.buffers()
+    data = np.frombuffer(buffers[-1] or b"", np.uint8)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        ends = np.frombuffer(buffers[1], np.int32)
+        return data[ends[start] : ends[start + count]]
+    width = kind.bit_width // 8
+    return data[start * width : (start + count) * width]

@@ -1,0 +1,85 @@
+"""Random lives of a pipeline: whatever happens, no record is lost in silence, none is there twice.
+
+Starts, planning, batches, commits and tables are real, over files in memory and brokers made of
+lists; see `tests/support/driver_lives.py` for the promise. A life takes about 50 ms. With
+INGESTD_LONG=1 there are thousands, and every ordered pair of actions after a life of some batches.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+
+import pytest
+
+from ingestd.errors import IngestdError
+from tests.support.driver_actions import ACTIONS, drawn, play
+from tests.support.driver_lives import BrokenError, World, born, fast_driver
+from tests.support.driver_rules import RULES
+
+pytestmark = pytest.mark.chaos
+LONG = "INGESTD_LONG" in os.environ
+LIVES = 20_000 if LONG else 500
+PAIRS = len(ACTIONS) ** 2 if LONG else 100
+MOST = 500
+"""Within so many lives one must find that a rule is missing."""
+Kind = tuple[str, str, int]
+Births = dict[Kind, World]
+
+
+@pytest.fixture(scope="module")
+def births() -> Iterator[Births]:
+    """Pipelines that have read several batches, by start mode, policy and number of buckets."""
+    with fast_driver():
+        yield {
+            ("earliest-offset", "fail", -1): born(),
+            ("earliest-offset", "fail", 2): born(buckets=2),
+            ("earliest-offset", "earliest", -1): born(policy="earliest"),
+            ("earliest-offset", "latest", -1): born(policy="latest"),
+            ("latest-offset", "fail", -1): born("latest-offset"),
+        }
+
+
+def _broken(births: Births, seed: int) -> str | None:
+    """What is wrong with a random life, if anything is."""
+    kind, names = drawn(Random(seed), sorted(births))
+    try:
+        play(births[kind].copy(), names)
+    except BrokenError as error:
+        return f"seed {seed}, {kind}, {names}: {error}"
+    return None
+
+
+def test_in_no_random_life_a_record_is_lost_in_silence_or_there_twice(births: Births) -> None:
+    found = [_broken(births, seed) for seed in range(LIVES)]
+    assert [one for one in found if one is not None] == []
+
+
+def test_after_no_pair_of_actions_a_record_is_lost_in_silence_or_there_twice(
+    births: Births,
+) -> None:
+    pairs = sorted(product(ACTIONS, ACTIONS))
+    Random(0).shuffle(pairs)
+    found = []
+    for one, other in pairs[:PAIRS]:
+        try:
+            world = births["earliest-offset", "fail", -1].copy()
+            play(world, [one, "produce", "run_one_batch", other])
+        except BrokenError as error:
+            found.append(f"{one}, {other}: {error}")
+    assert found == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_lives_find_that_a_rule_of_the_recovery_is_missing(births: Births, rule: str) -> None:
+    """Or they would prove nothing."""
+    with RULES[rule]():
+        for seed in range(MOST):
+            try:
+                broken = _broken(births, seed)
+            except (IngestdError, AssertionError) as error:  # as a daemon would end
+                broken = repr(error)
+            if broken is not None:
+                print(f"{rule}: found by life {seed + 1}: {broken[:200]}")
+                return
+    raise AssertionError(f"{MOST} lives did not need it")

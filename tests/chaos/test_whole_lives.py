@@ -1,0 +1,57 @@
+"""Whole lives of a pipeline: real broker, processes, Spark and files, and Java as the reader.
+
+Some in each run; with INGESTD_LONG=1 two hundred. INGESTD_LIVES=FIRST:COUNT takes others.
+"""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ingestd.dev.broker import DevBroker
+from tests.support.driver_lives import BrokenError
+from tests.support.oracle import Oracle
+from tests.support.whole_lives import play_whole, whole_actions
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(36_000)]
+LONG = "INGESTD_LONG" in os.environ
+FIRST, COUNT = map(int, os.environ.get("INGESTD_LIVES", "0:200" if LONG else "0:2").split(":"))
+KINDS = (
+    ("earliest-offset", "fail"),
+    ("earliest-offset", "earliest"),
+    ("earliest-offset", "latest"),
+    ("latest-offset", "fail"),
+)
+
+
+def drawn(seed: int) -> tuple[tuple[str, str], list[str]]:
+    """How a life begins, and what happens in it."""
+    random, actions = Random(seed), whole_actions()
+    deaths = [name for name in actions if name.startswith(("die", "kill"))]
+    others = [name for name in actions if name not in deaths]
+    beside = [one for one in others if not one.startswith(("run", "rename", "policy", "another"))]
+    names = []
+    for _ in range(random.randrange(2, 5)):
+        which = random.random()
+        if which < 0.3:
+            names.append(random.choice(deaths))
+        elif which < 0.4:
+            names.append(f"beside {random.choice(beside)}")
+        else:
+            names.append(random.choice(others))
+    return random.choice(KINDS), names
+
+
+def test_in_no_whole_life_a_record_is_lost_in_silence_or_there_twice(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle
+) -> None:
+    broken = []
+    for seed in range(FIRST, FIRST + COUNT):
+        kind, names = drawn(seed)
+        try:
+            play_whole(tmp_path / str(seed), broker, oracle, kind, names)
+        except BrokenError as error:
+            broken.append(f"{seed}: {kind} {names}: {error}")
+        print(f"life {seed}: {names}: {'BROKEN' if broken else 'sound'}", flush=True)
+    assert broken == []

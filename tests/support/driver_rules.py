@@ -1,0 +1,121 @@
+"""Rules of the recovery, each of which can be taken out, to see that lives find it missing."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+from ingestd.ingest.recovery.comparison import LogComparison
+from ingestd.ingest.tables.lake_opening import LakeOpening, OpenedTables
+from ingestd.ingest.tables.lake_table import LakeTable, open_table
+from ingestd.ingest.tables.positions import furthest, shared_if_equal
+from ingestd.ingest.tables.progress import PipelineProgress
+
+Rule = Callable[[], contextlib.AbstractContextManager[object]]
+RULES: dict[str, Rule] = {}
+
+
+def _patched(what: str, where: str, by: Any) -> None:
+    RULES[what] = lambda: mock.patch(f"ingestd.{where}", by)
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """What is in the place of a step that is left out."""
+
+
+def _empty(*_: object, **__: object) -> list[Any]:
+    return []
+
+
+_patched(
+    "each log is read on from the least advanced table",
+    "ingest.tables.lake.Lake.floor",
+    lambda lake: lake.progress.end,
+)
+_patched(
+    "batches that a death cut off are not finished",
+    "ingest.tables.progress.PipelineProgress.finished",
+    property(lambda record: record.end),
+)
+_patched(
+    "rows that a table has are left out",
+    "ingest.stages.shaped_rows.only_new",
+    lambda source, chunk, target, batch: (batch, {"covered": 0}),
+)
+_patched(
+    "topics that were created again or deleted are noticed",
+    "ingest.recovery.comparison.lost_topics",
+    _empty,
+)
+_patched(
+    "records that expired unread are named",
+    "ingest.recovery.comparison.lost_ranges",
+    _empty,
+)
+_patched(
+    "logs are compared with what was read of them",
+    "ingest.recovery.start.compare_logs",
+    lambda *_: LogComparison(),
+)
+_patched(
+    "another pipeline on the same tables is refused",
+    "ingest.recovery.start._refuse_shared_tables",
+    _nothing,
+)
+_patched(
+    "a renamed source is the same source",
+    "ingest.recovery.start._log_renamed_sources",
+    lambda lake, settings, logs: lake.note_topics({**lake.progress.topics, **logs.names}),
+)
+_patched(
+    "a record is looked for in all snapshots that are left",
+    "ingest.tables.lake_table.newest_record",
+    lambda table, snapshot, name: snapshot if snapshot and name in snapshot.properties else None,
+)
+_patched(
+    "a table without a record is for a person to decide",
+    "ingest.tables.lake_opening._progress_lost",
+    lambda name, *_: AssertionError(name),
+)
+
+
+def _judged_by_name(
+    self: LakeOpening, name: str, one: LakeTable, progress: PipelineProgress
+) -> LakeTable:
+    if self._claims and name in self._claims.complete:
+        covered = furthest(one.covered, self._claims.progress.end)
+        return replace(one, covered=shared_if_equal(covered, progress.end))
+    return _JUDGED(self, name, one, progress)
+
+
+_JUDGED = LakeOpening.judged
+_patched(
+    "claims hold for one record of a table",
+    "ingest.tables.lake_opening.LakeOpening.judged",
+    _judged_by_name,
+)
+
+
+def _without_missing(self: LakeOpening, undecided: Sequence[str] = ()) -> OpenedTables:
+    return replace(_OPEN(self, undecided), missing=())
+
+
+_OPEN = LakeOpening.open
+_patched(
+    "dropped tables are named",
+    "ingest.tables.lake_opening.LakeOpening.open",
+    _without_missing,
+)
+
+
+def _without_overwrites(name: str, table: Any, pipelines: Sequence[str]) -> LakeTable:
+    return replace(_OPEN_TABLE(name, table, pipelines), overwritten_by=None)
+
+
+_OPEN_TABLE = open_table
+_patched(
+    "overwrites by other programs are named",
+    "ingest.tables.lake_opening.open_table",
+    _without_overwrites,
+)

@@ -1,0 +1,40 @@
+import pytest
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.ordering import refuse_ordering, refuse_other_ordering
+from ingestd.ingest.settings.shape_settings import ShapeSettings
+
+COLUMN = "source_position"
+
+
+def test_a_table_of_that_ordering_has_the_column_and_the_option() -> None:
+    shape = ShapeSettings(metadata=("topic",), metadata_prefix="m_")
+    found = TableSettings(shape=shape, ordering="source-position").ordered()
+    assert found.shape.metadata == ("topic", COLUMN)
+    assert found.options == {"sequence.field": "m_source_position"}
+    assert TableSettings(ordering="arrival").ordered() == TableSettings(ordering="arrival")
+
+
+@pytest.mark.parametrize(
+    ("options", "keys", "message"),
+    [
+        ({}, (), "is for tables with a primary key"),
+        ({"sequence.field": "v"}, None, "it is 'v': leave out one of them"),
+    ],
+)
+def test_what_cannot_be_ordered_so_is_refused(
+    options: dict[str, str], keys: tuple[str, ...] | None, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        refuse_ordering(options, COLUMN, keys)
+
+
+def test_the_ordering_of_a_table_is_settled_when_it_is_created() -> None:
+    ours = {"sequence.field": COLUMN}
+    refuse_other_ordering("db.t", ours, COLUMN, by_position=True)
+    refuse_other_ordering("db.t", {"sequence.field": "v"}, COLUMN, by_position=False)
+    with pytest.raises(ConfigError, match=r"db\.t: .* was created with '': set ordering"):
+        refuse_other_ordering("db.t", {}, COLUMN, by_position=True)
+    with pytest.raises(ConfigError, match=r"db\.t was created with ordering 'source-position'"):
+        refuse_other_ordering("db.t", ours, COLUMN, by_position=False)
