@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import ConfigError, ProgressLostError
+from ingestd.errors import ConfigError, OffsetLostError, ProgressLostError
 from ingestd.ingest.recovery.begin import at_claims, at_now, at_origin, begin
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.lake import Lake
@@ -139,3 +139,27 @@ def test_a_record_says_nothing_of_what_it_was_not_made_for(truth: Truth) -> None
     lake.keys = {("src", USERS): f"id of {USERS}"}
     context = lake.context(1, {}, [OffsetRange("src", USERS, 0, 0, 5)])
     assert "lake.users" in context.tables
+
+
+def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_begins_before_it(
+    tmp_path: Path,
+) -> None:
+    truth = Truth(tmp_path, policy="earliest")
+    for topic in (ORDERS, USERS):
+        truth.kafka.topics[topic] = Topic(f"id of {topic}")
+        truth.kafka.produce(topic, *range(10))
+    truth.live()
+    truth.kafka.topics.pop(ORDERS)
+    truth.live()
+    named = [one for one in truth.letters() if ORDERS in one]
+    truth.live()
+    assert [one for one in truth.letters() if ORDERS in one] == named, "accepted once"
+    truth.truncate("orders")
+    decide(truth, at_origin(TABLE))
+    with pytest.raises(OffsetLostError, match=rf"{ORDERS}/0 .*0 to .*table lake\.orders"):
+        replace(truth, policy="fail").live()
+    truth.live()
+    again = [one for one in truth.letters() if f"{ORDERS}/0" in one and "offsets 0 to" in one]
+    assert len(again) == 1
+    truth.live()
+    assert len(truth.letters()) == len(named) + 1

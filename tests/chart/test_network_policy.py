@@ -13,9 +13,10 @@ BROKERS = {"ports": [{"port": 9092}], "to": [{"ipBlock": {"cidr": "10.1.0.0/16"}
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
 
 
-def rendered(*more: str) -> list[dict[str, Any]]:
-    found = objects(*SMALLEST, *more)
-    return [one for one in found if one["kind"] == "NetworkPolicy"]
+def rendered(*more: str, release: str = "shop", name: str = "shop-ingestd") -> list[dict[str, Any]]:
+    found = objects(*SMALLEST, *more, release=release)
+    policies = [one for one in found if one["kind"] == "NetworkPolicy"]
+    return [one for one in policies if one["metadata"]["name"] == name]
 
 
 def test_only_named_peers_reach_the_pages_and_the_pod_reaches_only_what_is_named() -> None:
@@ -72,17 +73,24 @@ def test_executors_and_their_driver_reach_each_other_where_there_are_any(tmp_pat
     assert given == wanted
 
 
+def test_executors_serve_blocks_to_their_driver_and_to_each_other_only() -> None:
+    rbac = ("--set", "rbac.create=true")
+    [driver] = rendered(*rbac)
+    [policy] = rendered(*rbac, name="shop-ingestd-executors")
+    executors = selected(driver["spec"]["ingress"][1]["from"])
+    assert policy["spec"]["podSelector"]["matchLabels"] == executors
+    [rule] = policy["spec"]["ingress"]
+    peers = [peer["podSelector"]["matchLabels"] for peer in rule["from"]]
+    assert peers == [driver["spec"]["podSelector"]["matchLabels"], executors]
+    assert rendered(name="shop-ingestd-executors") == []
+
+
 def test_executors_of_another_release_are_not_let_in() -> None:
-    policies = [
-        [
-            one
-            for one in objects(*SMALLEST, "--set", "rbac.create=true", release=release)
-            if one["kind"] == "NetworkPolicy"
-        ]
-        for release in ("shop", "bank")
-    ]
-    shop, bank = (selected(policy["spec"]["ingress"][1]["from"]) for [policy] in policies)
-    assert shop != bank
+    [shop] = rendered("--set", "rbac.create=true")
+    [bank] = rendered("--set", "rbac.create=true", release="bank", name="bank-ingestd")
+    assert selected(shop["spec"]["ingress"][1]["from"]) != selected(
+        bank["spec"]["ingress"][1]["from"]
+    )
 
 
 def test_by_default_the_pages_are_open_and_no_other_port_is_and_everything_can_be_reached() -> None:

@@ -1,13 +1,15 @@
 """Giving a table a progress record by the decision of a person."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ingestd.errors import ConfigError
+from ingestd.ingest.recovery.comparison import routing_hash
 from ingestd.ingest.recovery.logs import LogCluster, ask_logs
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims
 from ingestd.ingest.tables.lake import Lake
-from ingestd.ingest.tables.positions import Position, TopicName, Vector
+from ingestd.ingest.tables.positions import Position, TopicName, Vector, offset_in
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 
@@ -33,13 +35,26 @@ def begin(
     if lake.adopt(table) is None:
         raise ConfigError(f"table {table} is gone; nothing has to be decided for it")
     vector = vector_at(lake)
+    known = lake.progress.accepted
+    accepted = known - _not_covered(lake, vector)
+    lake.note(replace(lake.progress, accepted=accepted, routing=routing_hash(settings)))
     lake.record(table, vector)
+    lake.note(replace(lake.progress, accepted=known))
     lake.write_claims()
     return [
         (lake.progress.topics.get(key, TopicName(key, "")), partition, position.offset)
         for key, partitions in sorted(vector.items())
         for partition, position in sorted(partitions.items())
     ]
+
+
+def _not_covered(lake: Lake, vector: Vector) -> set[str]:
+    """Return topics before whose end the table is to begin: for it no end was accepted."""
+    return {
+        key
+        for key, ends in lake.progress.end.items()
+        if any(offset_in(vector, key, partition) < end.offset for partition, end in ends.items())
+    }
 
 
 def at_origin(table: str) -> Callable[[Lake], Vector]:
