@@ -128,7 +128,7 @@ class Asking:
 
     def _polled(self) -> AdminClient:
         if self._open is None:
-            raise ValueError("a client that was closed is asked no more")
+            raise SourceError(f"source {self._source.name}: its client is closed")
         self._open.poll(0)
         return self._open
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.errors import FormatError
+from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -109,7 +109,7 @@ class _Worker:
         snapshot_id = self.chance.choice(list(self.held)[-3:])
         try:
             rows = _found(read_table(self.table, snapshot_id=snapshot_id).to_pylist())
-        except FormatError:
+        except (ConfigError, FormatError):
             newest = latest_snapshot_id(self.table.io, self.table.paths) or 0
             if newest - snapshot_id < RETAINED:
                 raise

@@ -154,8 +154,8 @@ def test_nothing_is_lost_and_nothing_there_twice(
     appended = [one for one in snapshots if one.commit_kind == CommitKind.APPEND]
     assert Counter(one.commit_user for one in appended) == {"ingest": COMMITS, "java": COMMITS}
     compacted = {one.commit_user for one in snapshots if one.commit_kind == CommitKind.COMPACT}
-    # In a short run ours may have left nothing for Java's to do.
-    assert compacted == {"compactor", "oracle"} or (not LONG and compacted == {"compactor"})
+    # In a short run one of them may have left nothing for the other to do.
+    assert compacted == {"compactor", "oracle"} or (not LONG and len(compacted) == 1)
     rows = sorted(oracle.read(tmp_path, "db", "t"), key=lambda row: row["k"])
     assert sorted(read_table(table).to_pylist(), key=lambda row: row["k"]) == rows
     _check(table, options, rows)

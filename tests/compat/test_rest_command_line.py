@@ -62,4 +62,4 @@ def test_commands_work_through_the_server(
     assert shown("expire", "snapshots", lake, "db.t", "--retain-max", 1)["snapshots"] == [1, 2, 3]
     assert shown("orphans", lake, "db.t", "--older-than", "0 ms", "--yes")["files"]
     assert verify(catalog.get_table(TABLE)) == []
-    assert run_command(capsys, "rollback", lake, "db.t", "--snapshot", 2, *given).code == 4
+    assert run_command(capsys, "rollback", lake, "db.t", "--snapshot", 2, *given).code == 2

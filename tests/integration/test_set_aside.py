@@ -51,7 +51,8 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
         daemon.wait_until(lambda: f'topic="{bad}"}} 1.0' in daemon.get("/metrics")[1])
         produce(broker, good, [event("good", number) for number in range(50, 60)])
         produce(broker, bad, [event("bad", number) for number in range(200, 210)])
-        reached = f'ingestd_source_position_offset{{source="shop",topic="{good}",partition="0"}} 60'
+        place = f'partition="0",source="shop",topic="{good}"'
+        reached = f"ingestd_source_position_offset{{{place}}} 60.0"
         daemon.wait_until(lambda: reached in daemon.get("/metrics")[1])
         shown = json.loads(daemon.get("/status")[1])["sources"]["other"]["set_aside"][bad]
         assert shown["looks_like"] == "debezium-json"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from ingestd.errors import FormatError
+from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
@@ -90,13 +90,17 @@ def verdict(
     damage: Damage,
     wanted: list[str],
 ) -> str:
-    """`RIGHT`, `REFUSED`, or what should not be: `WRONG` or the traceback of another error."""
+    """`RIGHT`, `REFUSED`, or what should not be: `WRONG` or the traceback of another error.
+
+    A table whose first snapshot is lost looks like one whose first snapshot has expired, so that
+    who reads from the first one is told that there is none (ConfigError).
+    """
     damaged = {path: data for path, data in files.items() if path != damage.path}
     if damage.data is not None:
         damaged[damage.path] = damage.data
     try:
         return RIGHT if read(damaged, condition) == wanted else WRONG
-    except FormatError as error:
+    except (FormatError, ConfigError) as error:
         return REFUSED if _names_a_file(error.message, damaged) else f"no file: {error.message}"
     except BaseException as error:
         # Whatever else the reader raises is what is looked for; what stops a test is not.

@@ -73,7 +73,7 @@ class Table:
         """Rows that are read when they are taken.
 
         ConfigError for a column, tag or moment that there is not, a condition that cannot be read,
-        or several points in time; ConfigError for a snapshot that is not there.
+        several points in time, or a snapshot that is not there.
         """
         return scan_rows(self.files, how)
 

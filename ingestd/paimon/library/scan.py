@@ -109,8 +109,8 @@ class Scan:
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     """The rows of a selection; without a point in time those that the table's options name.
 
-    ConfigError for a column, tag or moment that there is not, a condition that cannot be read, or
-    several points in time; ConfigError for a snapshot that is not there.
+    ConfigError for a column, tag or moment that there is not, a condition that cannot be read,
+    several points in time, or a snapshot that is not there.
     """
     given = [name for name in _TIMES if name in how]
     if len(given) > 1:

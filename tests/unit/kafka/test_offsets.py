@@ -110,5 +110,5 @@ def test_a_client_that_is_closed_leaves_no_thread_before_garbage_is_collected() 
         assert threads() <= before
     finally:
         gc.enable()
-    with pytest.raises(ValueError, match="closed"):
+    with pytest.raises(SourceError, match="its client is closed"):
         made.list_topic_partitions()

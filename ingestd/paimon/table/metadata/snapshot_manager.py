@@ -115,11 +115,17 @@ def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
 
 
 def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    """The snapshot of an id that a user has named; ConfigError if there is no such file."""
+    """The snapshot of an id that a user has named.
+
+    ConfigError if the table has none of that id any more, or not yet; FormatError if the file is
+    missing between others.
+    """
     found = find_snapshot(io, paths, snapshot_id)
     if found is not None:
         return found
-    raise ConfigError(_missing(io, paths, snapshot_id))
+    ids = snapshot_ids(io, paths)
+    damaged = bool(ids) and ids[0] < snapshot_id < ids[-1]
+    raise (FormatError if damaged else ConfigError)(_missing(io, paths, snapshot_id))
 
 
 def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:
