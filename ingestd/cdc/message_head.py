@@ -42,7 +42,7 @@ class HeadReader(Generic[Head]):
 def required(value: "Value | None", called: str) -> Value:
     """A field that a message cannot do without. Raises RecordError if it is null, or empty text."""
     if value is None or value in ("", b"null"):
-        raise refuse("decode", f"missing_{called}", f"the {_PART} has no {called}")
+        raise refuse("decode", f"missing-{called}", f"the {_PART} has no {called}")
     return value
 
 

@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-@pytest.mark.parametrize("words", commands("Reading back"), ids="".join)
+@pytest.mark.parametrize("words", commands("Reading back"), ids=" ".join)
 def test_every_command_of_the_readme_reads_the_table(
     words: list[str], lake: str, capsys: Capture
 ) -> None:

@@ -93,7 +93,7 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     text = run_command(capsys, "plan", "-c", config).out
     assert f"{DATABASE}.cust exists and would be changed" in text
     assert "widened from INT" in text
-    assert "decode/invalid_json" in text
+    assert "decode/invalid-json" in text
 
 
 def test_tables_that_would_meet_end_with_five(

@@ -30,7 +30,7 @@ def _empty(*_: object, **__: object) -> list[Any]:
 
 _patched(
     "each log is read on from the least advanced table",
-    "ingest.tables.lake.Lake.floor",
+    "ingest.tables.table_registry.TableRegistry.floor",
     lambda lake: lake.progress.end,
 )
 _patched(
@@ -70,12 +70,12 @@ _patched(
 )
 _patched(
     "a record is looked for in all snapshots that are left",
-    "ingest.tables.lake_table.newest_record",
+    "ingest.tables.managed_table.newest_record",
     lambda table, snapshot, name: snapshot if snapshot and name in snapshot.properties else None,
 )
 _patched(
     "a table without a record is for a person to decide",
-    "ingest.tables.lake_opening._progress_lost",
+    "ingest.tables.registry_opening._progress_lost",
     lambda name, *_: AssertionError(name),
 )
 
@@ -92,7 +92,7 @@ def _judged_by_name(
 _JUDGED = RegistryOpening.judged
 _patched(
     "claims hold for one record of a table",
-    "ingest.tables.lake_opening.RegistryOpening.judged",
+    "ingest.tables.registry_opening.RegistryOpening.judged",
     _judged_by_name,
 )
 
@@ -104,7 +104,7 @@ def _without_missing(self: RegistryOpening, undecided: Sequence[str] = ()) -> Op
 _OPEN = RegistryOpening.open
 _patched(
     "dropped tables are named",
-    "ingest.tables.lake_opening.RegistryOpening.open",
+    "ingest.tables.registry_opening.RegistryOpening.open",
     _without_missing,
 )
 
@@ -116,6 +116,6 @@ def _without_overwrites(name: str, table: Any, pipelines: Sequence[str]) -> Mana
 _OPEN_TABLE = open_table
 _patched(
     "overwrites by other programs are named",
-    "ingest.tables.lake_opening.open_table",
+    "ingest.tables.registry_opening.open_table",
     _without_overwrites,
 )

@@ -131,7 +131,7 @@ class Documents:
                 "an update describes a change inside of a field; set capture.mode of the connector "
                 "to change_streams_update_full"
             )
-            raise refuse("decode", "nested_update", message)
+            raise refuse("decode", "nested-update", message)
         return changed
 
     def _id(self, before: str | None, key: bytes | None) -> str:

@@ -82,10 +82,10 @@ def recover(
     """Work out where to read on, and commit what had to be decided for it.
 
     `registry` is open; `clusters` are the brokers by source; `given_up` ranges that could not be
-    read and are to be left out, by source, topic and partition. Raises OffsetLostError for records that
-    no log has any more, SchemaConflictError for tables that another pipeline feeds or that source
-    tables would share unintended, ConfigError for start positions that do not exist, SourceError
-    when brokers do not answer, and what a commit raises.
+    read and are to be left out, by source, topic and partition. Raises OffsetLostError for
+    records that no log has any more, SchemaConflictError for tables that another pipeline feeds or
+    that source tables would share unintended, ConfigError for start positions that do not exist,
+    SourceError when brokers do not answer, and what a commit raises.
     """
     logs = ask_logs(clusters)
     registry.keys = logs.keys

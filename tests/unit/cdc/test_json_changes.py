@@ -110,7 +110,7 @@ def test_tables_and_keys_of_a_chunk_come_apart() -> None:
     [
         ("maxwell-json", maxwell("merge", {"id": 1}), "unknown-op"),
         ("maxwell-json", maxwell("insert", None), "missing-data"),
-        ("maxwell-json", maxwell("insert", {"id": 1}, table=None), "missing_table"),
+        ("maxwell-json", maxwell("insert", {"id": 1}, table=None), "missing-table"),
         ("canal-json", canal("INSERT", []), "missing-data"),
         ("canal-json", canal("UPDATE", [{"id": "1"}], [{}, {}]), "unpaired-rows"),
         ("canal-json", canal("INSERT", [{"id": "1"}], mysqlType=7), "invalid-schema"),
@@ -118,7 +118,7 @@ def test_tables_and_keys_of_a_chunk_come_apart() -> None:
         ("canal-json", canal("ROW", [{}], mysqlType=None), "empty-row"),
         ("debezium-json", UNNAMED, "invalid-schema"),
         ("ogg-json", b'{"table":"T","op_type":"X"}', "unknown-op"),
-        ("ogg-json", b'{"table":"T","op_type":"D","primary_keys":["id"]}', "missing_before"),
+        ("ogg-json", b'{"table":"T","op_type":"D","primary_keys":["id"]}', "missing-before"),
         (
             "aws-dms-json",
             b'{"data":{},"metadata":{"operation":"x","table-name":"t"}}',

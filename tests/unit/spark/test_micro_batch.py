@@ -14,7 +14,7 @@ from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.ingest.settings.pipeline_settings import BatchLimits
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.topic_trial import TrialLimits
-from ingestd.ingest.tables import registry
+from ingestd.ingest.tables import table_registry
 from ingestd.log import event_fields
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.prefetch import Prefetch
@@ -74,7 +74,7 @@ class Lines(logging.Handler):
 
 def committed(scene: crash_scene.Scene, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Tables and batch ids on the lines that are logged in the commits of a scene."""
-    told, commit = Lines(), registry.commit
+    told, commit = Lines(), table_registry.commit
 
     def loud(*arguments: Any, **named: Any) -> Any:
         logging.getLogger("ingestd.test").warning("committing")
@@ -83,7 +83,7 @@ def committed(scene: crash_scene.Scene, monkeypatch: pytest.MonkeyPatch) -> list
     logging.getLogger().addHandler(told)
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(registry, "commit", loud)
+            patched.setattr(table_registry, "commit", loud)
             scene.live()
     finally:
         logging.getLogger().removeHandler(told)

@@ -53,7 +53,7 @@ def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) ->
     behind(source)
     pipeline.run(1, 1, 0)
     pipeline.run(1, 2, 2)
-    table = pipeline.lake.tables[TABLE].table
+    table = pipeline.table_registry.tables[TABLE].table
     table.io.delete_quietly(table.paths.snapshot(1))
     with pytest.raises(PolicyStopError, match="no snapshot left"):
         pipeline.run(2, 2, 2)
@@ -79,7 +79,7 @@ def expired(tmp_path: Path, policy: str) -> Pipeline:
 def test_a_truncate_is_refused_where_records_have_left_the_log(tmp_path: Path) -> None:
     pipeline = expired(tmp_path, "fail")
     with pytest.raises(
-        PolicyStopError, match=rf"offset 0 .* {TOPIC}/2 of .* begins at 1; .*on-refused"
+        PolicyStopError, match=rf"offset 0 .* {TOPIC}/2 of .* begins at 1; .*on-ambiguous-truncate"
     ):
         pipeline.run(2, 2, 2)
     pipeline.source.begins[2] = 0
@@ -105,7 +105,7 @@ def test_a_truncate_whose_records_are_nowhere_any_more_is_refused(
 def test_a_source_that_was_taken_out_has_no_logs(tmp_path: Path) -> None:
     pipeline = Pipeline(tmp_path, TruncatedSource())
     settings = replace(pipeline.settings(), sources={})
-    assert stream_of(pipeline.lake, settings, {}).begins([("src", TOPIC, 2)]) == {}
+    assert stream_of(pipeline.table_registry, settings, {}).begins([("src", TOPIC, 2)]) == {}
 
 
 def test_what_is_read_again_sends_no_letter_twice(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_what_cannot_be_followed_becomes_a_letter_and_leaves_both_columns(on_ref
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-@pytest.mark.parametrize("name", ["_KEY_n", "_SEQUENCE_NUMBER", ""])
+@pytest.mark.parametrize("name", ["_KEY_n", "_SEQUENCE_NUMBER", " "])
 def test_a_name_that_no_column_can_have_is_refused_by_policy(name: str, is_there: bool) -> None:
     rig = rig_with(EvolutionPolicy(None, "dead-letter", on_rename="rename"))
     rig.produce(row(1, 10, n="a"))

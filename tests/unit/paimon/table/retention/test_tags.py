@@ -63,7 +63,7 @@ def test_a_name_is_given_once_and_moved_only_if_it_is_there(table: FileStoreTabl
         tag(table, "b", 2, must_exist=True)
 
 
-@pytest.mark.parametrize("name", ["", "", "a/b", "..", ".x", "a\\b", "a\nb"])
+@pytest.mark.parametrize("name", ["", " ", "a/b", "..", ".x", "a\\b", "a\nb"])
 def test_a_name_cannot_lead_out_of_its_folder(name: str) -> None:
     with pytest.raises(ConfigError):
         check_name("tag", name)

@@ -17,9 +17,9 @@ from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite import (
     delete_rows,
     index_repair,
-    landing,
     postpone_move,
     rescale,
+    rewrite_commit,
     sort_compact,
 )
 from ingestd.paimon.table.verify.table_verify import verify
@@ -74,7 +74,7 @@ def test_what_has_landed_stays_whole_when_a_signal_comes(
         tables.append(table)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(landing, "commit", lands_and_is_interrupted)
+    monkeypatch.setattr(rewrite_commit, "commit", lands_and_is_interrupted)
     with pytest.raises(KeyboardInterrupt):
         work()
     (table,) = tables
@@ -91,10 +91,10 @@ def test_files_are_taken_back_only_if_nothing_can_have_landed(
     def fails(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(landing, "commit", fails)
+    monkeypatch.setattr(rewrite_commit, "commit", fails)
     table, calls = filled([]), list[None]()
     with pytest.raises(type(error)):
-        landing.land(
+        rewrite_commit.land(
             table,
             ManifestCommittable(BATCH_COMMIT_IDENTIFIER, ()),
             lambda: calls.append(None),
