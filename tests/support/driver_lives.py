@@ -219,7 +219,9 @@ class Home:
             self.routed.setdefault(topic, set()).add(table)
 
     def has(self, table: str) -> bool:
-        return self.truth.io.exists(self.path(table) + "/schema")
+        folder = self.path(table) + "/schema"
+        # A death may leave the folder without a schema.
+        return self.truth.io.exists(folder) and bool(self.truth.io.list_names(folder))
 
 
 @dataclass
