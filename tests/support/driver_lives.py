@@ -221,7 +221,8 @@ class Home:
     def has(self, table: str) -> bool:
         folder = self.path(table) + "/schema"
         # A death may leave the folder without a schema.
-        return self.truth.io.exists(folder) and bool(self.truth.io.list_names(folder))
+        names = self.truth.io.list_names(folder) if self.truth.io.exists(folder) else []
+        return any(name.startswith("schema-") for name in names)
 
 
 @dataclass
