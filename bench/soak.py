@@ -38,7 +38,7 @@ LIMIT = 1.3
 RETAINED = 20
 LEAST_BATCHES = 10 * RETAINED
 """The first tenth then holds as many snapshots as are retained."""
-UPKEEP_EVERY = 5
+MAINTENANCE_EVERY = 5
 LOOK_EVERY = 7
 """No multiple of the runs that trigger a compaction, so that all its phases are seen."""
 OPTIONS = {
@@ -56,7 +56,7 @@ class Tenth:
     batch_ms: list[float] = field(default_factory=list)
     batch_cpu_ms: list[float] = field(default_factory=list)
     compact_cpu_ms: list[float] = field(default_factory=list)
-    upkeep_cpu_ms: list[float] = field(default_factory=list)
+    maintenance_cpu_ms: list[float] = field(default_factory=list)
     read_ms: list[float] = field(default_factory=list)
     read_cpu_ms: list[float] = field(default_factory=list)
     live_files: list[float] = field(default_factory=list)
@@ -112,8 +112,8 @@ class Soak:
         _timed(self._bench.run, tenth.batch_cpu_ms, tenth.batch_ms)
         table, now = self.table, int(time.time() * 1000)
         _timed(lambda: compact_table(table, now_ms=now), tenth.compact_cpu_ms)
-        if batch % UPKEEP_EVERY == 0:
-            _timed(lambda: run_maintenance(table, now), tenth.upkeep_cpu_ms)
+        if batch % MAINTENANCE_EVERY == 0:
+            _timed(lambda: run_maintenance(table, now), tenth.maintenance_cpu_ms)
         manifests = load_state(table).manifests
         tenth.live_files.append(len(list(live_entries(table, manifests))))
         tenth.manifest_bytes.append(sum(meta.file_size for meta in manifests))

@@ -199,7 +199,7 @@ class Maintenance:
                     deaths += 1
                     continue
                 if done is None:
-                    _LOG.info("upkeep_given_up", extra={"ctx": {"table": job.table}})
+                    _LOG.info("maintenance_abandoned", extra={"ctx": {"table": job.table}})
                     return
                 deaths = 0
                 self._settle(done)

@@ -83,7 +83,7 @@ class MaintenanceClient:
             try:
                 self._listener.send(None)
             except OSError:
-                _LOG.debug("upkeep_process_gone")
+                _LOG.debug("maintenance_process_ended")
         self._reap()
 
     def _start(self, *, urgent: bool) -> Connection:

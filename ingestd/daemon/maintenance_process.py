@@ -29,7 +29,8 @@ from ingestd.paimon.table.metadata.manifest_cache import KEPT
 from ingestd.spark.python_daemon import name_process
 
 _LOG = logging.getLogger(__name__)
-NAME = "ingestd-maintenance"
+NAME = "ingestd-maint"
+"""The kernel keeps 15 characters of a process's name."""
 KEPT_ENTRIES = 100_000
 """Entries of manifests that are kept from job to job, some 1.1 kB each."""
 _GONE = 1

@@ -120,7 +120,7 @@ class MaintenanceRecord:
     def _not_done(self, done: NotDone) -> None:
         table = done.job.table
         line = {"table": table, "kind": done.job.kind, "error_type": done.error}
-        _LOG.warning("upkeep_failed", extra={"ctx": {**line, "message": done.message}})
+        _LOG.warning("maintenance_failed", extra={"ctx": {**line, "message": done.message}})
         if done.job.kind == "expire":
             metrics.record_expiry_failure(table)
             return

@@ -34,7 +34,7 @@ AHEAD = 12
 SAMPLE_SECONDS = 5 if LONG else 0.2
 RETAINED = 20
 SCRATCH = ("TMPDIR", "SPARK_LOCAL_DIRS")
-KINDS = ("java", "python", "ingestd-worker", "ingestd-maintenance")
+KINDS = ("java", "python", "ingestd-worker", "ingestd-maint")
 GROWTH = 1.1
 """How much more the last quarter of a run may take than the second."""
 SWAY = 8

@@ -49,9 +49,11 @@ def test_in_no_whole_life_a_record_is_lost_in_silence_or_there_twice(
     broken = []
     for seed in range(FIRST, FIRST + COUNT):
         kind, names = drawn(seed)
+        outcome = "sound"
         try:
             play_whole(tmp_path / str(seed), broker, oracle, kind, names)
         except BrokenError as error:
+            outcome = f"BROKEN: {error}"
             broken.append(f"{seed}: {kind} {names}: {error}")
-        print(f"life {seed}: {names}: {'BROKEN' if broken else 'sound'}", flush=True)
+        print(f"life {seed}: {names}: {outcome}", flush=True)
     assert broken == []

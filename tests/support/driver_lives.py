@@ -219,7 +219,10 @@ class Home:
             self.routed.setdefault(topic, set()).add(table)
 
     def has(self, table: str) -> bool:
-        return self.truth.io.exists(self.path(table) + "/schema")
+        folder = self.path(table) + "/schema"
+        # A death may leave the folder without a schema.
+        names = self.truth.io.list_names(folder) if self.truth.io.exists(folder) else []
+        return any(name.startswith("schema-") for name in names)
 
 
 @dataclass

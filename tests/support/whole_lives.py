@@ -355,7 +355,9 @@ def _judge(home: Home, oracle: Oracle) -> None:
     for table in (*TABLES, LETTERS):
         if not home.has(table):
             continue
-        flaws = oracle.fsck(home.warehouse, DATABASE, table)
+        # Who expires snapshots or dies may leave a hint behind; readers look further.
+        found = oracle.fsck(home.warehouse, DATABASE, table)
+        flaws = [flaw for flaw in found if flaw["code"] != "hint"]
         if flaws:
             raise BrokenError(f"{table}: Java finds {flaws[:3]}")
         if table != LETTERS:

@@ -73,7 +73,7 @@ def test_what_fails_is_told_with_its_reason(
     assert value("ingestd_compactions_total", result="failed") == failed + 1
     assert value("ingestd_expiry_failures_total") == expiry + 1
     assert record.document({}, [])["compactions"][0]["message"] == "file x is damaged"
-    assert [one.getMessage() for one in caplog.records] == ["upkeep_failed"] * 2
+    assert [one.getMessage() for one in caplog.records] == ["maintenance_failed"] * 2
 
 
 def test_tables_and_waits_are_in_the_document(record: MaintenanceRecord) -> None:

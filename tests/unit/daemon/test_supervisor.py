@@ -129,7 +129,7 @@ def test_the_pages_stay_for_a_while_after_what_does_not_heal_but_not_when_told_t
     assert codes == [FencedError.exit_code]
 
 
-def test_upkeep_hears_that_a_run_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintenance_hears_that_a_run_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = Runs([SourceError("a"), None])
     one, _ = supervisor(runs, until_latest=True)
     died: list[int] = []

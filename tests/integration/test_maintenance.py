@@ -45,7 +45,7 @@ def test_tables_stay_small_right_and_visible_while_they_are_written(
             _produce(ledger, broker, number)
             daemon.wait_until(lambda number=number: _records(daemon) == _share(number + 1))
             if number == PIECES // 2:
-                _kill_upkeep(daemon)
+                _kill_maintenance(daemon)
         daemon.wait_until(lambda: _status(daemon)["tables"]["ods.account"]["level_0"] == 0)
         daemon.wait_until(lambda: _snapshots(tmp_path, "account") <= 4)
         _, metrics = daemon.get("/metrics")
@@ -96,9 +96,9 @@ def _records(daemon: Daemon) -> int:
     return sum(one["position"] or 0 for topic in topics for one in topic.values())
 
 
-def _kill_upkeep(daemon: Daemon) -> None:
+def _kill_maintenance(daemon: Daemon) -> None:
     """SIGKILL to the process that compacts, whatever it does just then."""
-    found = [pid for pid, command in daemon.family().items() if "ingestd-maintenance" in command]
+    found = [pid for pid, command in daemon.family().items() if "ingestd-maint" in command]
     assert found, daemon.family()
     os.kill(found[0], signal.SIGKILL)
 
