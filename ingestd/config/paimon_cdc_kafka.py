@@ -167,7 +167,7 @@ class _Kafka:
             if mode is not None:
                 entries[*self._source, f"{which}-mode"] = mode
             for ending in ("timestamp-millis", "specific-offsets"):
-                key, value = self._given(f"{base}.{ending}")
+                _, value = self._given(f"{base}.{ending}")
                 if value is not None:
                     entries[*self._source, f"{which}-{ending}"] = value
             if which == "startup" and name not in self._conf:
