@@ -27,7 +27,7 @@ _NOT_A_SECRET = frozenset(
 )
 _SECRET_NAME = re.compile(
     r"passw|secret|token(?!\.endpoint)|credential|private|jaas|api[-_.]?key|access[-_.]?key|ssl\.key\.pem"
-    r"|oauthbearer\.config|user\.?info",
+    r"|oauthbearer\.config|user[-_.]?info",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

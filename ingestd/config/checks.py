@@ -73,9 +73,9 @@ class _Checks:
         if source.format not in DATA_FORMATS:
             problem = f"unknown data format{nearest(source.format, DATA_FORMATS)}"
             self._add(("sources", name, "format"), problem)
-        with self._at("sources", name, "type_mapping"):
+        with self._at("sources", name, "type-mapping"):
             read_type_mapping(source.type_mapping, source.format)
-        for key in ("scan.startup.specific-offsets", "scan.bounded.specific-offsets"):
+        for key in ("startup-specific-offsets", "bounded-specific-offsets"):
             with self._at("sources", name, key):
                 check_positions(source, key)
         self._check_registry(name, source)
@@ -125,18 +125,18 @@ class _Checks:
         with self._at("routing"):
             Router(routing_of(self._config.routing), database)
         for source_table, target in self._config.routing.table_mapping.items():
-            with self._at("routing", "table_mapping", source_table):
+            with self._at("routing", "table-mapping", source_table):
                 Identifier(database, target)
             if target == self._config.errors.dead_letter_table:
                 problem = "is errors.dead-letter-table, which takes no rows of a source"
-                self._add(("routing", "table_mapping", source_table), problem)
+                self._add(("routing", "table-mapping", source_table), problem)
 
     def _check_one(self, name: str, table: TableSection) -> None:
         defaults = settings_of(self._config.defaults)
         given_from_key = table.primary_keys is None and "primary_keys" in table.model_fields_set
         if given_from_key and defaults.primary_keys is not None:
-            problem = "'from-key' cannot be had where defaults.primary_keys says otherwise"
-            self._add(("tables", name, "primary_keys"), problem)
+            problem = "'from-key' cannot be had where defaults.primary-keys says otherwise"
+            self._add(("tables", name, "primary-keys"), problem)
         self._check_table(("tables", name), settings_of(table).over(defaults))
 
     def _check_table(self, path: Path, settings: TableSettings) -> None:
@@ -175,7 +175,7 @@ class _Checks:
         if routing.merge_shards or any(rule.merge_shards for rule in routing.rules):
             raise ConfigError(
                 "ordering 'source-position' cannot compare the logs of several databases: it does "
-                "not go with merge_shards"
+                "not go with merge-shards"
             )
 
 

@@ -49,7 +49,7 @@ _RENAMED: Mapping[str, str] = {
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
 }
 _OURS: Mapping[str, str] = {
-    "auto.offset.reset": "scan.startup.mode and on-offset-out-of-range say where reading starts",
+    "auto.offset.reset": "startup-mode and on-offset-out-of-range say where reading starts",
     "enable.auto.commit": "offsets are kept in the tables",
     "auto.commit.interval.ms": "offsets are kept in the tables",
     "isolation.level": "only committed records are read, always",
@@ -165,11 +165,11 @@ class _Kafka:
             mode = mode or default
             entries: dict[Path, object] = {}
             if mode is not None:
-                entries[*self._source, name] = mode
+                entries[*self._source, f"{which}-mode"] = mode
             for ending in ("timestamp-millis", "specific-offsets"):
-                key, value = self._given(f"{base}.{ending}")
+                _, value = self._given(f"{base}.{ending}")
                 if value is not None:
-                    entries[*self._source, key] = value
+                    entries[*self._source, f"{which}-{ending}"] = value
             if which == "startup" and name not in self._conf:
                 text = f"was not given; Flink then starts from the offsets of the group ({mode})"
                 self.carried.leave(self._argument(name), text)

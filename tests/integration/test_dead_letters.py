@@ -35,7 +35,7 @@ def config(folder: Path, broker: DevBroker, topic: str, **sections: Any) -> dict
                 "format": "json",
             }
         },
-        "routing": {"table_mapping": {topic: "t"}},
+        "routing": {"table-mapping": {topic: "t"}},
         "logging": {"format": "json"},
         **sections,
     }

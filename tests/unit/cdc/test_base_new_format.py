@@ -113,7 +113,7 @@ def test_a_configuration_may_name_it(tmp_path: Path) -> None:
         "pipeline: {name: p}\n"
         f"warehouse: {{path: '{tmp_path}'}}\n"
         "sources: {s: {kafka: {bootstrap.servers: 'x:1'}, topics: [t], format: toy,\n"
-        "  type_mapping: [to-string], schema-registry: {url: 'http://x'}}}\n"
+        "  type-mapping: [to-string], schema-registry: {url: 'http://x'}}}\n"
     )
     (source,) = pipeline_settings(load_config(file)).sources.values()
     assert (source.data_format, source.format_settings.type_mapping) == ("toy", {TO_STRING})

@@ -82,7 +82,7 @@ def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) 
         ("logging: {level: TRACE}", "f.yaml:9: logging.level: must be 'DEBUG', 'INFO'"),
         ("processing: {write-tasks: many}", "processing.write-tasks: must be a whole number"),
         ("processing: {write-tasks: 0}", "f.yaml:9: processing.write-tasks: input should be"),
-        ("routing: {merge_shards: perhaps}", "routing.merge_shards: must be true or false"),
+        ("routing: {merge-shards: perhaps}", "routing.merge-shards: must be true or false"),
         ("spark: {executor.memory: 1g}", "spark: settings of Spark begin with 'spark.'"),
         (
             "tables: {t: {schema: {column-types: {a: DECMAL}}}}",
