@@ -17,9 +17,9 @@ from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
 from pyspark.sql import SparkSession
 
 from ingestd.errors import ConfigError, RetryableError
-from ingestd.spark.jvm import Gateway, Jvm, start_jvm
-from ingestd.spark.prestart import keep, take_prestarted
-from ingestd.spark.settings import (
+from ingestd.spark.startup.jvm import Gateway, Jvm, start_jvm
+from ingestd.spark.startup.prestart import keep, take_prestarted
+from ingestd.spark.startup.settings import (
     PRIVATE_UMASK,
     is_confidential,
     prepare_environment,

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import StorageError
-from ingestd.spark import shared_folder as module
-from ingestd.spark.blob_files import SPARE, SUFFIX
-from ingestd.spark.shared_folder import give_up_spare, shared_folder
+from ingestd.spark.exchange import shared_folder as module
+from ingestd.spark.exchange.local_exchange import RECYCLED, SUFFIX
+from ingestd.spark.exchange.shared_folder import remove_kept_folder, shared_folder
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    give_up_spare()
+    remove_kept_folder()
     yield
-    give_up_spare()
+    remove_kept_folder()
     wait_for_removal()
 
 
@@ -27,18 +27,18 @@ def wait_for_removal() -> None:
 
 
 def batch(parent: Path, *names: str) -> list[str]:
-    """A batch that leaves such files; what it found as spare ones."""
+    """A batch that leaves such files; returns the files that it could recycle."""
     with shared_folder(str(parent)) as folder:
         assert folder is not None
         wait_for_removal()
-        spare = Path(folder, SPARE)
-        found = sorted(path.name for path in spare.iterdir()) if spare.exists() else []
+        recycled = Path(folder, RECYCLED)
+        found = sorted(path.name for path in recycled.iterdir()) if recycled.exists() else []
         for name in names:
             Path(folder, name).write_bytes(b"x" * 100)
     return found
 
 
-def test_the_next_batch_has_the_files_of_the_last_one_to_spare(tmp_path: Path) -> None:
+def test_the_next_batch_recycles_the_files_of_the_last_one(tmp_path: Path) -> None:
     assert batch(tmp_path, f"a{SUFFIX}", f"b{SUFFIX}", "kept rows") == []
     assert batch(tmp_path, f"c{SUFFIX}") == [f"a{SUFFIX}", f"b{SUFFIX}"]
     assert batch(tmp_path) == [f"c{SUFFIX}"]  # what nobody took is gone
@@ -48,7 +48,7 @@ def test_the_next_batch_has_the_files_of_the_last_one_to_spare(tmp_path: Path) -
 def test_no_more_bytes_are_kept_than_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SPARE_BYTES", 250)
+    monkeypatch.setattr(module, "RECYCLED_BYTES", 250)
     batch(tmp_path, *(f"{n}{SUFFIX}" for n in range(5)))
     assert len(batch(tmp_path)) == 2
 
@@ -73,7 +73,7 @@ def test_a_batch_without_a_folder_gives_up_what_was_kept(tmp_path: Path) -> None
 def test_what_is_kept_goes_with_the_process(tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "from ingestd.spark.shared_folder import shared_folder\n"
+        "from ingestd.spark.exchange.shared_folder import shared_folder\n"
         "for _ in range(2):\n"
         "    with shared_folder(sys.argv[1]): pass\n"
     )
@@ -100,7 +100,7 @@ def test_what_is_kept_is_in_use(tmp_path: Path) -> None:
     batch(tmp_path, f"a{SUFFIX}")
     (kept,) = tmp_path.iterdir()
     os.utime(kept, (0, 0))
-    module._sweep(tmp_path)
+    module._remove_abandoned(tmp_path)
     assert kept.is_dir()
 
 

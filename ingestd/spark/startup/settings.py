@@ -39,7 +39,7 @@ _DEFAULTS: Mapping[str, str] = {
     ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.redaction.options.regex": f"(?i)url|{_SOURCES_OPTION}",
-    "spark.python.daemon.module": "ingestd.spark.python_daemon",
+    "spark.python.daemon.module": "ingestd.spark.startup.python_daemon",
     "spark.python.worker.reuse": "true",
     # Over TCP each task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",

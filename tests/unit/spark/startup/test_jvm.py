@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import RetryableError
-from ingestd.spark.class_archive import FOLDER, OFF
-from ingestd.spark.jvm import Jvm, class_path, jvm_command, own_archive, spark_home
-from ingestd.spark.settings import JVM_OPTIONS, session_settings
+from ingestd.spark.startup.class_archive import FOLDER, OFF
+from ingestd.spark.startup.jvm import Jvm, class_path, jvm_command, own_archive, spark_home
+from ingestd.spark.startup.settings import JVM_OPTIONS, session_settings
 
 
 @pytest.fixture(autouse=True)

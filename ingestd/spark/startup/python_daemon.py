@@ -18,7 +18,7 @@ import sys
 import zipimport
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ingestd.spark.settings import PRIVATE_UMASK, UMASK, WORKER_MEMORY
+from ingestd.spark.startup.settings import PRIVATE_UMASK, UMASK, WORKER_MEMORY
 
 NAME = "ingestd-worker"
 """What Spark's workers, and the daemon that they are forked from, are called."""

@@ -1,6 +1,6 @@
 """Makes the archive of Spark's classes: a session that does what a pipeline does, and ends.
 
-    python -m ingestd.spark.training
+    python -m ingestd.spark.startup.training
 
 Needs neither brokers nor a warehouse. Prints the name of the archive, also when it was there.
 """
@@ -17,17 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
-from ingestd.spark.class_archive import (
+from ingestd.spark.startup.class_archive import (
     FOLDER,
     OFF,
     publish,
     record_into,
     recording_flags,
 )
-from ingestd.spark.jvm import own_archive
-from ingestd.spark.prestart import end_all
-from ingestd.spark.session import build_session
-from ingestd.spark.settings import JVM_OPTIONS
+from ingestd.spark.startup.jvm import own_archive
+from ingestd.spark.startup.prestart import end_all
+from ingestd.spark.startup.session import build_session
+from ingestd.spark.startup.settings import JVM_OPTIONS
 
 _BATCHES = 3
 _PATIENCE_SECONDS = 300.0

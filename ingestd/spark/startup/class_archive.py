@@ -1,8 +1,8 @@
-"""An archive of Spark's classes for the JVM: half of its start is loading and checking classes.
+"""The archive of Spark's classes for the JVM (application class-data sharing, AppCDS).
 
-The archive (application class-data sharing) belongs to one Java and one set of jars, which its name
-is made of. It is made once, by `ingestd.spark.training`. Without it, or with one that the JVM does
-not like, everything works, only slower.
+Loading and verifying classes is half of the JVM's start. An archive is valid for one Java and one
+set of jars, and its name is a digest of both. `ingestd.spark.startup.training` creates it once.
+Without an archive, or with one that the JVM rejects, the start only takes longer.
 """
 
 import hashlib

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.errors import RetryableError
-from ingestd.spark.class_archive import archive_file, archive_flags
-from ingestd.spark.prefork_start import PreforkServer, open_prefork_server
-from ingestd.spark.settings import (
+from ingestd.spark.startup.class_archive import archive_file, archive_flags
+from ingestd.spark.startup.prefork_start import PreforkServer, open_prefork_server
+from ingestd.spark.startup.settings import (
     JVM_OPTIONS,
     PRIVATE_UMASK,
     PYTHON,

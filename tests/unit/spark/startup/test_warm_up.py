@@ -5,7 +5,7 @@ import logging
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from ingestd.spark.warm_up import warm_up
+from ingestd.spark.startup.warm_up import warm_up
 
 
 class Broken:

@@ -4,8 +4,8 @@ import pytest
 from pyspark import SparkConf
 
 from ingestd.errors import ConfigError
-from ingestd.spark import session
-from ingestd.spark.session import build_session
+from ingestd.spark.startup import session
+from ingestd.spark.startup.session import build_session
 
 
 def test_no_secret_is_on_the_command_line_of_spark_s_launcher(

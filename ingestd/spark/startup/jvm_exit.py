@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from ingestd.errors import FatalError
-from ingestd.spark.prestart import session_jvm
+from ingestd.spark.startup.prestart import session_jvm
 
 _SECONDS = 5.0
 """A connection may break a moment before the system says that the process has ended."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.spark import prestart
-from ingestd.spark.jvm import Jvm, jvm_command
-from ingestd.spark.settings import session_settings
+from ingestd.spark.startup import prestart
+from ingestd.spark.startup.jvm import Jvm, jvm_command
+from ingestd.spark.startup.settings import session_settings
 
 SETTINGS = {"spark.driver.memory": "700m"}
 

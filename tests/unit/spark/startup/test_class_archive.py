@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.spark import class_archive
-from ingestd.spark.class_archive import (
+from ingestd.spark.startup import class_archive
+from ingestd.spark.startup.class_archive import (
     FOLDER,
     OFF,
     archive_file,

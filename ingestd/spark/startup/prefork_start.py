@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ingestd.spark.prefork_client import PYTHON, SOCKET
-from ingestd.spark.python_daemon import prepare_imports
-from ingestd.spark.settings import worker_path
+from ingestd.spark.startup.prefork_client import PYTHON, SOCKET
+from ingestd.spark.startup.python_daemon import prepare_imports
+from ingestd.spark.startup.settings import worker_path
 
 _COMMAND = Path(__file__).with_name("worker.sh")
 _SOCKET_NAME = "socket"
-_MODULE = "ingestd.spark.prefork_server"
+_MODULE = "ingestd.spark.startup.prefork_server"
 
 
 class PreforkServer:

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ingestd.spark import python_daemon
-from ingestd.spark.prefork_client import TAKEN
+from ingestd.spark.startup import python_daemon
+from ingestd.spark.startup.prefork_client import TAKEN
 
 NAME = "ingestd-prefork"
 _PLANNING = (
@@ -30,7 +30,7 @@ _PLANNING = (
     "pyspark.sql.streaming.python_streaming_source_runner",
     "ingestd.spark.offset_source",
 )
-_DAEMONS = ("pyspark.daemon", "ingestd.spark.python_daemon")
+_DAEMONS = ("pyspark.daemon", "ingestd.spark.startup.python_daemon")
 _SERVED = ("pyspark.", "ingestd.")
 _STREAMS = 3
 _PIECE = 1 << 16

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import FatalError
-from ingestd.spark import prestart
-from ingestd.spark.jvm import Jvm
-from ingestd.spark.jvm_end import jvm_end_message, named_jvm_end
+from ingestd.spark.startup import prestart
+from ingestd.spark.startup.jvm import Jvm
+from ingestd.spark.startup.jvm_exit import jvm_end_message, named_jvm_end
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.spark import training
-from ingestd.spark.class_archive import FOLDER, OFF
-from ingestd.spark.settings import JVM_OPTIONS
-from ingestd.spark.training import CountingReader, CountingSource, main, make_archive
+from ingestd.spark.startup import training
+from ingestd.spark.startup.class_archive import FOLDER, OFF
+from ingestd.spark.startup.settings import JVM_OPTIONS
+from ingestd.spark.startup.training import CountingReader, CountingSource, main, make_archive
 
 
 class Session:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import StorageError
-from ingestd.spark.spool import Spool
+from ingestd.spark.exchange.spool import Spool
 
 ROWS = b"\xff\xff\xff\xff"
 BLOBS = [ROWS + bytes([n]) * size for n, size in enumerate([10, 50, 3, 80, 1, 7])]

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 import ingestd
-from ingestd.spark.settings import session_settings
+from ingestd.spark.startup.settings import session_settings
 
 
 def test_a_local_session_binds_to_loopback_and_the_user_has_the_last_word() -> None:
     settings = session_settings({"spark.driver.memory": "3g", "spark.master": "local[3]"})
     assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
     assert settings["spark.driver.memory"] == "3g"
-    assert settings["spark.python.daemon.module"] == "ingestd.spark.python_daemon"
+    assert settings["spark.python.daemon.module"] == "ingestd.spark.startup.python_daemon"
 
 
 def test_a_cluster_reaches_the_driver_by_its_own_name() -> None:

@@ -9,12 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ingestd.spark.settings import WORKER_MEMORY
+from ingestd.spark.startup.settings import WORKER_MEMORY
 
 PROBE = """
 import os, sys, importlib, zipimport
 sys.path.append("/some/archive.zip")
-from ingestd.spark import prefork_server, python_daemon
+from ingestd.spark.startup import prefork_server, python_daemon
 python_daemon.forget_archives()
 python_daemon.preload(prefork_server._PLANNING)
 importlib.invalidate_caches()
@@ -37,7 +37,7 @@ def test_the_daemon_preloads_the_stages_without_starting_a_thread() -> None:
 
 def test_a_sigterm_to_all_ends_neither_daemon_nor_worker_and_the_closed_pipe_ends_both() -> None:
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "ingestd.spark.python_daemon", "pyspark.worker"],
+        [sys.executable, "-m", "ingestd.spark.startup.python_daemon", "pyspark.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -76,7 +76,7 @@ def umask_of(pid: int) -> int:
 
 def test_workers_write_with_the_umask_of_the_driver_whatever_the_daemon_s_own_is() -> None:
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "ingestd.spark.python_daemon", "pyspark.worker"],
+        [sys.executable, "-m", "ingestd.spark.startup.python_daemon", "pyspark.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={
@@ -102,7 +102,7 @@ def test_workers_write_with_the_umask_of_the_driver_whatever_the_daemon_s_own_is
 
 
 LIMITED = """
-from ingestd.spark import python_daemon
+from ingestd.spark.startup import python_daemon
 python_daemon.preload()
 python_daemon.limit_memory()
 kept = bytearray(64 << 20)

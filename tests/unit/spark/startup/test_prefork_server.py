@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.spark import prefork_start
-from ingestd.spark.prefork_server import extend_path, receive
-from ingestd.spark.prefork_start import PreforkServer, open_prefork_server
+from ingestd.spark.startup import prefork_start
+from ingestd.spark.startup.prefork_server import extend_path, receive
+from ingestd.spark.startup.prefork_start import PreforkServer, open_prefork_server
 
 PROBE = """
 import os, sys
@@ -57,7 +57,7 @@ def test_a_daemon_of_spark_s_is_a_fork_that_ends_with_its_standard_input(
     with socket.create_connection(("127.0.0.1", port)) as worker:
         pid = int.from_bytes(worker.recv(4), "big")
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        assert b"ingestd.spark.prefork_server" in command
+        assert b"ingestd.spark.startup.prefork_server" in command
         assert Path(f"/proc/{pid}/comm").read_text() == "ingestd-worker\n"
     asked.stdin.close()
     assert asked.stdout.read() == b""
@@ -142,7 +142,7 @@ def test_the_server_removes_its_socket_when_the_driver_has_gone() -> None:
 
 DRIVER = """
 import os, subprocess, sys
-from ingestd.spark.prefork_start import open_prefork_server
+from ingestd.spark.startup.prefork_start import open_prefork_server
 
 prefork_server = open_prefork_server()
 secret = os.memfd_create("secret")

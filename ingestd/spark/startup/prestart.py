@@ -8,8 +8,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from ingestd.spark.jvm import Jvm, jvm_command, own_archive, start_jvm
-from ingestd.spark.settings import session_settings
+from ingestd.spark.startup.jvm import Jvm, jvm_command, own_archive, start_jvm
+from ingestd.spark.startup.settings import session_settings
 
 _lock = threading.Lock()
 _early: list[Jvm] = []
