@@ -185,9 +185,15 @@ def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
     if rest and catalog.uri is None:
         yield "uri", "is needed with the metastore 'rest'"
     if rest and not catalog.case_sensitive:
-        yield "case_sensitive", "is for the metastore 'filesystem'"
+        yield "case-sensitive", "is for the metastore 'filesystem'"
     if catalog.token is not None and catalog.auth_file is not None:
-        yield "auth_file", "goes without 'token': give one of them"
-    for name in () if rest else ("uri", "warehouse", "token", "auth_file"):
-        if getattr(catalog, name) is not None:
-            yield name, "is for the metastore 'rest'"
+        yield "auth-file", "goes without 'token': give one of them"
+    of_rest = {
+        "uri": catalog.uri,
+        "warehouse": catalog.warehouse,
+        "token": catalog.token,
+        "auth-file": catalog.auth_file,
+    }
+    for key, value in of_rest.items():
+        if value is not None and not rest:
+            yield key, "is for the metastore 'rest'"
