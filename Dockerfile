@@ -50,7 +50,7 @@ ENV JAVA_HOME=/opt/java/openjdk \
     PYTHONUNBUFFERED=1
 WORKDIR /tmp
 # Half of the JVM's start, made here once: the archive belongs to this Java and these jars.
-RUN /opt/ingestd/bin/python -m ingestd.spark.training
+RUN /opt/ingestd/bin/python -m ingestd.spark.startup.training
 USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM

@@ -21,7 +21,7 @@ from pathlib import Path
 from bench import growing
 from bench.growing import Growing, Make
 from bench.one_process import Spent
-from ingestd.spark.python_daemon import keep_memory, prepare_imports
+from ingestd.spark.startup.python_daemon import keep_memory, prepare_imports
 
 WARM_UP = 2
 _CYCLE = 30

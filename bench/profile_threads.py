@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.usage import TICKS
-from ingestd.spark.python_daemon import NAME
+from ingestd.spark.startup.python_daemon import NAME
 
 SAMPLE_SECONDS = 0.1
 WORKER, JVM, DRIVER, BROKER, OTHER = "worker", "JVM", "driver", "broker", "other Python"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import pyarrow as pa
 
 from ingestd.ingest.rows.blobs import Blob
-from ingestd.spark import python_daemon
+from ingestd.spark.startup import python_daemon
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +51,7 @@ STEPS = (
     Step("ingestd.ingest.stages.map_side_dedup:place", "hash keys, find slots"),
     Step("ingestd.ingest.stages.map_side_dedup:newest_rows", "leave out older rows"),
     Step("ingestd.ingest.stages.map_side_dedup:split_by_slot", "split by slot"),
-    Step("ingestd.spark.local_exchange:SlotFile.append", "blobs into files"),
+    Step("ingestd.spark.exchange.local_exchange:SlotFile.append", "blobs into files"),
     Step("ingestd.ingest.stages.write_stage:receive", "read blobs"),
     Step("ingestd.ingest.stages.write_stage:_TableWriter._prepared", "order, number"),
     Step("ingestd.ingest.stages.write_stage:group_rows", "assign buckets"),

@@ -27,7 +27,7 @@ _NOT_A_SECRET = frozenset(
 )
 _SECRET_NAME = re.compile(
     r"passw|secret|token(?!\.endpoint)|credential|private|jaas|api[-_.]?key|access[-_.]?key|ssl\.key\.pem"
-    r"|oauthbearer\.config|user\.?info",
+    r"|oauthbearer\.config|user[-_.]?info",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -159,7 +159,7 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
         }
         for name, value in event_fields(record).items():
-            document[f"{name}_" if name in document else name] = value
+            document[f"ctx_{name}" if name in document else name] = value
         if record.exc_info and record.exc_info[1]:
             document["error"] = _error(record.exc_info[1])
         return json.dumps(_redacted(document), default=str, separators=(",", ":"))

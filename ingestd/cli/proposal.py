@@ -92,7 +92,7 @@ def proposal_yaml(proposal: Proposal) -> str:
         "",
         "defaults:",
         "  # The key of a table: the columns of the message key. Or a list of columns, or none.",
-        "  primary_keys: from-key",
+        "  primary-keys: from-key",
         "  options:",
         "    # Dynamic buckets: as many as a table needs, by its rows.",
         "    bucket: '-1'",
@@ -145,9 +145,9 @@ def _table(one: TablePreview) -> Iterator[str]:
         return
     keys = [printable(key) for key in one.primary_keys]
     yield (
-        f"#     primary_keys: [{', '.join(keys)}]"
+        f"#     primary-keys: [{', '.join(keys)}]"
         if keys
-        else ("#     primary_keys: none          # no message key was seen: rows are only added")
+        else ("#     primary-keys: none          # no message key was seen: rows are only added")
     )
     yield "#     schema:"
     yield "#       column-types:"

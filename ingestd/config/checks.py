@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as FilePath
 
-from ingestd.cdc.base import DATA_FORMATS, FRAMED, POSITIONED, REGISTERED
+from ingestd.cdc.base import DATA_FORMATS, describe_format, format_descriptors
 from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
@@ -73,22 +73,24 @@ class _Checks:
         if source.format not in DATA_FORMATS:
             problem = f"unknown data format{nearest(source.format, DATA_FORMATS)}"
             self._add(("sources", name, "format"), problem)
-        with self._at("sources", name, "type_mapping"):
+        with self._at("sources", name, "type-mapping"):
             read_type_mapping(source.type_mapping, source.format)
-        for key in ("scan.startup.specific-offsets", "scan.bounded.specific-offsets"):
+        for key in ("startup-specific-offsets", "bounded-specific-offsets"):
             with self._at("sources", name, key):
                 check_positions(source, key)
         self._check_registry(name, source)
 
     def _check_registry(self, name: str, source: SourceSection) -> None:
         section = source.schema_registry
-        if section.url and source.format not in REGISTERED | FRAMED:
+        known = source.format in DATA_FORMATS
+        registry = describe_format(source.format).registry if known else "none"
+        if section.url and registry == "none":
             problem = f"means nothing to the data format '{source.format}'"
             self._add(("sources", name, "schema-registry"), problem)
         elif section.url:
             with self._at("sources", name, "schema-registry"):
                 check_registry(registry_settings(section, FilePath()))
-        elif source.format in REGISTERED:
+        elif registry == "required":
             problem = f"is needed with the data format '{source.format}'"
             self._add(("sources", name, "schema-registry", "url"), problem)
         elif section.model_fields_set:
@@ -123,18 +125,18 @@ class _Checks:
         with self._at("routing"):
             Router(routing_of(self._config.routing), database)
         for source_table, target in self._config.routing.table_mapping.items():
-            with self._at("routing", "table_mapping", source_table):
+            with self._at("routing", "table-mapping", source_table):
                 Identifier(database, target)
             if target == self._config.errors.dead_letter_table:
                 problem = "is errors.dead-letter-table, which takes no rows of a source"
-                self._add(("routing", "table_mapping", source_table), problem)
+                self._add(("routing", "table-mapping", source_table), problem)
 
     def _check_one(self, name: str, table: TableSection) -> None:
         defaults = settings_of(self._config.defaults)
         given_from_key = table.primary_keys is None and "primary_keys" in table.model_fields_set
         if given_from_key and defaults.primary_keys is not None:
-            problem = "'from-key' cannot be had where defaults.primary_keys says otherwise"
-            self._add(("tables", name, "primary_keys"), problem)
+            problem = "'from-key' cannot be had where defaults.primary-keys says otherwise"
+            self._add(("tables", name, "primary-keys"), problem)
         self._check_table(("tables", name), settings_of(table).over(defaults))
 
     def _check_table(self, path: Path, settings: TableSettings) -> None:
@@ -163,17 +165,17 @@ class _Checks:
 
     def _check_ordering(self, settings: TableSettings) -> None:
         refuse_ordering(settings.options, settings.position_column, settings.primary_keys)
-        formats = {source.format for source in self._config.sources.values()}
-        if not formats & POSITIONED:
+        positioned = {one.name for one in format_descriptors() if one.source_position}
+        if not positioned & {source.format for source in self._config.sources.values()}:
             raise ConfigError(
                 "ordering 'source-position' needs a data format whose messages have one "
-                f"({', '.join(sorted(POSITIONED))}), and no source has it"
+                f"({', '.join(sorted(positioned))}), and no source has it"
             )
         routing = self._config.routing
         if routing.merge_shards or any(rule.merge_shards for rule in routing.rules):
             raise ConfigError(
                 "ordering 'source-position' cannot compare the logs of several databases: it does "
-                "not go with merge_shards"
+                "not go with merge-shards"
             )
 
 
@@ -183,9 +185,15 @@ def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
     if rest and catalog.uri is None:
         yield "uri", "is needed with the metastore 'rest'"
     if rest and not catalog.case_sensitive:
-        yield "case_sensitive", "is for the metastore 'filesystem'"
+        yield "case-sensitive", "is for the metastore 'filesystem'"
     if catalog.token is not None and catalog.auth_file is not None:
-        yield "auth_file", "goes without 'token': give one of them"
-    for name in () if rest else ("uri", "warehouse", "token", "auth_file"):
-        if getattr(catalog, name) is not None:
-            yield name, "is for the metastore 'rest'"
+        yield "auth-file", "goes without 'token': give one of them"
+    of_rest = {
+        "uri": catalog.uri,
+        "warehouse": catalog.warehouse,
+        "token": catalog.token,
+        "auth-file": catalog.auth_file,
+    }
+    for key, value in of_rest.items():
+        if value is not None and not rest:
+            yield key, "is for the metastore 'rest'"

@@ -38,7 +38,7 @@ class PipelineSection(Section):
     commit_group_offsets: bool = Field(
         default=True,
         description="Write Kafka's group offsets after the commit, for lag tools; only a first "
-        "start with `scan.startup.mode: group-offsets` reads them.",
+        "start with `startup-mode: group-offsets` reads them.",
     )
 
 

@@ -96,7 +96,7 @@ class _Command:
         self.carried.notes += kafka.notes
         for name in self._list("type_mapping"):
             essential = name in ("to-string", "to_string")
-            self._take(f"type_mapping {name}", (*path, "type_mapping"), [name], essential=essential)
+            self._take(f"type_mapping {name}", (*path, "type-mapping"), [name], essential=essential)
         self._routing()
         self._columns()
         self._keys()
@@ -140,7 +140,7 @@ class _Command:
                 self.carried.take(argument, ("pipeline", "trigger"), trigger, essential=False)
             elif option in _SAVEPOINT:
                 text = "offsets in Flink's state cannot be read; those of the group can, by "
-                text += "scan.startup.mode group-offsets"
+                text += "startup-mode: group-offsets"
                 self.carried.leave(argument, text, essential=True)
             else:
                 self.carried.leave(argument, "belongs to Flink")
@@ -158,23 +158,23 @@ class _Command:
 
     def _routing(self) -> None:
         if self._table:
-            rule = {"match": {"table": ".*"}, "to": self._table, "merge_shards": True}
+            rule = {"match": {"table": ".*"}, "to": self._table, "merge-shards": True}
             self._take(f"table {self._table}", ("routing", "rules"), [rule])
             return
         for name in _PATTERNS:
             value = self._last(name)
             if value is not None:
                 fit = _of_table_alone(value) if name.endswith("_tables") else value
-                self._take(f"{name} {value}", ("routing", name), fit)
+                self._take(f"{name} {value}", ("routing", _key_of(name)), fit)
         if "excluding_tables" not in self._command.arguments:
             text = "was not given; ingestd then leaves out working copies of online schema "
-            text += "changes and Debezium's signal tables (routing.excluding_tables)"
+            text += "changes and Debezium's signal tables (routing.excluding-tables)"
             self.carried.leave("--excluding_tables", text)
         for name in ("table_mapping", "table_prefix_db", "table_suffix_db"):
             for key, value in self._pairs(name).items():
-                self._take(f"{name} {key}={value}", ("routing", name, key), value)
+                self._take(f"{name} {key}={value}", ("routing", _key_of(name), key), value)
         about = "tables of one name in several databases, which share a target"
-        self.carried.take(about, ("routing", "merge_shards"), True)
+        self.carried.take(about, ("routing", "merge-shards"), True)
 
     def _columns(self) -> None:
         for text in self._arguments.pop("computed_column", []):
@@ -193,14 +193,14 @@ class _Command:
         keys = self._list("primary_keys")
         from_source = (self._last("sync_primary_keys_from_source_schema") or "true").lower()
         if keys:
-            self._take(f"primary_keys {','.join(keys)}", self._of_tables("primary_keys"), keys)
+            self._take(f"primary_keys {','.join(keys)}", self._of_tables("primary-keys"), keys)
         elif from_source == "false":
             argument = "sync_primary_keys_from_source_schema false"
-            self._take(argument, self._of_tables("primary_keys"), "none")
+            self._take(argument, self._of_tables("primary-keys"), "none")
         partition = self._list("partition_keys")
         if partition:
             argument = f"partition_keys {','.join(partition)}"
-            self._take(argument, self._of_tables("partition_keys"), partition)
+            self._take(argument, self._of_tables("partition-keys"), partition)
             if not self._table:
                 text = "a table without these columns stops the pipeline, where Paimon makes it "
                 text += "without partitions; `ingestd plan` shows which"
@@ -208,7 +208,7 @@ class _Command:
         for table, names in self._pairs("multiple_table_partition_keys").items():
             columns = [one.strip() for one in names.split(",") if one.strip()]
             argument = f"multiple_table_partition_keys {table}={names}"
-            self._take(argument, ("tables", table, "partition_keys"), columns)
+            self._take(argument, ("tables", table, "partition-keys"), columns)
 
     def _options(self) -> None:
         for name, value in self._pairs("table_conf").items():
@@ -218,6 +218,11 @@ class _Command:
                 continue
             essential = not name.startswith(_TUNING)
             self._take(argument, self._of_tables("options", name), value, essential=essential)
+
+
+def _key_of(argument: str) -> str:
+    """Return our key for an argument of the same name."""
+    return argument.replace("_", "-")
 
 
 def _plain_name(text: str) -> str:

@@ -19,24 +19,22 @@ def _number(value: object) -> object:
 
 
 class SchemaRegistrySection(Section):
-    """Where the schemas of messages are; names with dots are those of Confluent's clients."""
+    """The schema registry that holds the schemas of messages."""
 
     url: Names = Field(
         default=(),
         description="Address of the registry, or several that are tried in turn; Apicurio's ends "
-        "in `/apis/ccompat/v7`. `debezium-avro`, `avro` and `protobuf` need it; with it, JSON "
-        "formats take the id of a schema off the messages.",
+        "in `/apis/ccompat/v7`. Formats in Avro and Protobuf need it; with it, JSON formats "
+        "remove the schema id that precedes a message.",
     )
-    user_info: str | None = Field(
+    basic_auth_user_info: str | None = Field(
         default=None,
-        alias="basic.auth.user.info",
         min_length=1,
         repr=False,
         description="`user:password`; write `${env:NAME}` or `${file:PATH}`.",
     )
-    bearer_token: str | None = Field(
+    bearer_auth_token: str | None = Field(
         default=None,
-        alias="bearer.auth.token",
         min_length=1,
         repr=False,
         description="Bearer token; write `${env:NAME}` or `${file:PATH}`.",
@@ -44,27 +42,23 @@ class SchemaRegistrySection(Section):
     bearer_auth_file: str | None = Field(
         default=None, min_length=1, description="File with the bearer token, read for each request."
     )
-    ca_location: str | None = Field(
+    ssl_ca_location: str | None = Field(
         default=None,
-        alias="ssl.ca.location",
         min_length=1,
         description="File with the certificates that are trusted; without it the system's.",
     )
-    certificate_location: str | None = Field(
+    ssl_certificate_location: str | None = Field(
         default=None,
-        alias="ssl.certificate.location",
         min_length=1,
         description="File with the certificate that we show (mTLS).",
     )
-    key_location: str | None = Field(
+    ssl_key_location: str | None = Field(
         default=None,
-        alias="ssl.key.location",
         min_length=1,
         description="File with its private key, if that is not in the same file.",
     )
-    key_password: str | None = Field(
+    ssl_key_password: str | None = Field(
         default=None,
-        alias="ssl.key.password",
         min_length=1,
         repr=False,
         description="Password of the private key; write `${env:NAME}` or `${file:PATH}`.",
@@ -101,13 +95,13 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
 
     return RegistrySettings(
         urls=section.url,
-        user_info=section.user_info,
-        bearer=section.bearer_token,
+        user_info=section.basic_auth_user_info,
+        bearer=section.bearer_auth_token,
         bearer_file=located(section.bearer_auth_file),
-        ca_location=located(section.ca_location),
-        certificate_location=located(section.certificate_location),
-        key_location=located(section.key_location),
-        key_password=section.key_password,
+        ca_location=located(section.ssl_ca_location),
+        certificate_location=located(section.ssl_certificate_location),
+        key_location=located(section.ssl_key_location),
+        key_password=section.ssl_key_password,
         timeout_seconds=section.timeout,
         retry_seconds=section.retry_timeout,
         cache_capacity=section.cache_capacity,

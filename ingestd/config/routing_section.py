@@ -83,10 +83,10 @@ class RoutingSection(Section):
         default=_ROUTING.excluding_dbs, description="The same for what is left out."
     )
     table_prefix_db: Texts = Field(
-        default={}, description="Database to a prefix that takes the place of `table_prefix`."
+        default={}, description="Database to a prefix that takes the place of `table-prefix`."
     )
     table_suffix_db: Texts = Field(
-        default={}, description="Database to a suffix that takes the place of `table_suffix`."
+        default={}, description="Database to a suffix that takes the place of `table-suffix`."
     )
     max_tables: int = Field(
         default=_ROUTING.limits.in_all,

@@ -42,9 +42,8 @@ class SourceSection(Section):
     format: str = Field(description=f"Data format of the messages: {_FORMATS}.")
     type_mapping: Names = Field(
         default=(),
-        alias="type_mapping",
         description="Other types than usual, by the names of Paimon's CDC: `tinyint1-not-bool`, "
-        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (`canal-json`, whose "
+        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (formats whose "
         "messages name types of MySQL), `to-string`, `decimal-no-change` (JSON formats); "
         "`to-nullable` and `allow-non-string-to-string` ask for what happens anyway.",
     )
@@ -61,43 +60,37 @@ class SourceSection(Section):
         default_factory=SchemaRegistrySection,
         description="Where schemas of messages are, for formats that need them.",
     )
-    scan_startup_mode: StartupMode = Field(
+    startup_mode: StartupMode = Field(
         default="earliest-offset",
-        alias="scan.startup.mode",
         description="Where a pipeline starts that no table has heard of: `earliest-offset`, "
         "`latest-offset`, `group-offsets` (of `kafka.group.id`), `timestamp` or "
         "`specific-offsets`. Topics and partitions that appear later are read from their "
         "beginning.",
     )
-    scan_startup_timestamp_millis: int | None = Field(
+    startup_timestamp_millis: int | None = Field(
         default=None,
         ge=0,
-        alias="scan.startup.timestamp-millis",
         description="With `timestamp`: records that are not older, in milliseconds since 1970.",
     )
-    scan_startup_specific_offsets: Positions = Field(
+    startup_specific_offsets: Positions = Field(
         default=None,
-        alias="scan.startup.specific-offsets",
         description="With `specific-offsets`: `TOPIC:PARTITION:OFFSET;...`, or the same as a map "
         "of maps; partitions left out begin where their log begins.",
     )
-    scan_bounded_mode: BoundedMode = Field(
+    bounded_mode: BoundedMode = Field(
         default="unbounded",
-        alias="scan.bounded.mode",
         description="Where reading ends: `unbounded`, `latest-offset` (of the start of the run), "
         "`timestamp` or `specific-offsets`. When all sources have got there the pipeline ends "
         "with exit code 0.",
     )
-    scan_bounded_timestamp_millis: int | None = Field(
+    bounded_timestamp_millis: int | None = Field(
         default=None,
         ge=0,
-        alias="scan.bounded.timestamp-millis",
         description="With `timestamp`: only records before the first one that is not older, in "
         "milliseconds since 1970.",
     )
-    scan_bounded_specific_offsets: Positions = Field(
+    bounded_specific_offsets: Positions = Field(
         default=None,
-        alias="scan.bounded.specific-offsets",
         description="With `specific-offsets`: first offsets that are not read, as "
         "`TOPIC:PARTITION:OFFSET;...` or a map of maps; they may lie ahead, and are waited for. "
         "Partitions left out end where their log ends at the start of the run.",
@@ -126,11 +119,11 @@ class SourceSection(Section):
     @model_validator(mode="after")
     def _modes_with_what_they_need(self) -> Self:
         for key in ("startup", "bounded"):
-            mode = getattr(self, f"scan_{key}_mode")
+            mode = getattr(self, f"{key}_mode")
             for name, ending in _NEEDED.items():
-                given = getattr(self, f"scan_{key}_{ending.replace('-', '_')}") is not None
+                given = getattr(self, f"{key}_{ending.replace('-', '_')}") is not None
                 if given != (mode == name):
-                    option, needs = f"'scan.{key}.{ending}'", f"'scan.{key}.mode: {name}'"
+                    option, needs = f"'{key}-{ending}'", f"'{key}-mode: {name}'"
                     raise ValueError(
                         f"{option} goes with {needs}" if given else f"{needs} needs {option}"
                     )
@@ -145,8 +138,8 @@ def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
 def check_positions(section: SourceSection, key: str) -> None:
     """Raise ConfigError if offsets under a key have no sense, or are of topics not read."""
     given = {
-        "scan.startup.specific-offsets": section.scan_startup_specific_offsets,
-        "scan.bounded.specific-offsets": section.scan_bounded_specific_offsets,
+        "startup-specific-offsets": section.startup_specific_offsets,
+        "bounded-specific-offsets": section.bounded_specific_offsets,
     }
     source = KafkaSource("", section.topics, section.topic_pattern, section.topic_exclude)
     for topic in positions_of(section, given[key]):

@@ -20,8 +20,8 @@ from ingestd.daemon.niceness import arguments
 from ingestd.errors import RetryableError
 from ingestd.ingest.maintenance.jobs import Done
 from ingestd.ingest.maintenance.scheduler import Job
-from ingestd.spark.prestart import forked_python
-from ingestd.spark.settings import worker_path
+from ingestd.spark.startup.prestart import forked_python
+from ingestd.spark.startup.settings import worker_path
 
 _LOG = logging.getLogger(__name__)
 _MODULE = "ingestd.daemon.maintenance_start"

@@ -26,7 +26,7 @@ from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.table.metadata.manifest_cache import KEPT
-from ingestd.spark.python_daemon import name_process
+from ingestd.spark.startup.python_daemon import name_process
 
 _LOG = logging.getLogger(__name__)
 NAME = "ingestd-maint"

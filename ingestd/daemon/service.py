@@ -19,13 +19,13 @@ from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.metrics_page import MetricsPage
-from ingestd.spark.class_archive import make_in_background
-from ingestd.spark.prestart import archive_wanted, end_unused
+from ingestd.spark.startup.class_archive import make_in_background
+from ingestd.spark.startup.prestart import archive_wanted, end_unused
 from ingestd.telemetry.opening import open_sink
 from ingestd.telemetry.spans import SpanSink
 
 _LOG = logging.getLogger(__name__)
-_TRAINING = "ingestd.spark.training"
+_TRAINING = "ingestd.spark.startup.training"
 
 
 class _Reload:
@@ -46,7 +46,7 @@ class _Reload:
         )
         settings = taken_over(pipeline_settings(loaded), self._settings)
         differing = changed(settings, self._settings)
-        _LOG.info("reloaded", extra={"ctx": {"changed": differing, "level": lines.level}})
+        _LOG.info("reloaded", extra={"ctx": {"changed": differing, "log_level": lines.level}})
         self._settings = settings
         return settings if differing else None
 

@@ -16,7 +16,7 @@ BoundedMode = Literal["unbounded", "latest-offset", "timestamp", "specific-offse
 OutOfRangePolicy = Literal["fail", "earliest", "latest"]
 
 _OURS = {
-    "auto.offset.reset": "scan.startup.mode and on-offset-out-of-range",
+    "auto.offset.reset": "startup-mode and on-offset-out-of-range",
     "enable.auto.commit": "the offsets kept in the tables",
     "enable.auto.offset.store": "the offsets kept in the tables",
     "enable.partition.eof": "the way ranges are read",

@@ -68,20 +68,20 @@ def check_registry(settings: RegistrySettings) -> None:
             raise ConfigError("schema-registry: 'url' is no address; write https://host:port")
         if parts.username or parts.password:
             raise ConfigError(
-                "schema-registry: 'url' holds credentials; put them into 'basic.auth.user.info'"
+                "schema-registry: 'url' holds credentials; put them into 'basic-auth-user-info'"
             )
     if not settings.urls:
         raise ConfigError("schema-registry: 'url' is needed")
     ways = (settings.user_info, settings.bearer, settings.bearer_file)
     if sum(one is not None for one in ways) > 1:
         raise ConfigError(
-            "schema-registry: give one of 'basic.auth.user.info', 'bearer.auth.token' and "
+            "schema-registry: give one of 'basic-auth-user-info', 'bearer-auth-token' and "
             "'bearer-auth-file'"
         )
     if settings.user_info is not None and ":" not in settings.user_info:
-        raise ConfigError("schema-registry: 'basic.auth.user.info' is 'user:password'")
+        raise ConfigError("schema-registry: 'basic-auth-user-info' is 'user:password'")
     if settings.key_location and not settings.certificate_location:
-        raise ConfigError("schema-registry: 'ssl.key.location' needs 'ssl.certificate.location'")
+        raise ConfigError("schema-registry: 'ssl-key-location' needs 'ssl-certificate-location'")
 
 
 @dataclass(slots=True)

@@ -80,7 +80,7 @@ def _from_group(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> To
     ]
     if strange and source.on_offset_out_of_range == "fail":
         raise OffsetLostError(
-            f"source {source.name}: scan.startup.mode is group-offsets, but group {source.group} "
+            f"source {source.name}: startup-mode is group-offsets, but group {source.group} "
             f"has no offset of {', '.join(strange)}; set kafka.group.id to the group that is "
             "meant, or say with on-offset-out-of-range: earliest, or latest, where these begin"
         )

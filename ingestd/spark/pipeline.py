@@ -30,14 +30,14 @@ from ingestd.paimon.io.file_io import file_io_for, is_local, storage_options
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.group_offsets import GroupOffsets
-from ingestd.spark.jvm_end import named_jvm_end
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.recovery import BeforeCommit, bounds_ahead, lead
-from ingestd.spark.session import build_session
 from ingestd.spark.set_aside import take_given_up
-from ingestd.spark.settings import with_worker_memory
-from ingestd.spark.warm_up import warm_up
+from ingestd.spark.startup.jvm_exit import named_jvm_end
+from ingestd.spark.startup.session import build_session
+from ingestd.spark.startup.settings import with_worker_memory
+from ingestd.spark.startup.warm_up import warm_up
 
 _LOG = logging.getLogger(__name__)
 _REFRESH_SECONDS = 600.0

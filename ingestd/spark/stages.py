@@ -27,10 +27,10 @@ from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.disk_token import DiskToken, disk_tokens
+from ingestd.spark.exchange.local_exchange import FolderBlobStore, read_blobs, write_blobs
+from ingestd.spark.exchange.shared_folder import shared_folder
+from ingestd.spark.exchange.spool import Spool
 from ingestd.spark.failure import task_error
-from ingestd.spark.local_exchange import FolderBlobStore, collect, leave
-from ingestd.spark.shared_folder import shared_folder
-from ingestd.spark.spool import Spool
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
 
@@ -57,7 +57,7 @@ class DecodeTask:
                 blob_store=None if self.folder is None else FolderBlobStore(self.folder),
                 kept=self.kept,
             )
-            yield from leave(pairs, self.folder)
+            yield from write_blobs(pairs, self.folder)
         except FatalError as error:
             yield task_index % self.context.slots, _ERROR_MARK + pickle.dumps(error)
 
@@ -82,7 +82,7 @@ class WriteTask:
         try:
             for token in self.tokens:
                 token.prove()
-            yield write_slot(self.context, collect(blobs.blobs()))
+            yield write_slot(self.context, read_blobs(blobs.blobs()))
         except FatalError as error:
             yield error
 

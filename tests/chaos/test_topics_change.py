@@ -34,7 +34,7 @@ def test_new_partitions_are_read_and_a_topic_created_again_only_if_that_is_accep
     put(broker, topic, range(10))
     config = pipeline(tmp_path, broker.bootstrap, topic, tables={})
     config["sources"]["shop"]["format"] = "json"
-    config["routing"] = {"table_mapping": {topic: "t"}}
+    config["routing"] = {"table-mapping": {topic: "t"}}
     with run_daemon(config, tmp_path) as daemon:
         daemon.wait_until(lambda: read_so_far(daemon) >= 10)
         client = admin(broker)

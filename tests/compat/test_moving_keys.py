@@ -35,7 +35,7 @@ def test_a_key_has_one_row_over_all_partitions_over_batches_and_restarts(
         broker.bootstrap,
         topic.replace(".", r"\."),
         options={"dynamic-bucket.assigner-parallelism": "2"},
-        tables={"t": {"primary_keys": ["id"], "partition_keys": ["city"]}},
+        tables={"t": {"primary-keys": ["id"], "partition-keys": ["city"]}},
         batch_rows=60,
     )
     warehouse, rows, lsn = tmp_path / "warehouse", dict[int, Row](), 0

@@ -83,7 +83,7 @@ def test_the_archive_of_classes_is_made_where_the_daemon_looks_for_it() -> None:
     (environment,) = FINAL.values("ENV")
     steps = [kind for kind, _ in FINAL.steps]
     assert "INGESTD_CLASS_ARCHIVE=/opt/ingestd/classes" in environment
-    assert FINAL.values("RUN")[-1] == "/opt/ingestd/bin/python -m ingestd.spark.training"
+    assert FINAL.values("RUN")[-1] == "/opt/ingestd/bin/python -m ingestd.spark.startup.training"
     assert steps.index("ENV") < len(steps) - 1 - steps[::-1].index("RUN") < steps.index("USER")
 
 

@@ -17,7 +17,7 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange, Offsets, parse_offset_log
 from ingestd.spark.failure import raised_error
 from ingestd.spark.offset_source import FORMAT, OffsetRangeSource, source_options
-from ingestd.spark.session import build_session
+from ingestd.spark.startup.session import build_session
 from tests.support.kafka_broker import (
     admin,
     delete_records,

@@ -61,7 +61,7 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     cust = ITEM._replace(table="cust")
     wide = event("c", {"id": 1, "qty": 1 << 40, "name": "x"}, table=cust)
     produce_transaction(broker, custs, [(key(id=1), wide), (key(id=2), b"{bad")], commit=True)
-    tables = {"item": {"options": {"bucket": "4"}, "primary_keys": ["id"]}}
+    tables = {"item": {"options": {"bucket": "4"}, "primary-keys": ["id"]}}
     config = config_of(tmp_path, broker, items, custs, tables=tables)
 
     before = files()
@@ -106,7 +106,7 @@ def test_tables_that_would_meet_end_with_five(
     before = files()
     done = run_command(capsys, "plan", "-c", config)
     assert done.code == 5
-    assert "merge_shards" in done.out
+    assert "merge-shards" in done.out
     assert files() == before
 
 

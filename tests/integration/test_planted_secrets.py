@@ -52,9 +52,9 @@ def configuration(
         "sasl.password": planted.file(secrets, "kafka-password"),
         "ssl.key.password": planted.secret("kafka-key-password"),
     }
-    basic = {"basic.auth.user.info": f"me:{planted.secret('registry-basic')}"}
+    basic = {"basic-auth-user-info": f"me:{planted.secret('registry-basic')}"}
     broker.create_topic(other_of(topic))
-    bearer = {"bearer.auth.token": planted.file(secrets, "registry-bearer")}
+    bearer = {"bearer-auth-token": planted.file(secrets, "registry-bearer")}
     return {
         "pipeline": {"name": "shop", "trigger": "100ms"},
         "warehouse": {
@@ -81,7 +81,7 @@ def configuration(
                 "schema-registry": {"url": "http://127.0.0.1:1", **bearer},
             },
         },
-        "routing": {"merge_shards": True, "table_mapping": {other_of(topic): "plain"}},
+        "routing": {"merge-shards": True, "table-mapping": {other_of(topic): "plain"}},
         "logging": {"level": "DEBUG"},
         "spark": {"spark.hadoop.fs.s3a.secret.key": planted.secret("spark-secret")},
         "http": {"auth-file": str(secrets / "page-token")},

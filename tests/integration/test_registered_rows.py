@@ -68,7 +68,7 @@ def test_rows_of_every_serializer_are_in_their_tables(
                 name: {"kafka": kafka, "format": kind, "topics": [topic], "schema-registry": own}
                 for name, (kind, topic, own) in sources.items()
             },
-            "tables": {"proto_item": {"primary_keys": ["id"]}},
+            "tables": {"proto_item": {"primary-keys": ["id"]}},
         }
         catch_up(config, tmp_path)
     rows = {}

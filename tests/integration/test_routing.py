@@ -18,10 +18,10 @@ SHARDS = {
     "to": "all_${table}",
     "add-columns": {"shard": "${n}"},
     "key-columns": ["shard"],
-    "merge_shards": True,
+    "merge-shards": True,
 }
 ALL_ORDERS = {
-    "partition_keys": ["day"],
+    "partition-keys": ["day"],
     "options": {"bucket": "-1"},
     "computed-columns": {
         "month": "substring(day, 0, 7)",
@@ -32,8 +32,8 @@ ALL_ORDERS = {
     "select": {"exclude": ["secret"]},
 }
 MONTHLY = {
-    "primary_keys": ["month", "id"],
-    "partition_keys": ["month"],
+    "primary-keys": ["month", "id"],
+    "partition-keys": ["month"],
     "options": {"bucket": "1"},
     "computed-columns": {"month": "date_format(placed, yyyy-MM, 3)"},
     "schema": {"aliases": {"amount": "n"}, "evolution": "none", "on-incompatible-schema": "ignore"},

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ingestd.spark.session import build_session
+from ingestd.spark.startup.session import build_session
 
 pytestmark = pytest.mark.integration
 ENDPOINT = "OutputCommitCoordinator"

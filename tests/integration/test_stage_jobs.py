@@ -8,8 +8,8 @@ from pyspark import SparkContext
 
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.spark.session import build_session
 from ingestd.spark.stages import decoded
+from ingestd.spark.startup.session import build_session
 
 pytestmark = pytest.mark.integration
 

@@ -43,7 +43,7 @@ def config(folder: Path, broker: DevBroker, topics: list[str], **source: Any) ->
                 **source,
             }
         },
-        "routing": {"table_mapping": dict.fromkeys(topics, "t"), "merge_shards": True},
+        "routing": {"table-mapping": dict.fromkeys(topics, "t"), "merge-shards": True},
         "logging": {"format": "json"},
     }
 
@@ -83,15 +83,15 @@ def test_specific_offsets_bound_a_run_and_a_second_run_goes_on_from_the_tables(
         broker,
         [topic],
         **{
-            "scan.startup.mode": "specific-offsets",
-            "scan.startup.specific-offsets": f"{topic}:0:4",
-            "scan.bounded.mode": "specific-offsets",
-            "scan.bounded.specific-offsets": {topic: {"0": 8, "1": 3}},
+            "startup-mode": "specific-offsets",
+            "startup-specific-offsets": f"{topic}:0:4",
+            "bounded-mode": "specific-offsets",
+            "bounded-specific-offsets": {topic: {"0": 8, "1": 3}},
         },
     )
     run(document, tmp_path)
     assert ids(oracle, tmp_path) == [4, 5, 6, 7, 100, 101, 102]
-    document["sources"]["s"] |= {"scan.bounded.specific-offsets": f"{topic}:0:9;{topic}:1:10"}
+    document["sources"]["s"] |= {"bounded-specific-offsets": f"{topic}:0:9;{topic}:1:10"}
     run(document, tmp_path)
     assert ids(oracle, tmp_path) == [4, 5, 6, 7, 8, *range(100, 110)]
 
@@ -101,8 +101,8 @@ def test_a_bound_that_lies_ahead_is_waited_for(
 ) -> None:
     topic = fresh_topic(broker)
     produce(broker, topic, rows_of(0, 5))
-    bounds = {"scan.bounded.mode": "specific-offsets"}
-    bounds["scan.bounded.specific-offsets"] = f"{topic}:0:12"
+    bounds = {"bounded-mode": "specific-offsets"}
+    bounds["bounded-specific-offsets"] = f"{topic}:0:12"
     with run_daemon(config(tmp_path, broker, [topic], **bounds), tmp_path) as daemon:
         daemon.wait_until_ready()
         assert daemon.process.poll() is None
@@ -128,16 +128,16 @@ def test_times_bound_one_source_and_the_offsets_of_a_group_begin_another(
         "timed": {
             **document["sources"]["s"],
             "topics": [timed],
-            "scan.startup.mode": "timestamp",
-            "scan.startup.timestamp-millis": borders[0],
-            "scan.bounded.mode": "timestamp",
-            "scan.bounded.timestamp-millis": borders[1],
+            "startup-mode": "timestamp",
+            "startup-timestamp-millis": borders[0],
+            "bounded-mode": "timestamp",
+            "bounded-timestamp-millis": borders[1],
         },
         "grouped": {
             **document["sources"]["s"],
             "topics": [grouped],
-            "scan.startup.mode": "group-offsets",
-            "scan.bounded.mode": "latest-offset",
+            "startup-mode": "group-offsets",
+            "bounded-mode": "latest-offset",
         },
     }
     run(document, tmp_path)
@@ -149,7 +149,7 @@ def test_a_gap_in_the_log_is_a_dead_letter_a_log_line_and_no_silence(
 ) -> None:
     topic = fresh_topic(broker)
     produce(broker, topic, rows_of(0, 10))
-    bounds = {"scan.bounded.mode": "latest-offset", "on-offset-out-of-range": "earliest"}
+    bounds = {"bounded-mode": "latest-offset", "on-offset-out-of-range": "earliest"}
     document = config(tmp_path, broker, [topic], **bounds)
     run(document, tmp_path)
     produce(broker, topic, rows_of(10, 10))

@@ -205,12 +205,12 @@ class WholeTruth(Truth):
                     "format": "json",
                     "max-offsets-per-trigger": self.batch_rows,
                     "on-offset-out-of-range": self.policy,
-                    "scan.startup.mode": self.startup,
+                    "startup-mode": self.startup,
                 }
             },
             "routing": {
-                "merge_shards": self.merge_shards,
-                "table_mapping": dict(settings.routing.table_mapping),
+                "merge-shards": self.merge_shards,
+                "table-mapping": dict(settings.routing.table_mapping),
             },
             "logging": {"format": "json"},
             "defaults": {"options": dict(self.options)},

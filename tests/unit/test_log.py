@@ -56,7 +56,7 @@ def test_a_json_line_has_the_event_its_fields_and_a_time_in_utc() -> None:
 def test_a_field_cannot_replace_what_every_line_has() -> None:
     found = as_json(line("real", event="forged", level="DEBUG"))
     assert (found["event"], found["level"]) == ("real", "INFO")
-    assert found["event_"] == "forged"
+    assert found["ctx_event"] == "forged"
 
 
 def test_an_error_comes_with_type_message_and_stack() -> None:
@@ -154,6 +154,7 @@ def test_common_words_are_not_taken_for_secrets() -> None:
         ("ssl.key.pem", True),
         ("sasl.username", False),
         ("bootstrap.servers", False),
+        ("primary-keys", False),
         ("primary_keys", False),
         ("bucket-key", False),
     ],
@@ -198,4 +199,5 @@ def test_auto_writes_json_where_there_is_no_terminal() -> None:
 def test_where_tokens_come_from_is_no_secret() -> None:
     assert not log.is_secret_name("sasl.oauthbearer.token.endpoint.url")
     assert log.is_secret_name("sasl.oauthbearer.client.secret")
-    assert log.is_secret_name("bearer.auth.token")
+    assert log.is_secret_name("bearer-auth-token")
+    assert log.is_secret_name("basic-auth-user-info")

@@ -45,10 +45,10 @@ class Router:
     def __init__(self, routing: RoutingConfig, database: str) -> None:
         self._routing = routing
         self._database = database
-        self._including = _pattern("including_tables", routing.including_tables)
-        self._excluding = _pattern("excluding_tables", routing.excluding_tables)
-        self._including_dbs = _pattern("including_dbs", routing.including_dbs)
-        self._excluding_dbs = _pattern("excluding_dbs", routing.excluding_dbs)
+        self._including = _pattern("including-tables", routing.including_tables)
+        self._excluding = _pattern("excluding-tables", routing.excluding_tables)
+        self._including_dbs = _pattern("including-dbs", routing.including_dbs)
+        self._excluding_dbs = _pattern("excluding-dbs", routing.excluding_dbs)
         self._rules = _compiled(routing)
         self._known: dict[tuple[str, SourceTable], Route | None] = {}
         self._invalid: dict[tuple[str, SourceTable], str] = {}
@@ -83,14 +83,14 @@ class Router:
             return Complaint(
                 "unfit-table-name",
                 f"topic {topic}: no table can have the name that table {forms[-1]} would get: "
-                f"{problem}; give it another in routing.table_mapping or routing.rules",
+                f"{problem}; give it another in routing.table-mapping or routing.rules",
             )
         if self._routing.unmatched != "dead-letter" or self._excludes(source_table, forms):
             return None
         return Complaint(
             "no-route",
-            f"topic {topic}: no route for table {forms[-1]}; change routing.including_tables or "
-            "including_dbs, or name it in the excluding ones",
+            f"topic {topic}: no route for table {forms[-1]}; change routing.including-tables or "
+            "including-dbs, or name it in the excluding ones",
         )
 
     def _find(self, topic: str, source_table: SourceTable) -> Route | None:
@@ -99,7 +99,7 @@ class Router:
             if self._routing.unmatched == "fail":
                 raise PolicyStopError(
                     f"topic {topic}: no route for table {forms[-1]}; change routing "
-                    "including_tables or excluding_tables, or set routing.unmatched to skip"
+                    "including-tables or excluding-tables, or set routing.unmatched to skip"
                 )
             return None
         matched = self._matched(topic, source_table)
@@ -157,16 +157,16 @@ def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) ->
 def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> str | None:
     """Why source tables may not meet in one target; None if they may.
 
-    Intended are those that the table mapping names, or a rule with `merge_shards` matches, or all
-    of them with the routing's own `merge_shards`.
+    Intended are those that the table mapping names, or a rule with `merge-shards` matches, or all
+    of them with the routing's own `merge-shards`.
     """
     unnamed = _unnamed(routing, feeds) if len(feeds) > 1 else frozenset()
     if not unnamed:
         return None
     return (
         f"table {table} would take the rows of {', '.join(sorted(map(str, feeds)))}; give "
-        f"{min(map(str, unnamed))} a target of its own in routing.table_mapping or "
-        "routing.rules (map all of them to mix them on purpose), or set merge_shards there or "
+        f"{min(map(str, unnamed))} a target of its own in routing.table-mapping or "
+        "routing.rules (map all of them to mix them on purpose), or set merge-shards there or "
         "in routing"
     )
 

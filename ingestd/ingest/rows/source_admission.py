@@ -46,7 +46,7 @@ class Admission:
         if table == context.dead_letters:
             problem = (
                 f"{feed} is routed to {table}, which keeps the dead letters; give it another "
-                "target in routing.table_mapping"
+                "target in routing.table-mapping"
             )
             return SourceRejection("route", "reserved-table", problem)
         if table in context.refused_tables:

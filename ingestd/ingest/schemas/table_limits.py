@@ -43,7 +43,7 @@ def within_limits(
 def _message(table: str, key: str, limit: int) -> str:
     return (
         f"table {table} is not created: the pipeline has as many as it may ({key}, {limit}); raise "
-        "it if they are wanted, or leave source tables out by routing.excluding_tables"
+        "it if they are wanted, or leave source tables out by routing.excluding-tables"
     )
 
 

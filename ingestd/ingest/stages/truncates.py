@@ -194,7 +194,7 @@ def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncat
     names = ", ".join(sorted(str(feed) for feed in others))
     return (
         f"it also holds rows of {names}; give the truncated one a target of its own in "
-        "routing.table_mapping"
+        "routing.table-mapping"
     )
 
 

@@ -1,6 +1,6 @@
 """Whether the configuration still fits the tables that have the rows of its sources.
 
-Another routing, `merge_shards` taken away, another ordering: that is no claim of a message, so it
+Another routing, `merge-shards` taken away, another ordering: that is no claim of a message, so it
 is judged before anything is read.
 """
 

@@ -12,7 +12,7 @@ sources:
     kafka: {bootstrap.servers: "a:1", client.id: x}
     topics: [one, two]
     format: canal-json
-    type_mapping: [to-string]
+    type-mapping: [to-string]
   b:
     kafka: {bootstrap.servers: "b:1"}
     topic-pattern: other.*

@@ -47,7 +47,7 @@ def issue(folder: Path, text: str) -> str:
         ),
         (
             "debezium-json",
-            "debezium-json\nrouting: {merge_shards: true}\n"
+            "debezium-json\nrouting: {merge-shards: true}\n"
             "tables: {t: {ordering: source-position}}",
             "cannot compare the logs of several databases",
         ),
@@ -57,30 +57,29 @@ def issue(folder: Path, text: str) -> str:
         ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "goes with 'topic-pattern'"),
         (
             "format:",
-            "scan.startup.mode: timestamp\n    format:",
-            "'scan.startup.mode: timestamp' needs 'scan.startup.timestamp-millis'",
+            "startup-mode: timestamp\n    format:",
+            "'startup-mode: timestamp' needs 'startup-timestamp-millis'",
         ),
         (
             "format:",
-            "scan.bounded.timestamp-millis: 7\n    format:",
-            "'scan.bounded.timestamp-millis' goes with 'scan.bounded.mode: timestamp'",
+            "bounded-timestamp-millis: 7\n    format:",
+            "'bounded-timestamp-millis' goes with 'bounded-mode: timestamp'",
         ),
         (
             "format:",
-            "scan.startup.mode: specific-offsets\n"
-            "    scan.startup.specific-offsets: orders:0\n    format:",
-            "scan.startup.specific-offsets: 'orders:0' is no place in a topic",
+            "startup-mode: specific-offsets\n    startup-specific-offsets: orders:0\n    format:",
+            "startup-specific-offsets: 'orders:0' is no place in a topic",
         ),
         (
             "format:",
-            "scan.bounded.mode: specific-offsets\n"
-            "    scan.bounded.specific-offsets: {items: {0: 1}}\n    format:",
-            "scan.bounded.specific-offsets: topic items is none that the source reads",
+            "bounded-mode: specific-offsets\n"
+            "    bounded-specific-offsets: {items: {0: 1}}\n    format:",
+            "bounded-specific-offsets: topic items is none that the source reads",
         ),
         (
             "format:",
-            "scan.bounded.mode: specific-offsets\n"
-            "    scan.bounded.specific-offsets: {orders: 1}\n    format:",
+            "bounded-mode: specific-offsets\n"
+            "    bounded-specific-offsets: {orders: 1}\n    format:",
             "a map of maps is needed",
         ),
         ("/lake", "viewfs://name/lake", "scheme 'viewfs' is not supported"),
@@ -92,7 +91,11 @@ def issue(folder: Path, text: str) -> str:
         ),
         ("{path: /lake}", "{path: /lake, catalog: {metastore: rest}}", "uri: is needed"),
         ("{path: /lake}", "{path: /lake, catalog: {uri: 'http://h'}}", "for the metastore 'rest'"),
-        ("{path: /lake}", "{path: /lake, catalog: {auth-file: f}}", "for the metastore 'rest'"),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {auth-file: f}}",
+            "auth-file: is for the metastore",
+        ),
         (
             "{path: /lake}",
             "{path: /lake, catalog: {metastore: rest, uri: h, token: a-token, auth-file: f}}",
@@ -133,11 +136,11 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("routing: {excluding_tables: '('}", "routing.excluding_tables", "no regular expression"),
-        ("routing: {table_mapping: {a: 'x/y'}}", "routing.table_mapping.a", "slash"),
+        ("routing: {excluding-tables: '('}", "routing.excluding-tables", "no regular expression"),
+        ("routing: {table-mapping: {a: 'x/y'}}", "routing.table-mapping.a", "slash"),
         (
-            "routing: {table_mapping: {a: ingestd_dead_letters}}",
-            "routing.table_mapping.a",
+            "routing: {table-mapping: {a: ingestd_dead_letters}}",
+            "routing.table-mapping.a",
             "takes no rows",
         ),
         (
@@ -158,8 +161,8 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
             "data type VARIANT",
         ),
         (
-            "defaults: {primary_keys: none}\ntables: {t: {primary_keys: from-key}}",
-            "tables.t.primary_keys",
+            "defaults: {primary-keys: none}\ntables: {t: {primary-keys: from-key}}",
+            "tables.t.primary-keys",
             "from-key",
         ),
     ],
@@ -175,12 +178,12 @@ def test_tables_that_could_not_be_written_are_refused_before_the_start(
 @pytest.mark.parametrize(
     "text",
     [
-        "defaults: {primary_keys: none, options: {bucket: '-1'}}",
-        "defaults: {partition_keys: [dt], options: {bucket: '4'}}",
+        "defaults: {primary-keys: none, options: {bucket: '-1'}}",
+        "defaults: {partition-keys: [dt], options: {bucket: '4'}}",
         "defaults: {options: {bucket: '4', bucket-key: 'a, b'}}",
         "defaults: {options: {fields.note.stats-mode: none, snapshot.time-retained: 1 h}}",
-        "tables: {t: {primary_keys: [id, dt], partition_keys: [dt], options: {bucket: '2'}}}",
-        "tables: {t: {primary_keys: none, schema: {column-types: {at: TIMESTAMP(6)}}}}",
+        "tables: {t: {primary-keys: [id, dt], partition-keys: [dt], options: {bucket: '2'}}}",
+        "tables: {t: {primary-keys: none, schema: {column-types: {at: TIMESTAMP(6)}}}}",
     ],
 )
 def test_tables_that_can_be_written_pass(tmp_path: Path, text: str) -> None:

@@ -41,8 +41,8 @@ def test_a_value_of_the_file_is_overridden_and_its_neighbours_stay() -> None:
         ("INGESTD__PIPELINE__TRIGGER", ("pipeline", "trigger")),
         ("INGESTD__SOURCES__SHOP_EU__FORMAT", ("sources", "shop-eu", "format")),
         (
-            "INGESTD__SOURCES__SHOP_EU__SCAN_STARTUP_MODE",
-            ("sources", "shop-eu", "scan.startup.mode"),
+            "INGESTD__SOURCES__SHOP_EU__STARTUP_MODE",
+            ("sources", "shop-eu", "startup-mode"),
         ),
         (
             "INGESTD__SOURCES__SHOP_EU__MAX_OFFSETS_PER_TRIGGER",

@@ -42,11 +42,11 @@ def test_a_table_gets_the_rows_of_all_topics() -> None:
     assert tree["warehouse"] == {"path": "/lake", "database": "ods"}
     assert tree["pipeline"] == {"name": "orders"}
     (rule,) = tree["routing"]["rules"]
-    assert rule == {"match": {"table": ".*"}, "to": "orders", "merge_shards": True}
+    assert rule == {"match": {"table": ".*"}, "to": "orders", "merge-shards": True}
     assert tree["tables"] == {
         "orders": {
-            "primary_keys": ["id", "day"],
-            "partition_keys": ["day"],
+            "primary-keys": ["id", "day"],
+            "partition-keys": ["day"],
             "options": {"bucket": "4"},
         }
     }
@@ -60,16 +60,16 @@ def test_what_is_said_of_a_database_holds_for_every_table() -> None:
         "--table_mapping a=b --table_mapping c=d --table_prefix_db crm=crm_"
     )
     assert tree["defaults"] == {
-        "primary_keys": ["id"],
+        "primary-keys": ["id"],
         "options": {"bucket": "4", "changelog-producer": "input"},
     }
-    assert tree["tables"] == {"items": {"partition_keys": ["dt", "hh"]}}
+    assert tree["tables"] == {"items": {"partition-keys": ["dt", "hh"]}}
     assert tree["routing"] == {
-        "table_prefix": "ods_",
-        "table_suffix": "_x",
-        "table_mapping": {"a": "b", "c": "d"},
-        "table_prefix_db": {"crm": "crm_"},
-        "merge_shards": True,
+        "table-prefix": "ods_",
+        "table-suffix": "_x",
+        "table-mapping": {"a": "b", "c": "d"},
+        "table-prefix-db": {"crm": "crm_"},
+        "merge-shards": True,
     }
     assert essential(notes) == []
 
@@ -85,14 +85,14 @@ def test_what_is_said_of_a_database_holds_for_every_table() -> None:
 )
 def test_patterns_are_for_names_of_tables_alone(given: str, name: str, matches: bool) -> None:
     tree, _ = database(f"--including_tables '{given}' --excluding_dbs 'test|sys'")
-    pattern = tree["routing"]["including_tables"]
+    pattern = tree["routing"]["including-tables"]
     assert (re.fullmatch(pattern, name) is not None) is matches
-    assert tree["routing"]["excluding_dbs"] == "test|sys"
+    assert tree["routing"]["excluding-dbs"] == "test|sys"
 
 
 def test_partitions_of_every_table_come_with_a_warning() -> None:
     tree, notes = database("--partition_keys dt --computed_column 'dt=date_format(at, yyyy)'")
-    assert tree["defaults"]["partition_keys"] == ["dt"]
+    assert tree["defaults"]["partition-keys"] == ["dt"]
     assert [note.argument for note in notes if "partitions" in note.text] == ["--partition_keys dt"]
 
 
@@ -112,7 +112,7 @@ def test_computed_and_metadata_columns_are_taken() -> None:
         "computed-columns": {"day": "date_format(created_at, yyyy-MM-dd)"},
         "metadata-columns": ["topic", "offset"],
         "metadata-column-prefix": "__kafka_",
-        "partition_keys": ["day"],
+        "partition-keys": ["day"],
     }
     assert essential(notes) == []
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_honoured_is_named_and_left_out() -> None:
         "--metadata_column made_up",
         "--table_conf merge-engine=made-up",
     ]
-    assert tree["sources"]["kafka"]["type_mapping"] == ["to-nullable", "to-string"]
+    assert tree["sources"]["kafka"]["type-mapping"] == ["to-nullable", "to-string"]
 
 
 def test_what_only_flink_looks_at_is_named_but_nothing_is_lost() -> None:
@@ -170,7 +170,7 @@ def test_an_argument_that_nobody_knows_is_essential() -> None:
 
 def test_keys_that_are_not_to_come_from_the_source_make_append_tables() -> None:
     tree, _ = table("--sync_primary_keys_from_source_schema false")
-    assert tree["tables"]["orders"]["primary_keys"] == "none"
+    assert tree["tables"]["orders"]["primary-keys"] == "none"
 
 
 @pytest.mark.parametrize("missing", ["--warehouse", "--database", "--table"])

@@ -33,7 +33,7 @@ def test_the_usual_becomes_a_source() -> None:
         "kafka": {"bootstrap.servers": "b:9092", "group.id": "g"},
         "format": "canal-json",
         "topics": ["t"],
-        "scan.startup.mode": "earliest-offset",
+        "startup-mode": "earliest-offset",
     }
     assert notes == []
 
@@ -82,15 +82,15 @@ def test_offsets_come_with_their_mode() -> None:
     )
     entries = [piece.entries for piece in found.pieces if "startup" in piece.argument]
     assert entries == [
-        {("s", "scan.startup.mode"): "timestamp", ("s", "scan.startup.timestamp-millis"): "17"}
+        {("s", "startup-mode"): "timestamp", ("s", "startup-timestamp-millis"): "17"}
     ]
-    assert assemble(found, lambda _: None)[0]["s"]["scan.bounded.mode"] == "latest-offset"
+    assert assemble(found, lambda _: None)[0]["s"]["bounded-mode"] == "latest-offset"
 
 
 def test_without_a_mode_reading_goes_on_from_the_group() -> None:
     conf = {name: value for name, value in BASE.items() if name != "scan.startup.mode"}
     found = carry_kafka(conf, ("s",), keep_secrets=False)
-    assert assemble(found, lambda _: None)[0]["s"]["scan.startup.mode"] == "group-offsets"
+    assert assemble(found, lambda _: None)[0]["s"]["startup-mode"] == "group-offsets"
     assert [note.argument for note in found.notes] == ["--kafka_conf scan.startup.mode"]
 
 

@@ -19,8 +19,8 @@ sources:
     format: FORMAT
     schema-registry: REGISTRY
 """
-FULL = """{url: "https://a:1, https://b:2", basic.auth.user.info: "${env:INFO}",
-      ssl.ca.location: ca.pem, ssl.certificate.location: /own.pem, ssl.key.password: hunter23,
+FULL = """{url: "https://a:1, https://b:2", basic-auth-user-info: "${env:INFO}",
+      ssl-ca-location: ca.pem, ssl-certificate-location: /own.pem, ssl-key-password: hunter23,
       timeout: 3s, retry-timeout: 2min, cache-capacity: 9, id-location: auto, id-bytes: 8}"""
 
 
@@ -55,12 +55,12 @@ def test_secrets_are_shown_as_references_or_not_at_all(
     shown = {one.key: one.value for one in effective_settings(config)}
     prefix = "sources.shop.schema-registry."
     assert shown[prefix + "url"] == '["https://a:1", "https://b:2"]'
-    assert shown[prefix + "basic.auth.user.info"] == log.MASK
-    assert shown[prefix + "ssl.key.password"] == log.MASK
+    assert shown[prefix + "basic-auth-user-info"] == log.MASK
+    assert shown[prefix + "ssl-key-password"] == log.MASK
     assert "hunter" not in str(shown)
     assert len(plain_secrets(config)) == 2
     referred = {one.key: one.value for one in effective_settings(loaded(tmp_path, FULL))}
-    assert referred[prefix + "basic.auth.user.info"] == "${env:INFO}"
+    assert referred[prefix + "basic-auth-user-info"] == "${env:INFO}"
 
 
 def test_the_environment_can_give_every_value(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_environment_can_give_every_value(tmp_path: Path) -> None:
         ("{}", "needed"),
         ("{timeout: 3s}", "needed"),
         ("{url: nowhere}", "no address"),
-        ("{url: 'http://a', bearer.auth.token: x, basic.auth.user.info: 'a:b'}", "give one of"),
+        ("{url: 'http://a', bearer-auth-token: x, basic-auth-user-info: 'a:b'}", "give one of"),
         ("{url: 'http://a', id-bytes: 5}", "id-bytes"),
         ("{url: 'http://a', urll: 'http://b'}", "urll"),
     ],

@@ -16,15 +16,15 @@ sources:
     topic-pattern: shop\\..*
     topic-exclude: [shop.x]
     format: debezium-json
-    scan.startup.mode: latest-offset
+    startup-mode: latest-offset
     on-offset-out-of-range: earliest
     max-offsets-per-trigger: 7
-routing: {table_prefix: o_, table_mapping: {a.b: c}, merge_shards: true, unmatched: fail}
+routing: {table-prefix: o_, table-mapping: {a.b: c}, merge-shards: true, unmatched: fail}
 defaults: {options: {file.compression: zstd}}
 tables:
   item:
-    primary_keys: [id, dt]
-    partition_keys: [dt]
+    primary-keys: [id, dt]
+    partition-keys: [dt]
     options: {bucket: 3}
     schema: {column-types: {price: "DECIMAL(9, 3)"}}
 errors: {dead-letter-table: letters}
@@ -118,11 +118,11 @@ def test_the_token_of_the_catalog_is_nowhere_to_be_seen(tmp_path: Path) -> None:
 
 def test_places_of_a_source_are_numbers(tmp_path: Path) -> None:
     text = FILE.replace(
-        "scan.startup.mode: latest-offset",
-        """scan.startup.mode: specific-offsets
-    scan.startup.specific-offsets: {shop.a: {0: 4, 1: 5}, shop.b: {0: 0}}
-    scan.bounded.mode: timestamp
-    scan.bounded.timestamp-millis: 1767225600000""",
+        "startup-mode: latest-offset",
+        """startup-mode: specific-offsets
+    startup-specific-offsets: {shop.a: {0: 4, 1: 5}, shop.b: {0: 0}}
+    bounded-mode: timestamp
+    bounded-timestamp-millis: 1767225600000""",
     )
     found = settings(tmp_path, text)
     kafka = found.sources["shop"].kafka
@@ -136,9 +136,9 @@ def test_the_form_of_flink_means_the_only_topic(tmp_path: Path) -> None:
     text = FILE.replace("topic-pattern: shop\\..*", "topics: [shop.a]")
     text = text.replace("    topic-exclude: [shop.x]\n", "")
     text = text.replace(
-        "scan.startup.mode: latest-offset",
-        "scan.startup.mode: specific-offsets\n"
-        "    scan.startup.specific-offsets: 'partition:0,offset:42;partition:1,offset:300'",
+        "startup-mode: latest-offset",
+        "startup-mode: specific-offsets\n"
+        "    startup-specific-offsets: 'partition:0,offset:42;partition:1,offset:300'",
     )
     kafka = settings(tmp_path, text).sources["shop"].kafka
     assert kafka.startup_offsets == {"shop.a": {0: 42, 1: 300}}

@@ -15,7 +15,7 @@ sources:
     kafka: {bootstrap.servers: "localhost:9092"}
     topics: [orders]
     format: FORMAT
-    type_mapping: NAMES
+    type-mapping: NAMES
 """
 
 

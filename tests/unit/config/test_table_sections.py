@@ -27,7 +27,7 @@ routing:
       to: all_${n}
       add-columns: {shard: "$1"}
       key-columns: [shard]
-      merge_shards: true
+      merge-shards: true
     - {match: {table: "(.*)"}, to: t_$1}
 """
 
@@ -105,8 +105,8 @@ def test_computed_and_metadata_columns_may_be_keys(tmp_path: Path) -> None:
         """
 tables:
   t:
-    primary_keys: [database_name, day, id]
-    partition_keys: [day]
+    primary-keys: [database_name, day, id]
+    partition-keys: [day]
     computed-columns: {day: "date_format(at, yyyyMMdd)"}
     metadata-columns: [database_name]
 """,
@@ -146,7 +146,7 @@ def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
         ("routing: {rules: [{match: {tabel: a}, to: b}]}", "rules[0].match.tabel: unknown key"),
         ("routing: {rules: [{to: b}]}", "routing.rules[0].match: is missing"),
         ("routing: {rules: {a: b}}", "routing.rules: must be a list"),
-        ("routing: {including_dbs: '('}", "routing.including_dbs: '(' is no regular"),
+        ("routing: {including-dbs: '('}", "routing.including-dbs: '(' is no regular"),
         (
             "defaults: {computed-columns: {y: yaer(a)}}",
             "'y' = yaer(a): at character 1: there is no function 'yaer'; did you mean 'year'?",

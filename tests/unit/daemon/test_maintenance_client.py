@@ -251,14 +251,14 @@ def test_where_python_processes_are_forks_it_is_one_too_and_ends_as_it_should(
 import os, threading
 from pathlib import Path
 from types import SimpleNamespace
-from ingestd.spark.prefork_start import open_prefork_server
+from ingestd.spark.startup.prefork_start import open_prefork_server
 prefork_server = open_prefork_server()
 import ingestd.daemon.maintenance_process
 prefork_server.fork()
 from ingestd.daemon.maintenance_client import MaintenanceClient
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.ingest.maintenance.scheduler import Job
-from ingestd.spark.prestart import keep
+from ingestd.spark.startup.prestart import keep
 variables = prefork_server.variables
 keep(SimpleNamespace(python=variables["PYSPARK_PYTHON"], variables=variables))
 child = MaintenanceClient(Opening("shop", "filesystem", {str(tmp_path)!r}, {{}}))

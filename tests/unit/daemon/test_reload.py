@@ -83,8 +83,8 @@ tables: {orders: {}}
 """
 NO_VALUE = {
     "sources.shop.type_mapping",
-    "sources.shop.scan_startup_specific_offsets",
-    "sources.shop.scan_bounded_specific_offsets",
+    "sources.shop.startup_specific_offsets",
+    "sources.shop.bounded_specific_offsets",
     "routing.rules",
 }
 """What another value made up here is refused for: that is to notice it as well."""

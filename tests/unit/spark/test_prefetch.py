@@ -16,9 +16,9 @@ from ingestd.ingest.settings.context import BatchContext, RoutingConfig
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark import prefetch as module
-from ingestd.spark import shared_folder as folders
+from ingestd.spark.exchange import shared_folder as folders
+from ingestd.spark.exchange.shared_folder import remove_kept_folder, shared_folder
 from ingestd.spark.prefetch import Prefetch
-from ingestd.spark.shared_folder import give_up_spare, shared_folder
 
 GROUPS = [[OffsetRange("s", "t", 0, 0, 5)], [OffsetRange("s", "t", 0, 5, 10)]]
 VIEW = BatchContext("p", "d", {}, RoutingConfig(), {}, "d.letters", slots=2)
@@ -76,7 +76,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stages]:
     monkeypatch.setattr(module, "_map_stage", stages.map_stage)
     monkeypatch.setattr(module, "exchange_folder", stages.folder)
     yield stages
-    give_up_spare()
+    remove_kept_folder()
 
 
 @pytest.fixture

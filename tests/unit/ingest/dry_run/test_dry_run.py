@@ -135,7 +135,7 @@ def test_tables_that_would_meet_are_a_problem_of_their_target_only(run: Run) -> 
         chunk([(key(id=1), event("c", {"id": 1}, table=TABLE._replace(table="fine")))], "fine"),
     )
     assert not found.passed
-    assert "merge_shards" in found.table_problems["ods.orders"]
+    assert "merge-shards" in found.table_problems["ods.orders"]
     assert set(found.after) == {"ods.fine"}
     assert found.rows["ods.fine", RowKind.INSERT] == 1
     assert {str(one) for one in found.feeds["ods.orders"]} == {

@@ -64,7 +64,7 @@ def test_unmatched_table_may_stop_the_pipeline() -> None:
 
 
 def test_broken_pattern_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"routing\.including_tables"):
+    with pytest.raises(ConfigError, match=r"routing\.including-tables"):
         Router(RoutingConfig(including_tables="("), "lake")
 
 
@@ -94,7 +94,7 @@ def test_a_name_that_no_table_can_have_is_no_route_and_a_complaint(unmatched: st
     assert complaint is not None
     assert complaint.reason == "unfit-table-name"
     assert "longer than 250 bytes" in complaint.message
-    assert "routing.table_mapping" in complaint.message
+    assert "routing.table-mapping" in complaint.message
     mapped = Router(RoutingConfig(table_mapping={"t" * 300: "t"}), "lake")
     assert mapped.route("topic", long) == "lake.t"
 

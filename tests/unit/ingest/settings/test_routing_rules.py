@@ -136,5 +136,5 @@ def test_sources_meet_in_a_target_only_where_a_rule_lets_them() -> None:
     check_sharing(merging, "lake.all", feeds)
     other = RouteRule({"database": "inv_1"}, "all", merge_shards=True)
     for rule in (RouteRule(match, "all"), other):
-        with pytest.raises(SchemaConflictError, match=r"inv_1\.t, s:inv_2\.t.*set merge_shards"):
+        with pytest.raises(SchemaConflictError, match=r"inv_1\.t, s:inv_2\.t.*set merge-shards"):
             check_sharing(RoutingConfig(rules=(rule,)), "lake.all", feeds)

@@ -53,7 +53,7 @@ def test_an_event_of_another_database_does_not_get_into_a_table() -> None:
     [row] = rig.rows("ingestd_dead_letters", "message", "table")
     assert row["table"] == "lake.orders"
     assert "src:db.crm.orders, src:db.shop.orders" in row["message"]
-    assert "routing.table_mapping" in row["message"]
+    assert "routing.table-mapping" in row["message"]
 
 
 def test_a_new_table_belongs_to_the_source_table_with_most_rows() -> None:

@@ -74,7 +74,7 @@ def test_what_has_not_changed_is_fine(settings: PipelineSettings) -> None:
 
 def test_shards_that_may_meet_no_more(settings: PipelineSettings) -> None:
     registry = fed(settings, "item", ["eu.item", "us.item"], EU, US)
-    with pytest.raises(SchemaConflictError, match="merge_shards"):
+    with pytest.raises(SchemaConflictError, match="merge-shards"):
         check_routing(settings, registry)
     check_routing(replace(settings, routing=RoutingConfig(merge_shards=True)), registry)
 

@@ -1,0 +1,135 @@
+"""`ingestd rebuild-index`: rebuild hash indexes from the keys in data files."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
+from ingestd.cli.output import AsJson, Row, counted, print_table, say
+from ingestd.cli.progress import live_count, working
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.spec.paths import java_text
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
+from ingestd.paimon.table.rewrite.doubled_keys import Dropped
+from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index
+
+MOST_KEYS = 1_000
+"""Keys in several buckets that are named; the others are counted."""
+
+DropDoubled = Annotated[
+    bool,
+    typer.Option(
+        "--drop-doubled", help="Of keys in several buckets, keep the row that was written last."
+    ),
+]
+
+
+def rebuild_index(
+    warehouse: Warehouse,
+    table: TableName,
+    partition: Partitions = None,
+    drop_doubled: DropDoubled = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the hash index of a dynamic-bucket table right, by the keys in its data files.
+
+    Writers may go on; one whose commit relied on the index that is replaced has to plan it again,
+    as ingestd does by itself (a Flink job has to be started again). Keys that are in several
+    buckets are named, and stay where they are: exit code 1 then. With `--drop-doubled` only the
+    newest row of each stays.
+
+    **Examples**
+
+    ingestd rebuild-index /lake shop.orders --dry-run
+
+    ingestd rebuild-index /lake shop.orders --partition dt=2024-01-01 --json
+
+    ingestd rebuild-index /lake shop.orders --drop-doubled
+    """
+    found = open_table(warehouse, table)
+    wanted = chosen_partitions(found, partition)
+    files = live_count(partition_filter=wanted)
+    with working("repairing the index of", found, files=files) as watched:
+        done = repair_hash_index(
+            watched,
+            now_ms=now_ms(),
+            partition_filter=wanted,
+            dry_run=dry_run,
+            drop_doubled=drop_doubled,
+        )
+    _tell(found, done, dry_run=dry_run, as_json=as_json)
+    left = done.dropped is None and any(one.keys for _, one in done.shared)
+    raise typer.Exit(1 if left else 0)
+
+
+def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: bool) -> None:
+    rows: list[Row] = [
+        {
+            "partition": partition_name(table, one.partition),
+            "bucket": one.bucket,
+            "keys": len(one.hashes),
+            "missing": one.missing,
+            "foreign": one.foreign,
+            "problem": one.problem,
+        }
+        for one in done.wrong
+    ]
+    keys = _keys(table, done.shared)
+    made = done.snapshot.id if done.snapshot else None
+    document = {
+        "table": table.name,
+        "buckets": done.buckets,
+        "snapshot": made,
+        "repaired": rows,
+        "keys_in_several_buckets": len(keys),
+        "keys": keys[:MOST_KEYS],
+        "rows_dropped": done.dropped.rows if done.dropped else 0,
+    }
+    buckets = counted(done.buckets, "bucket")
+    text = f"{table.name}: nothing was changed, the index is right in {buckets}."
+    if rows:
+        by = "" if made is None else f" by snapshot {made}"
+        text = f"{table.name}: the index of {len(rows)} of {buckets} made anew{by}."
+    tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
+    if as_json:
+        return
+    if rows:
+        shown = ("partition", "bucket", "keys", "missing", "foreign", "problem")
+        print_table(rows, shown, none="")
+    if keys:
+        say(_told_of(len(keys), done.dropped))
+        print_table(keys[:MOST_KEYS], ("partition", "key", "buckets", "written_to"), none="")
+
+
+def _told_of(keys: int, dropped: Dropped | None) -> str:
+    if dropped is not None and dropped.snapshot is not None:
+        return (
+            f"{counted(keys, 'key')} in several buckets: {counted(dropped.rows, 'older row')} "
+            f"dropped from {counted(dropped.files, 'file')} by snapshot {dropped.snapshot.id}."
+        )
+    return (
+        f"{counted(keys, 'key')} in several buckets: readers get a row from each; new rows go to "
+        "the bucket of the newest. To be rid of the others: --drop-doubled, or overwrite the "
+        "partition with one row for each key."
+    )
+
+
+def _keys(table: FileStoreTable, shared: Sequence[tuple[bytes, SharedHash]]) -> list[Row]:
+    fields = table.schema.key_fields
+    return [
+        {
+            "partition": partition_name(table, partition),
+            "key": {
+                field.name: java_text(field.name, field.type, value, legacy=False)
+                for field, value in zip(fields, key, strict=True)
+            },
+            "buckets": list(one.buckets),
+            "written_to": one.owner,
+        }
+        for partition, one in shared
+        for key in one.keys
+    ]

@@ -1,0 +1,106 @@
+"""`ingestd remove-orphans`: files of a table that nothing refers to."""
+
+from typing import Annotated
+
+import typer
+
+from ingestd.cli.groups import DryRun, table_now_ms, tell
+from ingestd.cli.output import AsJson, counted, print_table, time_text
+from ingestd.cli.progress import working
+from ingestd.cli.questions import confirm
+from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.ingest.tables.leadership import Leadership, pipelines, this_process
+from ingestd.paimon.spec.option_values import millis_option
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.retention.orphans import (
+    DAY_MS,
+    ORPHAN_AGE_FLOOR_MS,
+    Orphans,
+    find_orphans,
+)
+from ingestd.paimon.table.retention.orphans import remove_orphans as delete_orphans
+
+_OLDER = "older-than"
+_LEFT = "What it deleted was of no use to anybody. Run the same command again for the rest."
+
+
+def remove_orphans(
+    warehouse: Warehouse,
+    table: TableName,
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Only what was last changed so long ago.")
+    ] = "1 d",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before daemons are stopped.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete files that no snapshot, tag, changelog or branch of a table refers to.
+
+    They are left by attempts that failed, rollbacks and killed processes. Writers may go on
+    meanwhile: a file that is about to be committed must only be younger than --older-than. Ages
+    are those of the store, whatever the clock of this machine says.
+
+    Below 6 hours the command asks, and then takes over from the daemons of all pipelines of the
+    warehouse: they end. Stop all other writers of the table yourself.
+
+    **Examples**
+
+    ingestd remove-orphans /lake shop.orders --dry-run
+
+    ingestd remove-orphans /lake shop.orders --older-than '7 d'
+    """
+    found = open_table(warehouse, table)
+    age = millis_option({_OLDER: older_than}, _OLDER, DAY_MS)
+    stopped = [] if dry_run or age >= ORPHAN_AGE_FLOOR_MS else _take_over(found, yes=yes)
+    with working("looking for orphans of", found, left=_LEFT) as watched:
+        there = find_orphans(watched, table_now_ms(watched) - age)
+        for one in stopped:
+            one.check()  # a daemon that was started since writes files that we may have found
+        if not dry_run:
+            delete_orphans(watched, there)
+    _tell(table, there, stopped, dry_run=dry_run, as_json=as_json)
+
+
+def _tell(
+    table: str, there: Orphans, stopped: list[Leadership], *, dry_run: bool, as_json: bool
+) -> None:
+    size = sum(one.size for one in there.files)
+    rows = [
+        {"file": one.path, "bytes": one.size, "modified_at": time_text(one.modified_ms)}
+        for one in there.files
+    ]
+    document = {
+        "table": table,
+        "files": rows,
+        "bytes": size,
+        "directories": list(there.directories),
+        "stopped_pipelines": [one.pipeline for one in stopped],
+    }
+    what = f"{counted(len(rows), 'orphan file')} with {counted(size, 'byte')} deleted."
+    text = f"{table}: {what if rows else 'there are no orphan files.'}"
+    tell(text, document, as_json=as_json, dry_run=dry_run)
+    if rows and not as_json:
+        print_table(rows, ("file", "bytes", "modified_at"), none="")
+
+
+def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
+    """Lead all pipelines of the table's warehouse, so that none commits files that may go.
+
+    ConfigError if nobody agrees to it.
+    """
+    warehouse = table.path.rsplit("/", 2)[0]
+    found = pipelines(table.io, warehouse)
+    daemons = f"the daemons of {', '.join(found)} are stopped" if found else "no daemon is known"
+    confirm(
+        f"An age below 6 hours takes files of commits that are under way: {daemons}, any other "
+        f"writer of {table.name} loses rows unless you stop it. Go on?",
+        "--yes",
+        given=yes,
+    )
+    holder = this_process()
+    leads = [Leadership(table.io, folder, name, holder) for name, folder in found.items()]
+    for one in leads:
+        one.claim()
+    return leads

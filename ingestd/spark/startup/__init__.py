@@ -1,0 +1,1 @@
+"""Start the Spark session: its JVM, its Python processes and their settings."""

@@ -1,0 +1,30 @@
+"""What PySpark's launcher is told: nothing that a process list should not show."""
+
+import pytest
+from pyspark import SparkConf
+
+from ingestd.errors import ConfigError
+from ingestd.spark.startup import session
+from ingestd.spark.startup.session import build_session
+
+
+def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[dict[str, str]] = []
+
+    def launch(conf: SparkConf, _: object) -> None:
+        seen.append(dict(conf.getAll()))  # PySpark makes arguments of all of it
+        raise OSError("no Java here")
+
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    settings = {
+        "spark.master": "local-cluster[2,1,1024]",
+        "spark.hadoop.fs.s3a.secret.key": "hush",
+        "spark.ssl.keyPassword": "hush",
+    }
+    with pytest.raises(ConfigError, match="no Java here"):
+        build_session("test", settings)
+    assert seen[0]["spark.authenticate"] == "true"
+    assert "spark.authenticate.secret" not in seen[0]
+    assert "hush" not in seen[0].values()

@@ -1,0 +1,62 @@
+"""Settings of the session: defaults, what a local master adds, and the user's last word."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import ingestd
+from ingestd.spark.startup.settings import session_settings
+
+
+def test_a_local_session_binds_to_loopback_and_the_user_has_the_last_word() -> None:
+    settings = session_settings({"spark.driver.memory": "3g", "spark.master": "local[3]"})
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    assert settings["spark.driver.memory"] == "3g"
+    assert settings["spark.python.daemon.module"] == "ingestd.spark.startup.python_daemon"
+
+
+def test_a_cluster_reaches_the_driver_by_its_own_name() -> None:
+    settings = session_settings({"spark.master": "spark://host:7077"})
+    assert "spark.driver.host" not in settings
+    assert "spark.driver.bindAddress" not in settings
+
+
+def test_the_user_s_jvm_options_come_after_ours() -> None:
+    name = "spark.driver.extraJavaOptions"
+    options = session_settings({name: "-XX:+UseG1GC"})[name]
+    assert options.endswith(" -XX:+UseG1GC")
+    assert "log4j2.configurationFile=file:" in options
+
+
+def test_workers_find_a_package_that_is_not_installed() -> None:
+    path = session_settings({})["spark.executorEnv.PYTHONPATH"].split(os.pathsep)
+    assert str(Path(ingestd.__file__).parent.parent) in path
+
+
+@pytest.mark.parametrize("master", ["local", "local[*,4]", "yarn", "k8s://https://h"])
+def test_a_session_authenticates_its_channels_with_a_secret_of_spark_s(master: str) -> None:
+    settings = session_settings({"spark.master": master})
+    assert settings["spark.authenticate"] == "true"
+    assert "spark.authenticate.secret" not in settings
+
+
+def test_where_spark_makes_no_secret_each_session_has_its_own() -> None:
+    made = [session_settings({"spark.master": "local-cluster[2,1,1024]"}) for _ in range(2)]
+    assert all(one["spark.authenticate"] == "true" for one in made)
+    assert len({one["spark.authenticate.secret"] for one in made}) == 2
+
+
+def test_a_standalone_cluster_authenticates_by_the_secret_that_it_was_given() -> None:
+    given = {"spark.master": "spark://host:7077", "spark.authenticate.secret": "known"}
+    assert session_settings(given)["spark.authenticate"] == "true"
+    assert session_settings(given)["spark.authenticate.secret"] == "known"
+
+
+def test_a_driver_on_kubernetes_deletes_nothing_that_the_charts_role_does_not_let_it() -> None:
+    master = {"spark.master": "k8s://https://kubernetes.default.svc"}
+    name = "spark.kubernetes.driver.service.deleteOnTermination"
+    assert session_settings(master)[name] == "false"
+    assert session_settings(master)["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
+    assert session_settings({**master, name: "true"})[name] == "true"
+    assert name not in session_settings({})
