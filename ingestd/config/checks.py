@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as FilePath
 
-from ingestd.cdc.base import DATA_FORMATS, FRAMED, POSITIONED, REGISTERED
+from ingestd.cdc.base import DATA_FORMATS, describe_format, format_descriptors
 from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
@@ -82,13 +82,15 @@ class _Checks:
 
     def _check_registry(self, name: str, source: SourceSection) -> None:
         section = source.schema_registry
-        if section.url and source.format not in REGISTERED | FRAMED:
+        known = source.format in DATA_FORMATS
+        registry = describe_format(source.format).registry if known else "none"
+        if section.url and registry == "none":
             problem = f"means nothing to the data format '{source.format}'"
             self._add(("sources", name, "schema-registry"), problem)
         elif section.url:
             with self._at("sources", name, "schema-registry"):
                 check_registry(registry_settings(section, FilePath()))
-        elif source.format in REGISTERED:
+        elif registry == "required":
             problem = f"is needed with the data format '{source.format}'"
             self._add(("sources", name, "schema-registry", "url"), problem)
         elif section.model_fields_set:
@@ -163,11 +165,11 @@ class _Checks:
 
     def _check_ordering(self, settings: TableSettings) -> None:
         refuse_ordering(settings.options, settings.position_column, settings.primary_keys)
-        formats = {source.format for source in self._config.sources.values()}
-        if not formats & POSITIONED:
+        positioned = {one.name for one in format_descriptors() if one.source_position}
+        if not positioned & {source.format for source in self._config.sources.values()}:
             raise ConfigError(
                 "ordering 'source-position' needs a data format whose messages have one "
-                f"({', '.join(sorted(POSITIONED))}), and no source has it"
+                f"({', '.join(sorted(positioned))}), and no source has it"
             )
         routing = self._config.routing
         if routing.merge_shards or any(rule.merge_shards for rule in routing.rules):
