@@ -38,7 +38,6 @@ from ingestd.ingest.settings.context import (
     TableContext,
     TableSettings,
 )
-from ingestd.ingest.settings.ordering import refuse_other_ordering
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import DataType, RowKind
@@ -148,9 +147,6 @@ class Shapes:
         shape = self.of(topic, source_table)
         if shape is not None and target is not None:
             _refuse_other_key(shape, target)
-            settings = self._context.settings_of(shape.table)
-            options, column = target.table.schema.options, settings.position_column
-            refuse_other_ordering(shape.table, options, column, by_position=settings.by_position)
 
     def as_wanted(self, topic: str, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
         """As `before_images.as_wanted`, but for rows before that are still needed to be shaped."""
