@@ -1,4 +1,7 @@
-"""The page of collected messages: what Flink CDC makes of each, what ingestd does, and why."""
+"""Write the page of data formats: a table of their descriptors, and collected messages.
+
+For each message: what Flink CDC makes of it, what ingestd does, and why.
+"""
 
 import json
 import re
@@ -6,11 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ingestd.cdc.base import format_descriptors
+
 _CDC = Path(__file__).resolve().parents[1] / "tests" / "golden" / "cdc"
 SAMPLES = (_CDC / "samples", _CDC / "avro_samples")
-_INTRODUCTION = """# Data formats, message by message
+_INTRODUCTION = """# Data formats
 
-Written by `make docs`. Left is what the parsers of Paimon's Flink CDC (1.3.1) make of a message,
+Written by `make docs`. A source has one of these formats. *Event time* is whether messages state
+when the source made a change (`op_ts`, freshness metrics), *log position* whether they state its
+position in the log of the source database (`ordering: source-position`). A schema registry is
+required, optional (a schema id may precede the JSON) or not used.
+"""
+_MESSAGES = """## Message by message
+
+Left is what the parsers of Paimon's Flink CDC (1.3.1) make of a message,
 run on that message; right is what ingestd makes of it, which a test compares with the decoder.
 The messages are in `tests/golden/cdc/*samples`. Rows are `kind(values)` below the columns with
 their types; `(unchanged)` is a value that the source left out and that keeps what it was.
@@ -19,19 +31,38 @@ _COLUMN = re.compile(r"     (.*?) : (.*?)  cdc=(.*)  -> (.*)")
 
 
 def cdc_formats_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     java = _java_results()
     formats = {sample["name"]: sample["format"] for sample in _documents("samples.jsonl")}
-    lines = [_INTRODUCTION]
+    lines = [_INTRODUCTION, *_descriptors(), "", _MESSAGES]
     rows: dict[str, list[str]] = {}
     for found in _documents("expected.jsonl"):
         name = found["name"]
         cells = [name, "; ".join(java[name]), "; ".join(found["ingestd"]), found["why"]]
         rows.setdefault(formats[name], []).append(f"| {' | '.join(map(_escaped, cells))} |")
     for data_format, table in sorted(rows.items()):
-        lines += [f"## {data_format}", "", "| message | Flink CDC | ingestd | why |"]
+        lines += [f"### {data_format}", "", "| message | Flink CDC | ingestd | why |"]
         lines += ["|---|---|---|---|", *table, ""]
     return "\n".join(lines)
+
+
+def _descriptors() -> Iterator[str]:
+    """Yield the lines of a table with one row for each data format."""
+    heads = ("format", "messages of", "schema registry", "event time", "log position")
+    heads += ("truncates", "schema changes", "type mappings")
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    for one in sorted(format_descriptors(), key=lambda one: one.name):
+        flags = (one.event_time, one.source_position, one.truncates, one.schema_changes)
+        mappings = ", ".join(f"`{name}`" for name in sorted(one.type_mapping))
+        cells = (
+            f"`{one.name}`",
+            one.description,
+            one.registry,
+            *("yes" if flag else "" for flag in flags),
+            mappings,
+        )
+        yield f"| {' | '.join(cells)} |"
 
 
 def _documents(name: str) -> Iterator[Any]:

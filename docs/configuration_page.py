@@ -9,6 +9,12 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from ingestd.config.model import Config
+from ingestd.config.table_sections import (
+    DefaultsSection,
+    SchemaSection,
+    TableSchemaSection,
+    TableSection,
+)
 
 HEAD = """# Configuration
 
@@ -35,10 +41,21 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, s
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or field.validation_alias or name}"
         inner, named = section(field.annotation)
+        kind = kind_of(field.annotation, field.metadata) if inner is None else ""
         if inner is not None:
             yield from keys(inner, f"{path}{named}.")
+        elif name in OF_DEFAULTS.get(model, {}):
+            merged = "; merged by name" if kind.startswith("map") else ""
+            yield path, kind, "–", f"As in `defaults`{merged}."
         else:
-            yield path, kind_of(field.annotation, field.metadata), default_of(field), text_of(field)
+            yield path, kind, default_of(field), text_of(field)
+
+
+OF_DEFAULTS: Mapping[type[BaseModel], Mapping[str, FieldInfo]] = {
+    TableSection: DefaultsSection.model_fields,
+    TableSchemaSection: SchemaSection.model_fields,
+}
+"""Keys of sections of one table that are described in those of all tables."""
 
 
 def section(annotation: object) -> tuple[type[BaseModel] | None, str]:

@@ -159,7 +159,7 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
         }
         for name, value in event_fields(record).items():
-            document[f"{name}_" if name in document else name] = value
+            document[f"ctx_{name}" if name in document else name] = value
         if record.exc_info and record.exc_info[1]:
             document["error"] = _error(record.exc_info[1])
         return json.dumps(_redacted(document), default=str, separators=(",", ":"))

@@ -44,7 +44,7 @@ SOURCE_REACHABLE = Gauge(
     "ingestd_source_reachable", "1 if the brokers answered when last asked.", ["source"]
 )
 
-RECORDS = Counter(
+ROWS_WRITTEN = Counter(
     "ingestd_rows_written",
     "Rows written by table and row kind (+I, -U, +U, -D), before rows of one key are merged.",
     ["table", "kind"],
@@ -203,7 +203,7 @@ def record_gap(source: str, topic: str, records: int) -> None:
 
 def record_rows(table: str, kind: str, rows: int) -> None:
     """Rows of one kind were written to a table."""
-    RECORDS.labels(table, kind).inc(rows)
+    ROWS_WRITTEN.labels(table, kind).inc(rows)
 
 
 def record_unknown(table: str, cells: int) -> None:

@@ -1,20 +1,21 @@
-"""What every data format takes and gives: chunks of records in, change batches out.
+"""The interface of data formats: chunks of records in, change batches out.
 
-A data format is a module with one `DataFormat`; its name stands in `DATA_FORMATS` and is loaded
-when asked for. Nothing here knows how a message looks.
+A data format is one module with a `FormatDescriptor` named `FORMAT` and a line in `DATA_FORMATS`.
+Everything that the program knows of a format is in its descriptor.
 """
 
 import importlib
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.cdc.schema_lookup import Framing, SchemaLookup
+from ingestd.cdc.event_time import EventTime
+from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup
 from ingestd.cdc.texts import Texts, picked
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataType
@@ -186,56 +187,102 @@ class DataFormat(Protocol):
         ...
 
 
-_THREAD = threading.local()
-DATA_FORMATS: Mapping[str, str] = {
-    "avro": "ingestd.cdc.formats.avro",
-    "debezium-avro": "ingestd.cdc.formats.debezium_avro",
-    "aliyun-json": "ingestd.cdc.formats.aliyun_json",
-    "aws-dms-json": "ingestd.cdc.formats.aws_dms_json",
-    "canal-json": "ingestd.cdc.formats.canal_json",
-    "debezium-bson": "ingestd.cdc.formats.debezium_bson",
-    "debezium-flat-json": "ingestd.cdc.formats.debezium_flat_json",
-    "debezium-json": "ingestd.cdc.formats.debezium_json",
-    "json": "ingestd.cdc.formats.plain_json",
-    "maxwell-json": "ingestd.cdc.formats.maxwell_json",
-    "ogg-json": "ingestd.cdc.formats.ogg_json",
-    "protobuf": "ingestd.cdc.formats.protobuf",
-    "raw": "ingestd.cdc.formats.raw",
-}
-"""Module of each data format; it has `new_format(settings)`."""
-REGISTERED = frozenset({"debezium-avro", "avro", "protobuf"})
-"""Data formats whose messages can only be read with the schemas of a registry."""
+RegistryUse = Literal["none", "optional", "required"]
+"""Whether messages of a format refer to schemas of a registry.
 
-FRAMED = frozenset(name for name in DATA_FORMATS if name.endswith("json"))
-"""Data formats whose messages may have a registered schema, but can be read without."""
-POSITIONED = frozenset(
-    {
-        "aliyun-json",
-        "debezium-avro",
-        "debezium-flat-json",
-        "debezium-json",
-        "maxwell-json",
-        "ogg-json",
-    }
-)
-"""Data formats whose messages may say where in the log of its database a change is."""
-_FRAMED_JSON = "ingestd.cdc.formats.framed_json"
-
-_NO_SETTINGS = FormatSettings()
+`optional`: a schema id may stand before the JSON, which can be read without the schema.
+"""
+Fallback = Literal["object", "bytes"]
+"""What a format is assumed for if no other recognises it: JSON objects, or any message."""
+JsonObject = Mapping[str, Any]
+Recognizer = Callable[[JsonObject], bool]
+SchemaRecognizer = Callable[[RegisteredSchema], bool]
 
 
-def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> DataFormat:
-    """A new instance of a data format; ConfigError lists the names that exist.
+def _recognizes_nothing(_: object) -> bool:
+    return False
 
-    An instance remembers what it learnt of tables: use one for all chunks of a source.
+
+@dataclass(frozen=True, slots=True)
+class FormatDescriptor:
+    """All that the program knows of one data format.
+
+    `description` is the row of the documents. `new_decoder` returns a decoder that has learnt
+    nothing yet; it raises ConfigError if settings that it needs are missing.
+
+    `recognizes` gets the object of a JSON message (its payload, if schema and payload are in it),
+    `recognizes_schema` the registered schema of a binary message. `registry` is the use of a schema
+    registry, `event_time` is where messages state the time of a change. `type_mapping` are the
+    optional type mappings it honours (`ingestd.cdc.columns.type_mapping`). `source_position`,
+    `truncates` and `schema_changes` are whether messages can contain these.
     """
+
+    name: str
+    description: str
+    new_decoder: Callable[[FormatSettings], DataFormat]
+    recognizes: Recognizer = _recognizes_nothing
+    recognizes_schema: SchemaRecognizer = _recognizes_nothing
+    fallback: Fallback | None = None
+    registry: RegistryUse = "none"
+    event_time: EventTime | None = None
+    type_mapping: frozenset[str] = frozenset()
+    source_position: bool = False
+    truncates: bool = False
+    schema_changes: bool = False
+
+
+_FORMATS = "ingestd.cdc.formats"
+DATA_FORMATS: dict[str, str] = {
+    "aliyun-json": f"{_FORMATS}.aliyun_json",
+    "debezium-bson": f"{_FORMATS}.debezium_bson",
+    "debezium-json": f"{_FORMATS}.debezium_json",
+    "debezium-flat-json": f"{_FORMATS}.debezium_flat_json",
+    "debezium-avro": f"{_FORMATS}.debezium_avro",
+    "canal-json": f"{_FORMATS}.canal_json",
+    "maxwell-json": f"{_FORMATS}.maxwell_json",
+    "ogg-json": f"{_FORMATS}.ogg_json",
+    "aws-dms-json": f"{_FORMATS}.aws_dms_json",
+    "json": f"{_FORMATS}.plain_json",
+    "avro": f"{_FORMATS}.avro",
+    "protobuf": f"{_FORMATS}.protobuf",
+    "raw": f"{_FORMATS}.raw",
+}
+"""Module of each data format, imported on first use; `FORMAT` there is its descriptor.
+
+A message that several formats recognise has the first of them.
+"""
+DEFAULT_FORMAT = "debezium-json"
+"""Proposed where a format has to be named and nothing indicates which."""
+
+_FRAMED_JSON = f"{_FORMATS}.framed_json"
+_NO_SETTINGS = FormatSettings()
+_THREAD = threading.local()
+
+
+def describe_format(name: str) -> FormatDescriptor:
+    """Return the descriptor of a data format; ConfigError lists the names that exist."""
     module = DATA_FORMATS.get(name)
     if module is None:
         raise ConfigError(
             f"there is no data format {name!r}; choose one of {', '.join(sorted(DATA_FORMATS))}"
         )
-    data_format: DataFormat = importlib.import_module(module).new_format(settings)
-    if settings.schemas is not None and name in FRAMED:
+    found: FormatDescriptor = importlib.import_module(module).FORMAT
+    return found
+
+
+def format_descriptors() -> list[FormatDescriptor]:
+    """Return the descriptors of all data formats, in the order of `DATA_FORMATS`."""
+    return [describe_format(name) for name in DATA_FORMATS]
+
+
+def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> DataFormat:
+    """Return a new decoder of a data format; ConfigError lists the names that exist.
+
+    A decoder remembers what it learnt of tables: use one for all chunks of a source.
+    """
+    descriptor = describe_format(name)
+    data_format = descriptor.new_decoder(settings)
+    if settings.schemas is not None and descriptor.registry == "optional":
         framed: DataFormat = importlib.import_module(_FRAMED_JSON).new_format(data_format, settings)
         return framed
     return data_format
@@ -244,13 +291,13 @@ def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> Data
 def shared_data_format(
     name: str, source: str, settings: FormatSettings = _NO_SETTINGS
 ) -> DataFormat:
-    """The instance that this thread keeps for a source, so that later tasks need not learn again.
+    """Return the decoder that this thread keeps for a source, so that it learns only once.
 
     ConfigError lists the names that exist.
     """
-    kept: dict[Hashable, DataFormat] = _THREAD.__dict__.setdefault("formats", {})
-    which = (name, source, settings)
-    found = kept.get(which)
-    if found is None:
-        found = kept[which] = load_data_format(name, settings)
-    return found
+    decoders: dict[Hashable, DataFormat] = _THREAD.__dict__.setdefault("decoders", {})
+    key = (name, source, settings)
+    decoder = decoders.get(key)
+    if decoder is None:
+        decoder = decoders[key] = load_data_format(name, settings)
+    return decoder

@@ -1,10 +1,11 @@
-"""What a Debezium payload is, before anybody looks at its row: a change, a truncate, or neither."""
+"""The outer fields of a Debezium payload: a change, a truncate, or a control message."""
 
 from dataclasses import dataclass
 
 import msgspec
 
-from ingestd.cdc.base import SourceTable
+from ingestd.cdc.base import JsonObject, SourceTable
+from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.record_errors import PARSE_ERRORS, Reason, RecordError, explain, refuse
 from ingestd.cdc.source_position import SourcePosition
 
@@ -14,6 +15,8 @@ _ROW_OPERATIONS = frozenset("crud")
 _TRUNCATE = "t"
 _LOGICAL_MESSAGE = "m"
 _HEARTBEAT_TOPIC = "__debezium-heartbeat"
+EVENT_TIME = EventTime((("payload", "source", "ts_ms"), ("source", "ts_ms")))
+"""Where change events in JSON, with or without their schemas, state the time of the change."""
 
 
 class Head(msgspec.Struct, gc=False):
@@ -49,6 +52,11 @@ class Event:
 _decode_head = msgspec.json.Decoder(Head).decode
 _decode_source = msgspec.json.Decoder(_Source).decode
 _decode_text = msgspec.json.Decoder(str).decode
+
+
+def is_debezium(message: JsonObject) -> bool:
+    """Return whether a JSON object looks like a change event of Debezium."""
+    return "op" in message and not message.keys().isdisjoint(("before", "after", "source"))
 
 
 def is_null(value: msgspec.Raw) -> bool:

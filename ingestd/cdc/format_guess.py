@@ -1,25 +1,26 @@
-"""Which data format messages most likely have, by the look of them; nothing is decoded for good."""
+"""Recognise the data format of messages by how they look, without decoding their rows.
+
+How a message of a format looks is in the descriptor of the format.
+"""
 
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ingestd.cdc.base import Fallback, JsonObject, describe_format, format_descriptors
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup
 
-_Fields = Mapping[str, Any]
 _MAGIC = 0
 _FRAME_BYTES = 5
-_MAXWELL = re.compile(r"insert|update|delete|(bootstrap|table|database)-\w+")
-_FLAT = frozenset({"__op", "__deleted", "__table", "__source_ts_ms"})
 _REGISTERED = "registered"
 
 
 class Guess(NamedTuple):
-    """The likeliest format (None: no message told), and how many of the messages look like it.
+    """The likeliest format, and how many of the messages look like it.
 
-    `needs_registry` if their schemas are in a registry that was not asked.
+    `data_format` is None if all messages could be of any format. `needs_registry` is whether the
+    schemas are in a registry that was not queried.
     """
 
     data_format: str | None
@@ -29,7 +30,7 @@ class Guess(NamedTuple):
 
 
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
-    """The format that most message values look like; with a registry binary ones, too.
+    """Return the format that most message values look like; binary ones need a registry.
 
     Raises SourceError if the registry does not answer.
     """
@@ -38,105 +39,70 @@ def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = 
 
 
 def best_guess(counts: Mapping[str, int]) -> Guess:
-    """The format for what messages look like, by `look_of`, and how many of them."""
+    """Return the format for the results of `look_of` on messages, and how many had each."""
     total = sum(counts.values())
     if not total:
         return Guess(None, 0, 0)
-    # Rows of some tables look plain where those of others tell their format.
-    telling = [one for one in counts if one not in ("json", "raw")] or list(counts)
-    best = max(telling, key=lambda one: counts[one])
+    # A topic may mix rows of a table that look like plain JSON with others that have an envelope.
+    specific = [look for look in counts if not _is_fallback(look)] or list(counts)
+    best = max(specific, key=lambda look: counts[look])
     if best == _REGISTERED:
-        return Guess("debezium-avro", counts[best], total, needs_registry=True)
+        return Guess(_first_registered(), counts[best], total, needs_registry=True)
     return Guess(best, counts[best], total)
 
 
 def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
-    """What one message looks like; None if that tells nothing. SourceError as `guess_format`."""
+    """Return the format that one message looks like; None if it could be of any format.
+
+    Raises SourceError if the registry does not answer.
+    """
     if value[0] == _MAGIC and len(value) > _FRAME_BYTES:
         text = value[_FRAME_BYTES:]
         if text[:1] != b"{":
-            return _registered(value, schemas)
+            return _of_registered(value, schemas)
         value = text
     try:
         document = json.loads(value)
     except (ValueError, RecursionError):
-        return "raw"
-    return _of_document(document) if isinstance(document, dict) else "raw"
+        return _fallback("bytes")
+    return _of_object(document) if isinstance(document, dict) else _fallback("bytes")
 
 
-def _registered(value: bytes, schemas: SchemaLookup | None) -> str:
+def _of_registered(value: bytes, schemas: SchemaLookup | None) -> str:
     if schemas is None:
         return _REGISTERED
     schema = schemas.find(int.from_bytes(value[1:_FRAME_BYTES]))
-    return "raw" if schema is None else _of_schema(schema)
+    return _fallback("bytes") if schema is None else _of_schema(schema)
 
 
 def _of_schema(schema: RegisteredSchema) -> str:
-    if schema.kind != "AVRO":
-        return "protobuf" if schema.kind == "PROTOBUF" else "json"
-    record = json.loads(schema.text)
-    fields = record.get("fields", ()) if isinstance(record, dict) else ()
-    names = {field.get("name") for field in fields}
-    return "debezium-avro" if {"op", "source"} <= names else "avro"
+    recognized = (one.name for one in format_descriptors() if one.recognizes_schema(schema))
+    return next(recognized, None) or _fallback("object")
 
 
-def _of_document(document: _Fields) -> str | None:
-    inner = document.get("payload") if document.keys() >= {"schema", "payload"} else document
-    if not isinstance(inner, dict):
+def _of_object(document: dict[str, Any]) -> str | None:
+    payload = document.get("payload") if document.keys() >= {"schema", "payload"} else document
+    if not isinstance(payload, dict):
         return None
-    if _is_aliyun(document):
-        return "aliyun-json"
-    found = next((name for name, test in _TESTS if test(inner)), None)
-    if found is None and _tells_nothing(inner):
-        return None
-    return found or "json"
+    recognized = (one.name for one in format_descriptors() if one.recognizes(payload))
+    name = next(recognized, None)
+    return None if name is None and _is_control(payload) else name or _fallback("object")
 
 
-def _is_aliyun(document: _Fields) -> bool:
-    payload = document.get("payload")
-    images = [payload.get("before"), payload.get("after")] if isinstance(payload, dict) else []
-    return any(isinstance(one, dict) and "dataColumn" in one for one in images)
-
-
-def _is_bson(fields: _Fields) -> bool:
-    if not _is_debezium(fields):
-        return False
-    source = fields.get("source")
-    mongo = isinstance(source, dict) and source.get("connector") == "mongodb"
-    return mongo or isinstance(fields.get("after"), str) or isinstance(fields.get("before"), str)
-
-
-def _is_debezium(fields: _Fields) -> bool:
-    return "op" in fields and bool({"before", "after", "source"} & fields.keys())
-
-
-def _is_canal(fields: _Fields) -> bool:
-    return "isDdl" in fields or (isinstance(fields.get("data"), list) and "type" in fields)
-
-
-def _is_maxwell(fields: _Fields) -> bool:
-    named = fields.keys() >= {"database", "table", "type"}
-    return named and _MAXWELL.fullmatch(str(fields["type"])) is not None
-
-
-def _is_dms(fields: _Fields) -> bool:
-    metadata = fields.get("metadata")
-    return isinstance(metadata, dict) and "operation" in metadata
-
-
-_TESTS: Sequence[tuple[str, Callable[[_Fields], bool]]] = (
-    ("debezium-bson", _is_bson),
-    ("debezium-json", _is_debezium),
-    ("debezium-flat-json", lambda fields: bool(_FLAT & fields.keys())),
-    ("ogg-json", lambda fields: "op_type" in fields),
-    ("aws-dms-json", _is_dms),
-    ("canal-json", _is_canal),
-    ("maxwell-json", _is_maxwell),
-)
-
-
-def _tells_nothing(fields: _Fields) -> bool:
-    """Heartbeats, borders of transactions and statements: many formats have such messages."""
-    return fields.keys() <= {"ts_ms", "ts_us", "ts_ns", "databaseName", "source"} or (
-        fields.keys() >= {"status", "id", "event_count"} or "ddl" in fields
+def _is_control(payload: JsonObject) -> bool:
+    """Return whether it is a heartbeat, transaction border or statement, which formats share."""
+    return payload.keys() <= {"ts_ms", "ts_us", "ts_ns", "databaseName", "source"} or (
+        payload.keys() >= {"status", "id", "event_count"} or "ddl" in payload
     )
+
+
+def _is_fallback(look: str) -> bool:
+    return look != _REGISTERED and describe_format(look).fallback is not None
+
+
+def _fallback(kind: Fallback) -> str:
+    return next(one.name for one in format_descriptors() if one.fallback == kind)
+
+
+def _first_registered() -> str:
+    return next(one.name for one in format_descriptors() if one.registry == "required")

@@ -1,9 +1,13 @@
-"""What a data format asks of a schema registry: the schema behind the id in a message."""
+"""The interface to a schema registry: look up the schema of the id in a message."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ingestd.errors import ConfigError
+
+_NUMBER_MARK, _GUID_MARK = b"\x00", b"\x01"
+"""First byte of a message that begins with a schema id; JSON begins with neither."""
+_GUID_BYTES = 16
 
 SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
 IdLocation = Literal["prefix", "header", "auto"]
@@ -13,9 +17,9 @@ SchemaId = int | str
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema of a registry with all that it refers to.
+    """A schema of a registry with the schemas that it refers to.
 
-    `references` are the schemas it uses, each behind those that it uses itself; `name` is what
+    `references` are the schemas it uses, each after those that it uses itself; `name` is what
     the others call it: the full name of an Avro type, the path of a Protobuf file.
     """
 
@@ -26,17 +30,17 @@ class RegisteredSchema:
 
 
 class SchemaLookup(Protocol):
-    """Finds schemas. Whether they are remembered is its own business."""
+    """Looks up schemas; may cache them."""
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """The schema of an id; None if the registry, being well, does not have it.
+        """Return the schema of an id; None if the registry answers that it does not exist.
 
-        Raises SourceError if the registry did not answer: nothing is known of the id then.
+        Raises SourceError if the registry did not answer.
         """
         ...
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
-        """The schemas that were registered before it under the same name, the newest first.
+        """Return the schemas registered earlier under the same name, the newest first.
 
         Raises SourceError if the registry did not answer.
         """
@@ -45,9 +49,9 @@ class SchemaLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How the messages of a source name their schemas.
+    """How the messages of a source refer to their schemas.
 
-    `auto` looks into the headers first. `id_bytes` is 4, or 8 for Apicurio's own format.
+    `auto` reads the headers first. `id_bytes` is 4, or 8 for Apicurio's own format.
     """
 
     location: IdLocation = "prefix"
@@ -58,9 +62,16 @@ class Framing:
         """Whether records must be fetched with their headers."""
         return self.location != "prefix"
 
+    def json_body(self, message: bytes) -> bytes:
+        """Return a JSON message without the schema id that may precede it."""
+        mark = message[:1]
+        if mark == _NUMBER_MARK:
+            return message[1 + self.id_bytes :]
+        return message[1 + _GUID_BYTES :] if mark == _GUID_MARK else message
+
 
 def lookup_of(schemas: SchemaLookup | None, data_format: str) -> SchemaLookup:
-    """The lookup of a data format that needs one; ConfigError if there is none."""
+    """Return the lookup of a data format that needs one; ConfigError if there is none."""
     if schemas is None:
         raise ConfigError(
             f"the data format {data_format!r} needs a schema registry: give the source "

@@ -19,7 +19,7 @@ branch = group(
     "branch",
     "Create, list, delete and forward branches; `DB.TABLE$branch_NAME` is one.",
     "ingestd branch create /lake shop.orders fix --tag 2024-01-31",
-    "ingestd branch fast_forward /lake shop.orders fix --dry-run",
+    "ingestd branch fast-forward /lake shop.orders fix --dry-run",
 )
 
 
@@ -106,7 +106,7 @@ def delete(
     tell(text, {"table": table, "branch": name}, as_json=as_json, dry_run=dry_run)
 
 
-@branch.command("fast_forward")
+@branch.command("fast-forward")
 def forward(
     warehouse: Warehouse,
     table: TableName,
@@ -121,7 +121,7 @@ def forward(
 
     **Examples**
 
-    ingestd branch fast_forward /lake shop.orders trial --dry-run
+    ingestd branch fast-forward /lake shop.orders trial --dry-run
     """
     found = open_table(warehouse, table)
     on_branch(found, name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.base import DEFAULT_FORMAT, RecordChunk
 from ingestd.cdc.format_guess import Guess, guess_format
 from ingestd.cdc.schema_lookup import SchemaLookup
 from ingestd.cli.dry_run import dry_run_pipeline, take_sample, topic_logs
@@ -25,7 +25,6 @@ from ingestd.kafka.ranges import OffsetRange
 _NAME = "init"
 _SAMPLED = 50
 _MOST_BYTES = 4 << 20
-_DEFAULT_FORMAT = "debezium-json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def proposed_sources(
     for topic, guess in seen.guesses.items():
         found = data_format or guess.data_format
         (groups[found] if found else silent).append(topic)
-    largest = max(groups, key=lambda one: len(groups[one]), default=_DEFAULT_FORMAT)
+    largest = max(groups, key=lambda one: len(groups[one]), default=DEFAULT_FORMAT)
     groups[largest] += silent
     many = len(groups) > 1
     return [

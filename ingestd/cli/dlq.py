@@ -43,14 +43,14 @@ _Form: TypeAlias = Annotated[
 dlq = group(
     "dlq",
     "List, show, replay and purge dead letters: records that could not be used.",
-    "ingestd dlq ls /lake shop",
+    "ingestd dlq list /lake shop",
     "ingestd dlq show /lake shop shop.public.orders 0 4711",
-    "ingestd dlq replay /lake shop --config shop.yaml --reason unknown_schema",
+    "ingestd dlq replay /lake shop --config shop.yaml --reason unknown-schema",
     "ingestd dlq purge /lake shop --older-than 30d --dry-run",
 )
 
 
-@dlq.command("ls")
+@dlq.command("list")
 def list_dead_letters(
     warehouse: Warehouse,
     dead_letters: Letters,
@@ -64,9 +64,9 @@ def list_dead_letters(
 
     **Examples**
 
-    ingestd dlq ls /lake shop
+    ingestd dlq list /lake shop
 
-    ingestd dlq ls /lake shop --topic shop.public.orders --json
+    ingestd dlq list /lake shop --topic shop.public.orders --json
     """
     found = open_dead_letters(warehouse, dead_letters)
     parts = [
@@ -148,7 +148,7 @@ def replay(
 
     **Examples**
 
-    ingestd dlq replay /lake shop --config shop.yaml --reason unknown_schema --dry-run
+    ingestd dlq replay /lake shop --config shop.yaml --reason unknown-schema --dry-run
 
     ingestd dlq replay /lake shop --bootstrap broker-0:9092 --to-topic shop.mended
     """
@@ -208,7 +208,7 @@ def purge(
 
 def _tell_gone(name: str, gone: Deletion, *, as_json: bool, dry_run: bool) -> None:
     snapshot = gone.snapshot.id if gone.snapshot else None
-    text = f"{name}: {counted(gone.rows, 'dead_letter')} deleted from {counted(gone.files, 'file')}"
+    text = f"{name}: {counted(gone.rows, 'dead letter')} deleted from {counted(gone.files, 'file')}"
     text += f" by snapshot {snapshot}." if snapshot else "."
     document = {"table": name, "letters": gone.rows, "snapshot": snapshot}
     tell(text, document, as_json=as_json, dry_run=dry_run)

@@ -26,7 +26,7 @@ from ingestd.paimon.table.retention.tags import delete_tag
 
 EXPIRED = (
     "What has expired stays so; files that nothing needs any more may be left for "
-    "`ingestd orphans`. Run the same command again for the rest."
+    "`ingestd remove-orphans`. Run the same command again for the rest."
 )
 _Least: TypeAlias = Annotated[
     int | None, typer.Option("--retain-min", min=1, help="Keep at least so many.")

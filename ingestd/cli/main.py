@@ -58,11 +58,15 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "expire": CommandInfo(
         "ingestd.cli.expire", "Expire snapshots, changelogs, partitions and tags."
     ),
-    "orphans": CommandInfo("ingestd.cli.orphans", "Delete files that nothing refers to."),
+    "remove-orphans": CommandInfo(
+        "ingestd.cli.remove_orphans", "Delete files that no snapshot refers to."
+    ),
     "begin": CommandInfo("ingestd.cli.begin", "Say from where on a table is fed."),
     "rollback": CommandInfo("ingestd.cli.rollback", "Go back to an older snapshot, offsets too."),
     "compact": CommandInfo("ingestd.cli.compact", "Put the files of a table together."),
-    "repair": CommandInfo("ingestd.cli.repair", "Make lost or wrong indexes anew."),
+    "rebuild-index": CommandInfo(
+        "ingestd.cli.rebuild_index", "Rebuild missing or corrupt hash indexes."
+    ),
     "rescale": CommandInfo("ingestd.cli.rescale", "Give a table another number of buckets."),
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
     "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and forward branches."),

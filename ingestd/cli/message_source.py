@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ingestd.cdc.base import REGISTERED, FormatSettings, RecordChunk
+from ingestd.cdc.base import FormatSettings, RecordChunk, describe_format
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.cdc.message_lines import lines_chunk, whole_chunk
 from ingestd.config.load import load_config
@@ -67,7 +67,7 @@ def source_settings(reading: Reading, topic: str | None) -> SourceSettings:
     if reading.type_mapping:
         mapping = read_type_mapping(reading.type_mapping, data_format)
         settings = replace(settings, type_mapping=mapping)
-    if data_format in REGISTERED and settings.schemas is None:
+    if describe_format(data_format).registry == "required" and settings.schemas is None:
         raise ConfigError(f"data format '{data_format}' needs --schema-registry URL, or --config")
     properties = dict(base.kafka.properties) if base else {}
     if reading.bootstrap:
@@ -116,7 +116,7 @@ def _read_file(wanted: Wanted, file: Path, source: SourceSettings) -> RecordChun
     topic = wanted.topic or _NO_TOPIC
     if wanted.whole:
         return whole_chunk(data, topic)
-    if source.data_format in REGISTERED:
+    if describe_format(source.data_format).registry == "required":
         raise ConfigError(
             f"messages of '{source.data_format}' are no lines of text: add --whole if the file is "
             "one message, or read them from their --topic"

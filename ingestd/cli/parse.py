@@ -20,7 +20,7 @@ from ingestd.ingest.rows.decoded_rows import (
 from ingestd.log import printable
 
 _FINDINGS = 1
-_OFFSET, _KIND, _POSITION = "@offset", "@kind", "@position"
+_OFFSET, _ROWKIND, _POSITION = "@offset", "@rowkind", "@position"
 """Titles that no column is likely to have."""
 _FORMATS = ", ".join(sorted(DATA_FORMATS))
 
@@ -158,13 +158,13 @@ def _print(table: DecodedTable) -> None:
     cells = [
         {
             _OFFSET: str(row.offset),
-            _KIND: row.kind,
+            _ROWKIND: row.rowkind,
             _POSITION: "snapshot" if row.snapshot else row.position,
             **{name: _cell(row, name) for name in table.types},
         }
         for row in table.rows
     ]
-    print_table(cells, (_OFFSET, _KIND, _POSITION, *table.types), none="no rows", titles=False)
+    print_table(cells, (_OFFSET, _ROWKIND, _POSITION, *table.types), none="no rows", titles=False)
 
 
 def _cell(row: DecodedRow, name: str) -> str:

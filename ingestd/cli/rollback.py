@@ -23,8 +23,9 @@ _SnapshotId: TypeAlias = Annotated[
     int | None, typer.Option("--snapshot", min=1, help="The snapshot to go back to.")
 ]
 _Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="The tag to go back to.")]
-_Time: TypeAlias = Annotated[
-    str | None, typer.Option("--to-time", help="The time to go back to, ISO 8601 (UTC if silent).")
+_AsOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--as-of", help="The time to go back to, ISO 8601 (UTC without an offset)."),
 ]
 
 _LEFT = "The table is whole, but perhaps not back all the way. Run the same command again."
@@ -35,7 +36,7 @@ def rollback(
     table: TableName,
     snapshot: _SnapshotId = None,
     tag: _Tag = None,
-    to_time: _Time = None,
+    as_of: _AsOf = None,
     force: Annotated[
         bool, typer.Option("--force", help="Also if the offsets of a pipeline are forgotten.")
     ] = False,
@@ -46,7 +47,7 @@ def rollback(
 
     The offsets of Kafka that the table covers are in its snapshots, so they go back with it: the
     pipeline reads again what came since. Stop all writers of the table first. Files of forgotten
-    snapshots stay until `ingestd orphans` finds them.
+    snapshots stay until `ingestd remove-orphans` finds them.
 
     **Examples**
 
@@ -54,10 +55,10 @@ def rollback(
 
     ingestd rollback /lake shop.orders --tag 2026-01-31
 
-    ingestd rollback /lake shop.orders --to-time 2026-01-31T12:00:00Z
+    ingestd rollback /lake shop.orders --as-of 2026-01-31T12:00:00Z
     """
     found = open_table(warehouse, table)
-    plan = plan_rollback(found, _target(found, snapshot, tag, to_time))
+    plan = plan_rollback(found, _target(found, snapshot, tag, as_of))
     if not dry_run:
         if not force:
             _refuse_forgetting(table, plan)
@@ -79,14 +80,14 @@ def _refuse_forgetting(table: str, plan: Rollback) -> None:
 
 
 def _target(
-    table: FileStoreTable, snapshot: int | None, tag: str | None, to_time: str | None
+    table: FileStoreTable, snapshot: int | None, tag: str | None, as_of: str | None
 ) -> Snapshot:
-    if sum(one is not None for one in (snapshot, tag, to_time)) != 1:
-        raise ConfigError("say where to go back to: one of --snapshot, --tag and --to-time")
+    if sum(one is not None for one in (snapshot, tag, as_of)) != 1:
+        raise ConfigError("say where to go back to: one of --snapshot, --tag and --as-of")
     if tag is not None:
         return tagged_snapshot(table, tag)
-    if to_time is not None:
-        return snapshot_as_of(table, timestamp_millis(to_time))
+    if as_of is not None:
+        return snapshot_as_of(table, timestamp_millis(as_of))
     wanted = snapshot or 0
     found = find_snapshot(table.io, table.paths, wanted)
     if found is not None:

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, now_ms, tell
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -17,12 +17,11 @@ from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.system.analyze import analyze_table
 
 _Partitions: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="COLUMN=VALUE,...", help="Partitions; some columns will do.")
-]
-_WherePartition: TypeAlias = Annotated[
-    list[str] | None,
+    list[str],
     typer.Option(
-        "--where-partition", metavar="COLUMN=VALUE,...", help="Only these partitions; repeatable."
+        "--partition",
+        metavar="COLUMN=VALUE,...",
+        help="The partitions to drop, by all or some of their columns; repeatable.",
     ),
 ]
 
@@ -30,7 +29,7 @@ _WherePartition: TypeAlias = Annotated[
 def truncate(
     warehouse: Warehouse,
     table: TableName,
-    where_partition: _WherePartition = None,
+    partition: Partitions = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -40,15 +39,15 @@ def truncate(
 
     ingestd truncate /lake shop.orders --dry-run
 
-    ingestd truncate /lake shop.orders --where-partition dt=2024-01-01
+    ingestd truncate /lake shop.orders --partition dt=2024-01-01
     """
-    _empty(open_table(warehouse, table), where_partition or [], dry_run=dry_run, as_json=as_json)
+    _empty(open_table(warehouse, table), partition or [], dry_run=dry_run, as_json=as_json)
 
 
 def drop_partition(
     warehouse: Warehouse,
     table: TableName,
-    partitions: _Partitions,
+    partition: _Partitions,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -58,11 +57,11 @@ def drop_partition(
 
     **Examples**
 
-    ingestd drop-partition /lake shop.orders dt=2024-01-01
+    ingestd drop-partition /lake shop.orders --partition dt=2024-01-01
 
-    ingestd drop-partition /lake shop.orders dt=2024-01-01,hr=3 dt=2024-01-02 --dry-run
+    ingestd drop-partition /lake shop.orders --partition dt=2024-01-01,hr=3 --dry-run
     """
-    _empty(open_table(warehouse, table), partitions, dry_run=dry_run, as_json=as_json)
+    _empty(open_table(warehouse, table), partition, dry_run=dry_run, as_json=as_json)
 
 
 def analyze(

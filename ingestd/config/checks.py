@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as FilePath
 
-from ingestd.cdc.base import DATA_FORMATS, FRAMED, POSITIONED, REGISTERED
+from ingestd.cdc.base import DATA_FORMATS, describe_format, format_descriptors
 from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
@@ -82,13 +82,15 @@ class _Checks:
 
     def _check_registry(self, name: str, source: SourceSection) -> None:
         section = source.schema_registry
-        if section.url and source.format not in REGISTERED | FRAMED:
+        known = source.format in DATA_FORMATS
+        registry = describe_format(source.format).registry if known else "none"
+        if section.url and registry == "none":
             problem = f"means nothing to the data format '{source.format}'"
             self._add(("sources", name, "schema-registry"), problem)
         elif section.url:
             with self._at("sources", name, "schema-registry"):
                 check_registry(registry_settings(section, FilePath()))
-        elif source.format in REGISTERED:
+        elif registry == "required":
             problem = f"is needed with the data format '{source.format}'"
             self._add(("sources", name, "schema-registry", "url"), problem)
         elif section.model_fields_set:
@@ -163,11 +165,11 @@ class _Checks:
 
     def _check_ordering(self, settings: TableSettings) -> None:
         refuse_ordering(settings.options, settings.position_column, settings.primary_keys)
-        formats = {source.format for source in self._config.sources.values()}
-        if not formats & POSITIONED:
+        positioned = {one.name for one in format_descriptors() if one.source_position}
+        if not positioned & {source.format for source in self._config.sources.values()}:
             raise ConfigError(
                 "ordering 'source-position' needs a data format whose messages have one "
-                f"({', '.join(sorted(POSITIONED))}), and no source has it"
+                f"({', '.join(sorted(positioned))}), and no source has it"
             )
         routing = self._config.routing
         if routing.merge_shards or any(rule.merge_shards for rule in routing.rules):
@@ -183,9 +185,15 @@ def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
     if rest and catalog.uri is None:
         yield "uri", "is needed with the metastore 'rest'"
     if rest and not catalog.case_sensitive:
-        yield "case_sensitive", "is for the metastore 'filesystem'"
+        yield "case-sensitive", "is for the metastore 'filesystem'"
     if catalog.token is not None and catalog.auth_file is not None:
-        yield "auth_file", "goes without 'token': give one of them"
-    for name in () if rest else ("uri", "warehouse", "token", "auth_file"):
-        if getattr(catalog, name) is not None:
-            yield name, "is for the metastore 'rest'"
+        yield "auth-file", "goes without 'token': give one of them"
+    of_rest = {
+        "uri": catalog.uri,
+        "warehouse": catalog.warehouse,
+        "token": catalog.token,
+        "auth-file": catalog.auth_file,
+    }
+    for key, value in of_rest.items():
+        if value is not None and not rest:
+            yield key, "is for the metastore 'rest'"

@@ -6,7 +6,7 @@ Properties of the Java client become those of librdkafka where there are such.
 import re
 from collections.abc import Iterable, Mapping
 
-from ingestd.cdc.base import DATA_FORMATS, REGISTERED
+from ingestd.cdc.base import DATA_FORMATS, DEFAULT_FORMAT, describe_format
 from ingestd.config.document import Path
 from ingestd.config.import_notes import ImportNotes, Piece
 
@@ -63,7 +63,6 @@ _READING: Mapping[str, str] = {
     "connector": "there is one",
 }
 _DEFAULT_MODE = "group-offsets"
-_ANY_FORMAT = "debezium-json"
 _STAND_IN = "CHANGE-ME"
 
 
@@ -119,13 +118,14 @@ class _Kafka:
             self._missing(name)
         elif value not in DATA_FORMATS:
             self.carried.leave(f"{self._argument(name)}={value}", "is not known", essential=True)
-        data_format = value if value in DATA_FORMATS else _ANY_FORMAT
+        data_format = value if value in DATA_FORMATS else DEFAULT_FORMAT
         self._needed(name, ("format",), data_format)
         key, url = self._given("schema.registry.url")
-        if url is None and data_format in REGISTERED:
+        is_required = describe_format(data_format).registry == "required"
+        if url is None and is_required:
             self._missing(key)
             url = f"http://{_STAND_IN}:8081"
-        if url is not None and data_format in REGISTERED:
+        if url is not None and is_required:
             self._needed(key, ("schema-registry", "url"), url)
         elif url is not None:
             path = (*self._source, "schema-registry", "url")

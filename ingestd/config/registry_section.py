@@ -24,8 +24,8 @@ class SchemaRegistrySection(Section):
     url: Names = Field(
         default=(),
         description="Address of the registry, or several that are tried in turn; Apicurio's ends "
-        "in `/apis/ccompat/v7`. `debezium-avro`, `avro` and `protobuf` need it; with it, JSON "
-        "formats take the id of a schema off the messages.",
+        "in `/apis/ccompat/v7`. Formats in Avro and Protobuf need it; with it, JSON formats "
+        "remove the schema id that precedes a message.",
     )
     basic_auth_user_info: str | None = Field(
         default=None,

@@ -43,7 +43,7 @@ class SourceSection(Section):
     type_mapping: Names = Field(
         default=(),
         description="Other types than usual, by the names of Paimon's CDC: `tinyint1-not-bool`, "
-        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (`canal-json`, whose "
+        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (formats whose "
         "messages name types of MySQL), `to-string`, `decimal-no-change` (JSON formats); "
         "`to-nullable` and `allow-non-string-to-string` ask for what happens anyway.",
     )

@@ -1,10 +1,14 @@
-"""The parts of the configuration that speak of tables: defaults, and single tables."""
+"""The sections `defaults`, for all tables, and `tables.NAME`, for one of them.
+
+`TableSection` inherits every key of `DefaultsSection`, so each is declared once; a key that a table
+leaves out has the value of `defaults`.
+"""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from pydantic import Field
 
-from ingestd.config.changes_section import ChangesSection, OwnChangesSection
 from ingestd.config.section import Section
 from ingestd.config.values import (
     Expressions,
@@ -18,7 +22,7 @@ from ingestd.config.values import (
 from ingestd.ingest.computed.columns import parse_computed
 from ingestd.ingest.computed.functions import FUNCTIONS
 from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
-from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.context import KeylessTableMode, TableSettings
 from ingestd.ingest.settings.evolution_policy import (
     MAX_COLUMNS,
     EvolutionMode,
@@ -27,81 +31,104 @@ from ingestd.ingest.settings.evolution_policy import (
     OnDrop,
     OnRename,
 )
+from ingestd.ingest.settings.ordering import Ordering
 from ingestd.ingest.settings.shape_settings import ShapeSettings
-from ingestd.ingest.settings.truncate_policy import TruncatePolicy
+from ingestd.ingest.settings.truncate_policy import AmbiguousTruncate, OnTruncate, TruncatePolicy
+
+Value = TypeVar("Value")
 
 
-class FollowSection(Section):
-    """How far the schemas of tables follow their sources."""
+class SchemaSection(Section):
+    """Which schema changes of their sources the tables follow."""
 
     evolution: EvolutionMode = Field(
         default="evolve",
-        description="Which changes of a schema there may be: new columns and wider types, new "
-        "columns only, or none.",
+        description="Which schema changes are applied: `evolve` adds columns and widens types, "
+        "`add-columns` only adds columns, `none` applies none.",
     )
     on_incompatible_schema: IncompatibleSchema = Field(
         default="dead-letter",
-        description="What happens to values that no schema there may be has a place for: "
-        "`dead-letter` puts their records aside, and as well as that `ignore` leaves out new "
-        "columns, `string` makes text of a column that no type fits, `new-column` gives it a "
-        "neighbour, such as `total_string`; `fail` stops the pipeline.",
+        description="What happens to values that fit no column of the table and none that may be "
+        "added: `dead-letter` makes dead letters of their records. `ignore` leaves new columns "
+        "out, `string` changes the type of a column to text, `new-column` writes the values to a "
+        "second column, such as `total_string`; what these cannot handle becomes a dead letter. "
+        "`fail` stops the pipeline.",
     )
     on_rename: OnRename = Field(
         default="add",
-        description="What happens when a statement of the source (Debezium's schema change topic, "
-        "Canal, Maxwell: MySQL and MariaDB), an alias in an Avro schema, or the number of a "
-        "Protobuf field gives a column another name: `add` makes a new column of it, `rename` "
-        "renames the table's.",
+        description="What happens when a DDL statement of the source (Debezium's schema change "
+        "topic, Canal, Maxwell: MySQL and MariaDB), an alias in an Avro schema, or the number of a "
+        "Protobuf field renames a column: `add` adds a column of the new name, `rename` renames "
+        "the table's column.",
     )
     on_drop: OnDrop = Field(
         default="keep",
-        description="What happens when a statement of the source drops a column: `keep` leaves it, "
-        "null from then on, `drop` drops the table's, with what it holds.",
+        description="What happens when a DDL statement of the source drops a column: `keep` keeps "
+        "the table's column, null in new rows; `drop` drops it with its values.",
     )
     max_columns: int = Field(
         default=MAX_COLUMNS,
         ge=1,
-        description="Most columns that a table gets, those that are computed among them; a column "
-        "beyond is a change that is not allowed; `on-incompatible-schema` decides. A table that "
-        "has more keeps them.",
+        description="Most columns of a table, computed ones included. `on-incompatible-schema` "
+        "applies to a column beyond the limit. A table that has more columns keeps them.",
     )
 
 
-class SchemaSection(Section):
-    """What is known of a table's columns beyond what messages say."""
+class TableSchemaSection(SchemaSection):
+    """Which schema changes one table follows, and types and names that messages do not give."""
 
-    evolution: EvolutionMode | None = Field(default=None, description="As in `defaults`.")
-    on_incompatible_schema: IncompatibleSchema | None = Field(
-        default=None, description="As in `defaults`."
-    )
-    on_rename: OnRename | None = Field(default=None, description="As in `defaults`.")
-    on_drop: OnDrop | None = Field(default=None, description="As in `defaults`.")
-    max_columns: int | None = Field(default=None, ge=1, description="As in `defaults`.")
     column_types: Mapping[str, TypeText] = Field(
         default={},
-        description="Column to Paimon type, such as `DECIMAL(12, 2)`; for what messages without "
-        "the schema envelope cannot tell.",
+        description="Column to Paimon type, such as `DECIMAL(12, 2)`, where messages without a "
+        "schema do not give the type.",
     )
     aliases: Texts = Field(
         default={},
-        description="New name of a column to its old one: the table's column is renamed, and "
-        "values under either name go into it.",
+        description="New name of a column to its old one: the table's column is renamed, and takes "
+        "values under either name.",
     )
     drop: Names = Field(
-        default=(), description="Columns that are gone: they are dropped, and not taken any more."
+        default=(), description="Columns to drop; values that still arrive for them are ignored."
     )
 
 
 class SelectSection(Section):
     """Which columns of the source a table has."""
 
-    include: OptionalNames = Field(default=None, description="Those to take; without it all.")
-    exclude: Names = Field(default=(), description="Those to leave out.")
+    include: OptionalNames = Field(
+        default=None, description="Columns to take; all of them if not given."
+    )
+    exclude: Names = Field(default=(), description="Columns to leave out.")
 
 
-class DefaultsSection(ChangesSection):
-    """What holds for every table that does not say otherwise."""
+class DefaultsSection(Section):
+    """Settings of all tables."""
 
+    on_truncate: OnTruncate = Field(
+        default="apply",
+        description="What happens when the source truncates a table: `apply` truncates the target "
+        "too, `ignore` keeps its rows.",
+    )
+    on_ambiguous_truncate: AmbiguousTruncate = Field(
+        default="dead-letter",
+        description="What happens to a truncate if it cannot be determined which rows came before "
+        "it: `dead-letter` makes a dead letter of it, `ignore` leaves it out, `fail` stops the "
+        "pipeline.",
+    )
+    keyless_table_mode: KeylessTableMode = Field(
+        default="reject",
+        description="How updates and deletes are written to a table without a primary key: "
+        "`reject` makes dead letters of them, `latest-only` appends the row after each change and "
+        "leaves deletes out, `audit` appends every change with its kind (+I, -U, +U, -D) in the "
+        "column `row_kind` (Paimon reserves the name `rowkind`).",
+    )
+    ordering: Ordering = Field(
+        default="arrival",
+        description="Which of two rows of a key is newer: `arrival`, the one that arrived later in "
+        "its topic partition; or `source-position`, the later one in the log of its database, "
+        "which is stored in the column `source_position`, the table's `sequence.field`. It cannot "
+        "change after the table is created.",
+    )
     options: Texts = Field(default={}, description="Paimon table options, verbatim.")
     primary_keys: Keys = Field(
         default=None,
@@ -112,71 +139,71 @@ class DefaultsSection(ChangesSection):
     computed_columns: Expressions = Field(
         default={},
         description="Column to what it is computed by: one of Paimon's functions "
-        f"{', '.join(f'`{name}`' for name in FUNCTIONS)} of another column; or a SQL expression, "
-        "which anything else is, and what begins with `=`, or stands as `{expression: SQL}`. "
-        "It may be a key.",
+        f"{', '.join(f'`{name}`' for name in FUNCTIONS)} of another column, or a SQL expression. "
+        "Text that is no such function, that begins with `=`, or that is given as "
+        "`{expression: SQL}`, is SQL. A computed column may be a key.",
     )
     metadata_columns: Metadata = Field(
         default=(),
-        description="Columns of where a record is from: "
+        description="Columns with the origin of a record: "
         f"{', '.join(f'`{name}`' for name in METADATA_TYPES)}.",
     )
     metadata_column_prefix: str = Field(
-        default="", description="Put before the names of metadata columns."
-    )
-    schema_: FollowSection = Field(
-        default_factory=FollowSection, alias="schema", description="How far schemas follow."
-    )
-
-
-class TableSection(OwnChangesSection):
-    """One target table, named by its key."""
-
-    options: Texts = Field(
-        default={}, description="Paimon table options, over those of `defaults`."
-    )
-    primary_keys: Keys = Field(default=None, description="As in `defaults`.")
-    partition_keys: Names = Field(default=(), description="As in `defaults`.")
-    computed_columns: Expressions = Field(
-        default={}, description="As in `defaults`, and beside the columns there."
-    )
-    metadata_columns: Metadata = Field(default=None, description="As in `defaults`.")
-    metadata_column_prefix: str | None = Field(default=None, description="As in `defaults`.")
-    select: SelectSection = Field(
-        default_factory=SelectSection, description="Which columns of the source there are."
+        default="", description="Prefix of the names of metadata columns."
     )
     schema_: SchemaSection = Field(
-        default_factory=SchemaSection, alias="schema", description="What is known of the columns."
+        default_factory=SchemaSection, alias="schema", description="Which schema changes to follow."
     )
 
 
-def settings_of(section: DefaultsSection | TableSection) -> TableSettings:
-    """What a section says of one table, or of all of them."""
+class TableSection(DefaultsSection):
+    """Settings of one table; `options`, `computed-columns` and types are merged by name."""
+
+    schema_: TableSchemaSection = Field(
+        default_factory=TableSchemaSection, alias="schema", description="The table's columns."
+    )
+    select: SelectSection = Field(
+        default_factory=SelectSection, description="Which columns of the source to take."
+    )
+
+
+def settings_of(section: DefaultsSection) -> TableSettings:
+    """Return the settings of a section; a key that a table leaves out is None or empty there."""
     follow = section.schema_
-    own = follow if isinstance(follow, SchemaSection) else SchemaSection()
+    of_table = follow if isinstance(follow, TableSchemaSection) else TableSchemaSection()
     select = section.select if isinstance(section, TableSection) else SelectSection()
+    computed = section.computed_columns.items()
     return TableSettings(
         primary_keys=section.primary_keys,
         partition_keys=section.partition_keys,
         options=dict(section.options),
-        column_types=dict(own.column_types),
+        column_types=dict(of_table.column_types),
         shape=ShapeSettings(
-            computed=tuple(parse_computed(*one) for one in section.computed_columns.items()),
-            metadata=section.metadata_columns,
-            metadata_prefix=section.metadata_column_prefix,
+            computed=tuple(parse_computed(name, text) for name, text in computed),
+            metadata=_own(section, "metadata_columns", section.metadata_columns),
+            metadata_prefix=_own(section, "metadata_column_prefix", section.metadata_column_prefix),
             include=select.include,
             exclude=select.exclude,
         ),
         evolution=EvolutionPolicy(
-            mode=follow.evolution,
-            on_refused=follow.on_incompatible_schema,
-            aliases=dict(own.aliases),
-            drop=own.drop,
-            on_rename=follow.on_rename,
-            on_drop=follow.on_drop,
-            max_columns=follow.max_columns,
+            mode=_own(follow, "evolution", follow.evolution),
+            on_refused=_own(follow, "on_incompatible_schema", follow.on_incompatible_schema),
+            aliases=dict(of_table.aliases),
+            drop=of_table.drop,
+            on_rename=_own(follow, "on_rename", follow.on_rename),
+            on_drop=_own(follow, "on_drop", follow.on_drop),
+            max_columns=_own(follow, "max_columns", follow.max_columns),
         ),
-        truncates=TruncatePolicy(section.on_truncate, section.on_ambiguous_truncate),
-        keyless_table_mode=section.keyless_table_mode,
-        ordering=section.ordering,
+        truncates=TruncatePolicy(
+            _own(section, "on_truncate", section.on_truncate),
+            _own(section, "on_ambiguous_truncate", section.on_ambiguous_truncate),
+        ),
+        keyless_table_mode=_own(section, "keyless_table_mode", section.keyless_table_mode),
+        ordering=_own(section, "ordering", section.ordering),
     )
+
+
+def _own(section: DefaultsSection | SchemaSection, field: str, value: Value) -> Value | None:
+    """Return the value of a field, None if a table's section leaves it to `defaults`."""
+    of_table = isinstance(section, TableSection | TableSchemaSection)
+    return None if of_table and field not in section.model_fields_set else value

@@ -74,8 +74,8 @@ def _problem(error: Mapping[str, Any], path: Path, shape: Shape) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
-        dead_letters = "letters" if "A-Z" in context["pattern"] else "lower-case letters"
-        return f"a name consists of {dead_letters}, digits, - and _"
+        letters = "letters" if "A-Z" in context["pattern"] else "lower-case letters"
+        return f"a name consists of {letters}, digits, - and _"
     if kind == "literal_error":
         return f"must be {context['expected']}"
     return _TEXTS.get(kind) or _lower(error["msg"])

@@ -46,7 +46,7 @@ class _Reload:
         )
         settings = taken_over(pipeline_settings(loaded), self._settings)
         differing = changed(settings, self._settings)
-        _LOG.info("reloaded", extra={"ctx": {"changed": differing, "level": lines.level}})
+        _LOG.info("reloaded", extra={"ctx": {"changed": differing, "log_level": lines.level}})
         self._settings = settings
         return settings if differing else None
 

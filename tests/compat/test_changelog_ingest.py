@@ -61,7 +61,7 @@ def test_readers_get_what_the_source_said_in_its_order_over_batches_and_restarts
         changes = oracle.changelog(tmp_path / "warehouse", DATABASE, "t")
         for change in changes:
             assert change["note"] == f"at {change['n']}"
-            found[change["id"]].append((change["_kind"], change["n"]))
+            found[change["id"]].append((change["rowkind"], change["n"]))
         assert found == wanted
         assert len({change["_snapshot"] for change in changes}) > 1
         read = oracle.read(tmp_path / "warehouse", DATABASE, "t")

@@ -172,9 +172,9 @@ def test_a_table_that_java_goes_on_with_has_one_changelog(tmp_path: Path, oracle
     put(table, [{"k": 1, "v": "a"}, {"k": 1, "v": "a", "_kind": 1}, {"k": 1, "v": "b", "_kind": 2}])
     oracle.append(tmp_path, "db", "t", [{"k": 1, "v": "c", "_kind": "+U"}], tmp_path)
     put(table, [{"k": 1, "v": "c", "_kind": 3}])
-    changes = [(one["_kind"], one["v"]) for one in oracle.changelog(tmp_path, "db", "t")]
+    changes = [(one["rowkind"], one["v"]) for one in oracle.changelog(tmp_path, "db", "t")]
     assert changes == [("+I", "a"), ("-U", "a"), ("+U", "b"), ("+U", "c"), ("-D", "c")]
-    own = [(row["_kind"], row["v"]) for row in read_changelog(table, 1).to_pylist()]
+    own = [(row["rowkind"], row["v"]) for row in read_changelog(table, 1).to_pylist()]
     assert own == changes
     assert oracle.fsck(tmp_path, "db", "t", "--all", "--orphans") == []
 

@@ -60,6 +60,6 @@ def test_commands_work_through_the_server(
     put(catalog.get_table(TABLE), [{"id": 9}])
     assert [one["id"] for one in shown("read", lake, "db.t")] == [0, 1, 2, 9]
     assert shown("expire", "snapshots", lake, "db.t", "--retain-max", 1)["snapshots"] == [1, 2, 3]
-    assert shown("orphans", lake, "db.t", "--older-than", "0 ms", "--yes")["files"]
+    assert shown("remove-orphans", lake, "db.t", "--older-than", "0 ms", "--yes")["files"]
     assert verify(catalog.get_table(TABLE)) == []
     assert run_command(capsys, "rollback", lake, "db.t", "--snapshot", 2, *given).code == 2

@@ -75,4 +75,12 @@ def test_every_line_of_a_block_does_its_work(
 
 def test_the_page_has_such_blocks() -> None:
     verbs = {words[1] for block in BLOCKS for words in lines(block)}
-    assert verbs >= {"tag", "branch", "compact", "rescale", "repair", "expire", "orphans"}
+    assert verbs >= {
+        "tag",
+        "branch",
+        "compact",
+        "rescale",
+        "rebuild-index",
+        "expire",
+        "remove-orphans",
+    }

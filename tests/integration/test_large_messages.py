@@ -63,7 +63,7 @@ def test_messages_of_ten_megabytes_land_in_bounded_memory(tmp_path: Path, oracle
     assert by_java["body"] == text(3, LARGE)
     found = oracle.fsck(warehouse, DATABASE, "docs")
     assert [one for one in found if one["severity"] == "error"] == []
-    told = ingestd("dlq", "ls", warehouse, DATABASE, "--json")
+    told = ingestd("dlq", "list", warehouse, DATABASE, "--json")
     (dead_letters,) = json.loads(told.stdout)["groups"]
     assert dead_letters["reason"] == "too-large"
     print(f"peak of the process tree: {meter.peak_pss_bytes >> 20} MiB shared pages counted once")

@@ -139,7 +139,7 @@ def folded(table: FileStoreTable) -> dict[int, int]:
     """What a reader of the changes has in the end; each change must fit what was before."""
     rows: dict[int, int] = {}
     for change in read_changelog(table).to_pylist():
-        key, kind = change["k"], change["_kind"]
+        key, kind = change["k"], change["rowkind"]
         if kind in ("-U", "-D"):
             assert rows.pop(key) == change["v"]
         else:

@@ -94,7 +94,7 @@ def wrong_for_java(scene: Scene, oracle: Oracle) -> list[str]:
         told: Counter[tuple[object, ...]] = Counter()
         for change in oracle.changelog(*where):
             told[tuple(change[name] for name in COLUMNS)] += (
-                1 if change["_kind"] in ("+I", "+U") else -1
+                1 if change["rowkind"] in ("+I", "+U") else -1
             )
         if sorted(told.elements()) != rows or min(told.values()) < 0:
             problems.append(f"the changelog does not end in the rows: {told}")

@@ -67,7 +67,7 @@ class Rig:
     defaults: TableSettings = field(default_factory=TableSettings)
     settings: Mapping[str, TableSettings] = field(default_factory=dict)
     slots: int = 1
-    data_format: str = "json-changes"
+    data_format: str = "json"
     overrides: Mapping[str, Any] = field(default_factory=dict)
     io: MemoryFileIO = field(default_factory=MemoryFileIO)
     tables: dict[str, FileStoreTable] = field(default_factory=dict)

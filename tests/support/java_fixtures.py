@@ -9,6 +9,7 @@ from typing import Any
 from ingestd.paimon.spec.file_options import ORC_ZONE_OPTION
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from tests.support.native_tables import open_native
+from tests.support.oracle import with_rowkind
 
 ROOT = Path(__file__).resolve().parent.parent / "golden" / "fixtures"
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in ROOT.glob("*.tar.xz"))
@@ -72,8 +73,8 @@ class JavaFixture:
 
     @property
     def changelog(self) -> list[Any]:
-        """Changes in order, with ``_snapshot`` and ``_kind``."""
-        return self._lines("changelog.jsonl")
+        """Changes in order, with ``_snapshot`` and ``rowkind``."""
+        return [with_rowkind(one) for one in self._lines("changelog.jsonl")]
 
     def _lines(self, name: str) -> list[Any]:
         path = self.folder / name

@@ -24,6 +24,11 @@ from tests.support.java import compiled_classes, judge_command
 SOURCES = Path(__file__).resolve().parent / "oracle_java"
 
 
+def with_rowkind(change: Mapping[str, Any]) -> dict[str, Any]:
+    """A change as the oracle prints it, with our name for the column of its kind."""
+    return {"rowkind" if name == "_kind" else name: value for name, value in change.items()}
+
+
 class OracleError(Exception):
     """The oracle refused a command; the message holds the Java exception and its causes."""
 
@@ -91,8 +96,9 @@ class Oracle(Closing):
     def changelog(
         self, warehouse: Path | str, database: str, table: str, *flags: object
     ) -> list[dict[str, Any]]:
-        """What a streaming reader is given: rows with ``_snapshot`` and ``_kind``."""
-        return self("changelog", warehouse, database, table, *flags)
+        """What a streaming reader is given: rows with ``_snapshot`` and ``rowkind``."""
+        changes = self("changelog", warehouse, database, table, *flags)
+        return [with_rowkind(change) for change in changes]
 
     def inspect(self, warehouse: Path | str, database: str, table: str) -> dict[str, Any]:
         """Snapshots, schemas, manifests, live files and index entries as one object."""

@@ -56,7 +56,7 @@ def test_a_json_line_has_the_event_its_fields_and_a_time_in_utc() -> None:
 def test_a_field_cannot_replace_what_every_line_has() -> None:
     found = as_json(line("real", event="forged", level="DEBUG"))
     assert (found["event"], found["level"]) == ("real", "INFO")
-    assert found["event_"] == "forged"
+    assert found["ctx_event"] == "forged"
 
 
 def test_an_error_comes_with_type_message_and_stack() -> None:

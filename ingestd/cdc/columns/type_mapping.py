@@ -1,7 +1,8 @@
-"""The names of Paimon's `type_mapping`, and which data formats can honour them."""
+"""The names of Paimon's `type_mapping`; a format's descriptor lists those that it honours."""
 
 from collections.abc import Iterable
 
+from ingestd.cdc.base import DATA_FORMATS, describe_format
 from ingestd.errors import ConfigError
 
 TINYINT1_NOT_BOOL = "tinyint1-not-bool"
@@ -13,31 +14,19 @@ DECIMAL_NO_CHANGE = "decimal-no-change"
 BIGINT_UNSIGNED_TO_BIGINT = "bigint-unsigned-to-bigint"
 ALLOW_NON_STRING_TO_STRING = "allow-non-string-to-string"
 
-_ALWAYS = frozenset({TO_NULLABLE, ALLOW_NON_STRING_TO_STRING})
-"""What they ask for is what happens anyway: columns take nulls, and may become text."""
-_OF_JSON = frozenset({TO_STRING, DECIMAL_NO_CHANGE})
-_OF_MYSQL = frozenset(
+ALWAYS_HONOURED = frozenset({TO_NULLABLE, ALLOW_NON_STRING_TO_STRING})
+"""Mappings that describe what every format does: columns accept nulls and may become text."""
+JSON_TYPE_MAPPINGS = frozenset({TO_STRING, DECIMAL_NO_CHANGE})
+"""Mappings for JSON formats that infer types from values."""
+MYSQL_TYPE_MAPPINGS = frozenset(
     {TINYINT1_NOT_BOOL, CHAR_TO_STRING, LONGTEXT_TO_BYTES, BIGINT_UNSIGNED_TO_BIGINT}
 )
-"""They speak of column types of MySQL, which only some messages name."""
-NAMES = _ALWAYS | _OF_JSON | _OF_MYSQL
-
-_JSON_FORMATS = frozenset(
-    {
-        "debezium-json",
-        "debezium-flat-json",
-        "canal-json",
-        "maxwell-json",
-        "ogg-json",
-        "aws-dms-json",
-        "aliyun-json",
-        "json",
-    }
-)
+"""Mappings of MySQL column types, for formats whose messages name these types."""
+NAMES = ALWAYS_HONOURED | JSON_TYPE_MAPPINGS | MYSQL_TYPE_MAPPINGS
 
 
 def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
-    """The names in their usual spelling; ConfigError for one that the data format cannot honour."""
+    """Return the names in kebab-case; ConfigError for one that the data format cannot honour."""
     found = frozenset(name.strip().lower().replace("_", "-") for name in names)
     for name in sorted(found - NAMES):
         raise ConfigError(
@@ -52,7 +41,7 @@ def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
 
 
 def honoured_by(data_format: str) -> frozenset[str]:
-    """The names that a data format honours."""
-    if data_format == "canal-json":
-        return NAMES
-    return _ALWAYS | _OF_JSON if data_format in _JSON_FORMATS else _ALWAYS
+    """Return the names that a data format honours; none but those of every format if unknown."""
+    if data_format not in DATA_FORMATS:
+        return ALWAYS_HONOURED
+    return ALWAYS_HONOURED | describe_format(data_format).type_mapping

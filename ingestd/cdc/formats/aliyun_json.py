@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import msgspec
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.layouts.aliyun import LOOK, data_works_layout
+from ingestd.cdc.native.layouts.aliyun import LOOK, aliyun_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import (
@@ -40,10 +41,10 @@ _TYPES: Mapping[str, WireColumn] = {
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
-    dialect = DataWorks(images=settings.images)
+    """Return a decoder that has learnt nothing yet."""
+    dialect = AliyunDialect(images=settings.images)
     return JsonChanges(
-        "aliyun-json", dialect, settings, native_module(), Native(data_works_layout, LOOK)
+        "aliyun-json", dialect, settings, native_module(), Native(aliyun_layout, LOOK)
     )
 
 
@@ -85,7 +86,7 @@ class _Schema(msgspec.Struct, rename="camel", gc=False):
 _decode_schema = msgspec.json.Decoder(_Schema).decode
 
 
-class DataWorks:
+class AliyunDialect:
     """What a DataWorks message says."""
 
     def __init__(self, *, images: bool = False) -> None:
@@ -151,3 +152,19 @@ def _position(payload: _Payload) -> int | None:
     if isinstance(number, str):
         number = int(number) if number.isdecimal() and len(number) < 20 else None
     return number if number is not None and number < 2**63 else None
+
+
+def _is_aliyun(payload: JsonObject) -> bool:
+    images = (payload.get("before"), payload.get("after"))
+    return any(isinstance(image, dict) and "dataColumn" in image for image in images)
+
+
+FORMAT = FormatDescriptor(
+    name="aliyun-json",
+    description="Alibaba Cloud DataWorks",
+    new_decoder=new_format,
+    recognizes=_is_aliyun,
+    registry="optional",
+    type_mapping=JSON_TYPE_MAPPINGS,
+    source_position=True,
+)

@@ -9,15 +9,15 @@ from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
-from ingestd.cdc.base import FormatSettings
+from ingestd.cdc.base import FormatDescriptor, FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.schema_frames import Frame
-from ingestd.cdc.schema_lookup import SchemaLookup, lookup_of
+from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """A decoder that knows no schema yet. Raises ConfigError without a registry."""
+    """Return a decoder that knows no schema yet. Raises ConfigError without a registry."""
     schemas = lookup_of(settings.schemas, "avro")
     return PlainRecords("avro", AvroFields(schemas), settings.framing)
 
@@ -53,3 +53,17 @@ class AvroFields:
     def former(self, frame: Frame) -> Names:
         """The aliases of fields."""
         return former_names(self._writers.node(frame, "decode"))
+
+
+def _is_avro(schema: RegisteredSchema) -> bool:
+    return schema.kind == "AVRO"
+
+
+FORMAT = FormatDescriptor(
+    name="avro",
+    description="Rows in Avro",
+    new_decoder=new_format,
+    recognizes_schema=_is_avro,
+    registry="required",
+    schema_changes=True,
+)

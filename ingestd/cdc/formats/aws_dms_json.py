@@ -6,7 +6,8 @@ among the others. No message names the key: it is that of the target table.
 
 import msgspec
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
 from ingestd.cdc.native.layouts.dms import LOOK, dms_layout
@@ -31,7 +32,7 @@ _TRUNCATE = "truncate-table"
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
+    """Return a decoder that has learnt nothing yet."""
     return JsonChanges(
         "aws-dms-json", DmsMessages(), settings, native_module(), Native(dms_layout, LOOK)
     )
@@ -102,3 +103,19 @@ def _apart(before: bytes, row: bytes) -> tuple[bytes, bytes]:
     old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}
     new = {name: value for name, value in fields.items() if not name.startswith(_BEFORE)}
     return image_of(old) if before == NULL and old else before, image_of(new)
+
+
+def _is_dms(message: JsonObject) -> bool:
+    metadata = message.get("metadata")
+    return isinstance(metadata, dict) and "operation" in metadata
+
+
+FORMAT = FormatDescriptor(
+    name="aws-dms-json",
+    description="AWS Database Migration Service",
+    new_decoder=new_format,
+    recognizes=_is_dms,
+    registry="optional",
+    type_mapping=JSON_TYPE_MAPPINGS,
+    truncates=True,
+)

@@ -6,10 +6,12 @@ the update changed. All values are text.
 
 import msgspec
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.mysql_types import jdbc_column, mysql_column
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS, MYSQL_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.ddl.inference import proven_alone
+from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.layouts.canal import LOOK, canal_layout
@@ -47,7 +49,7 @@ _CONTROL = frozenset(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
+    """Return a decoder that has learnt nothing yet."""
     canal = Canal(settings.type_mapping, images=settings.images)
     return JsonChanges("canal-json", canal, settings, native_module(), Native(canal_layout, LOOK))
 
@@ -162,3 +164,20 @@ def _updates(form: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
     return tuple(
         form.update(row, form.key_of(before)) for row, before in zip(rows, old, strict=True)
     )
+
+
+def _is_canal(message: JsonObject) -> bool:
+    return "isDdl" in message or (isinstance(message.get("data"), list) and "type" in message)
+
+
+FORMAT = FormatDescriptor(
+    name="canal-json",
+    description="Canal, TiCDC",
+    new_decoder=new_format,
+    recognizes=_is_canal,
+    registry="optional",
+    event_time=EventTime((("es",),)),
+    type_mapping=JSON_TYPE_MAPPINGS | MYSQL_TYPE_MAPPINGS,
+    truncates=True,
+    schema_changes=True,
+)

@@ -4,6 +4,7 @@ Messages of one schema are read together, field by field, into Arrow arrays; no 
 Python object. Rows, keys and positions follow the rules of `debezium-json`.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
     Decoded,
+    FormatDescriptor,
     FormatSettings,
     KnownColumns,
     RecordChunk,
@@ -41,14 +43,14 @@ from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import RecordError, refuse, rejected
 from ingestd.cdc.schema_frames import Group, grouped
-from ingestd.cdc.schema_lookup import Framing, SchemaLookup, lookup_of
+from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, lookup_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]
 
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
-    """A decoder that knows no schema yet. Raises ConfigError without a registry."""
+    """Return a decoder that knows no schema yet. Raises ConfigError without a registry."""
     schemas = lookup_of(settings.schemas, "debezium-avro")
     return DebeziumAvro(schemas, settings.framing, images=settings.images)
 
@@ -189,3 +191,23 @@ def _truncates(chunk: RecordChunk, indices: Indices, found: Changes) -> list[Tru
         )
         for place, position in zip(found.places.tolist(), places, strict=True)
     ]
+
+
+def _is_envelope(schema: RegisteredSchema) -> bool:
+    if schema.kind != "AVRO":
+        return False
+    record = json.loads(schema.text)
+    fields = record.get("fields", ()) if isinstance(record, dict) else ()
+    return {"op", "source"} <= {field.get("name") for field in fields}
+
+
+FORMAT = FormatDescriptor(
+    name="debezium-avro",
+    description="Debezium, Avro converter",
+    new_decoder=new_format,
+    recognizes_schema=_is_envelope,
+    registry="required",
+    source_position=True,
+    truncates=True,
+    schema_changes=True,
+)

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.extended_json import document_texts, field_text
 from ingestd.cdc.columns.type_mapping import TO_STRING
 from ingestd.cdc.debezium_envelope import Envelopes
-from ingestd.cdc.debezium_event import Head, is_control
+from ingestd.cdc.debezium_event import EVENT_TIME, Head, is_control, is_debezium
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.message_key import MessageKeys
@@ -35,7 +35,7 @@ _encode = msgspec.json.encode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
+    """Return a decoder that has learnt nothing yet."""
     texts = FormatSettings(settings.type_mapping | {TO_STRING})
     return JsonChanges("debezium-bson", Documents(), texts, native_module())
 
@@ -170,3 +170,22 @@ def _text(value: str) -> str | None:
         raise RecordError(
             refuse("key", "invalid-document", f"the message key has no id: {error}").reason
         ) from error
+
+
+def _is_mongodb(message: JsonObject) -> bool:
+    if not is_debezium(message):
+        return False
+    source = message.get("source")
+    if isinstance(source, dict) and source.get("connector") == "mongodb":
+        return True
+    return isinstance(message.get("after"), str) or isinstance(message.get("before"), str)
+
+
+FORMAT = FormatDescriptor(
+    name="debezium-bson",
+    description="Debezium for MongoDB, JSON converter",
+    new_decoder=new_format,
+    recognizes=_is_mongodb,
+    event_time=EVENT_TIME,
+    truncates=True,
+)

@@ -7,9 +7,11 @@ messages, borders of transactions) is understood as well.
 
 import msgspec
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.debezium_envelope import Shape
 from ingestd.cdc.debezium_event import read_event
+from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.formats.plain_json import RowValues, topic_table
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
@@ -45,7 +47,7 @@ _ADDED = frozenset(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
+    """Return a decoder that has learnt nothing yet."""
     return JsonChanges(
         "debezium-flat-json",
         FlatRows(),
@@ -80,11 +82,6 @@ class _Marks(msgspec.Struct, gc=False):
 
 _decode_name = msgspec.json.Decoder(str | None).decode
 _DELETED = (b"true", b'"true"')
-
-
-def is_flat(value: bytes) -> bool:
-    """Whether a message value may be a row with what the transform adds."""
-    return b'"__op"' in value or b'"__deleted"' in value
 
 
 class FlatRows:
@@ -204,3 +201,20 @@ def _is_control(row: bytes, topic: str) -> bool:
         message = "the message value is an event with its envelope; its format is debezium-json"
         raise refuse("decode", "not-flattened", message)
     return True
+
+
+def _is_flattened(message: JsonObject) -> bool:
+    return bool(message.keys() & {"__op", "__deleted", "__table", "__source_ts_ms"})
+
+
+FORMAT = FormatDescriptor(
+    name="debezium-flat-json",
+    description="Debezium with ExtractNewRecordState, JSON converter",
+    new_decoder=new_format,
+    recognizes=_is_flattened,
+    registry="optional",
+    event_time=EventTime((("payload", "__source_ts_ms"), ("__source_ts_ms",))),
+    type_mapping=JSON_TYPE_MAPPINGS,
+    source_position=True,
+    truncates=True,
+)

@@ -15,9 +15,18 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.base import ChangeBatch, Decoded, FormatSettings, KnownColumns, RecordChunk
+from ingestd.cdc.base import (
+    ChangeBatch,
+    Decoded,
+    FormatDescriptor,
+    FormatSettings,
+    KnownColumns,
+    RecordChunk,
+)
 from ingestd.cdc.column_learning import TableMemory
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.debezium_envelope import BARE
+from ingestd.cdc.debezium_event import EVENT_TIME, is_debezium
 from ingestd.cdc.event_records import EventRecords, GroupKey, SortedEvents, in_order
 from ingestd.cdc.formats.debezium_flat_json import FlatRows
 from ingestd.cdc.json_changes import JsonChanges
@@ -37,7 +46,7 @@ _NO_SETTINGS = FormatSettings()
 
 
 def new_format(settings: FormatSettings) -> "DebeziumJson":
-    """A decoder that has learnt nothing yet."""
+    """Return a decoder that has learnt nothing yet."""
     return DebeziumJson(native_module(), settings)
 
 
@@ -210,3 +219,17 @@ def _together(one: Decoded, other: Decoded) -> Decoded:
         one.control + other.control,
         one.schema_changes + other.schema_changes,
     )
+
+
+FORMAT = FormatDescriptor(
+    name="debezium-json",
+    description="Debezium, JSON converter",
+    new_decoder=new_format,
+    recognizes=is_debezium,
+    registry="optional",
+    event_time=EVENT_TIME,
+    type_mapping=JSON_TYPE_MAPPINGS,
+    source_position=True,
+    truncates=True,
+    schema_changes=True,
+)

@@ -1,7 +1,7 @@
-"""JSON whose serializer registered a JSON Schema: the schema id stands before the JSON itself.
+"""JSON messages with a registered JSON Schema: the schema id precedes the JSON itself.
 
-The id is taken off and the rest read by the data format of the source; the schema is not needed
-for that, so no registry is asked. Messages without an id are left as they are.
+The id is removed and the rest is decoded by the data format of the source; the schema is not
+needed for that, so the registry is not queried. Messages without an id are left as they are.
 """
 
 from collections.abc import Sequence
@@ -10,22 +10,19 @@ from dataclasses import replace
 from ingestd.cdc.base import DataFormat, Decoded, FormatSettings, KnownColumns, RecordChunk
 from ingestd.cdc.schema_lookup import Framing
 
-_NUMBER, _GUID = b"\x00", b"\x01"
-_GUID_SIZE = 17
-
 
 def new_format(inner: DataFormat, settings: FormatSettings) -> "FramedJson":
-    """The decoder of framed messages around that of a data format."""
+    """Return a decoder that removes schema ids and passes messages to `inner`."""
     return FramedJson(inner, settings.framing)
 
 
 class FramedJson:
-    """Takes frames off; what is rejected keeps its own bytes."""
+    """Removes schema ids; rejected records keep their original bytes."""
 
     def __init__(self, inner: DataFormat, framing: Framing) -> None:
         self.name = inner.name
         self._inner = inner
-        self._size = 1 + framing.id_bytes
+        self._framing = framing
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
         """Decode a chunk as the data format does."""
@@ -41,10 +38,5 @@ class FramedJson:
         return replace(decoded, rejected=rejected)
 
     def _bodies(self, messages: Sequence[bytes | None]) -> list[bytes | None]:
-        return [self._body(one) for one in messages]
-
-    def _body(self, message: bytes | None) -> bytes | None:
-        """JSON begins with neither of the two bytes that frames begin with."""
-        if not message or message[:1] not in (_NUMBER, _GUID):
-            return message
-        return message[self._size if message[:1] == _NUMBER else _GUID_SIZE :]
+        body = self._framing.json_body
+        return [message and body(message) for message in messages]

@@ -8,9 +8,17 @@ import re
 
 import msgspec
 
-from ingestd.cdc.base import UNKNOWN_POSITION, FormatSettings, SourceTable
+from ingestd.cdc.base import (
+    UNKNOWN_POSITION,
+    FormatDescriptor,
+    FormatSettings,
+    JsonObject,
+    SourceTable,
+)
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.inference import proven_by_columns
+from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.layouts.maxwell import LOOK, maxwell_layout
@@ -33,10 +41,11 @@ _NULL = msgspec.Raw(NULL)
 _CONTROL = re.compile(r"bootstrap-(start|complete)|(table|database)-\w+|heartbeat")
 _ALTERED = "table-alter"
 _DIGITS = 19
+_MESSAGE_TYPE = re.compile(r"insert|update|delete|(bootstrap|table|database)-\w+")
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
+    """Return a decoder that has learnt nothing yet."""
     dialect = Maxwell(images=settings.images)
     return JsonChanges(
         "maxwell-json", dialect, settings, native_module(), Native(maxwell_layout, LOOK)
@@ -158,3 +167,21 @@ class _BinaryLog:
         if self._number < 0 or place >> 32 or (row == LAST_ROW and not head.commit):
             return UNKNOWN_POSITION
         return (self._number << 32 | place) << 12 | row
+
+
+def _is_maxwell(message: JsonObject) -> bool:
+    named = message.keys() >= {"database", "table", "type"}
+    return named and _MESSAGE_TYPE.fullmatch(str(message["type"])) is not None
+
+
+FORMAT = FormatDescriptor(
+    name="maxwell-json",
+    description="Maxwell",
+    new_decoder=new_format,
+    recognizes=_is_maxwell,
+    registry="optional",
+    event_time=EventTime((("ts",),), unit=1000),
+    type_mapping=JSON_TYPE_MAPPINGS,
+    source_position=True,
+    schema_changes=True,
+)

@@ -8,10 +8,11 @@ import re
 
 import msgspec
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
-from ingestd.cdc.native.layouts.ogg import LOOK, golden_gate_layout
+from ingestd.cdc.native.layouts.ogg import LOOK, ogg_layout
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import (
@@ -32,11 +33,9 @@ _POSITION = re.compile(r"\d{1,20}")
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
-    dialect = GoldenGate(images=settings.images)
-    return JsonChanges(
-        "ogg-json", dialect, settings, native_module(), Native(golden_gate_layout, LOOK)
-    )
+    """Return a decoder that has learnt nothing yet."""
+    dialect = OggDialect(images=settings.images)
+    return JsonChanges("ogg-json", dialect, settings, native_module(), Native(ogg_layout, LOOK))
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -48,7 +47,7 @@ class _Head(msgspec.Struct, gc=False):
     after: msgspec.Raw = _NULL
 
 
-class GoldenGate:
+class OggDialect:
     """What a GoldenGate message says."""
 
     def __init__(self, *, images: bool = False) -> None:
@@ -114,3 +113,19 @@ def _present(image: bytes) -> bytes:
         if missing:
             fields.pop(mark.removesuffix(_MISSING), None)
     return image_of(fields)
+
+
+def _is_ogg(message: JsonObject) -> bool:
+    return "op_type" in message
+
+
+FORMAT = FormatDescriptor(
+    name="ogg-json",
+    description="Oracle GoldenGate",
+    new_decoder=new_format,
+    recognizes=_is_ogg,
+    registry="optional",
+    type_mapping=JSON_TYPE_MAPPINGS,
+    source_position=True,
+    truncates=True,
+)

@@ -7,7 +7,8 @@ types.
 
 import msgspec
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatDescriptor, FormatSettings, SourceTable
+from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
@@ -21,7 +22,7 @@ _WRAPPED = b'"payload"'
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """A decoder that has learnt nothing yet."""
+    """Return a decoder that has learnt nothing yet."""
     return JsonChanges(
         "json", PlainJson(), settings, native_module(), Native(plain_layout, keyless=no_objects)
     )
@@ -83,3 +84,13 @@ def topic_table(topic: str) -> SourceTable:
     *qualifiers, table = topic.split(".")
     schema = qualifiers[-1] if qualifiers else None
     return SourceTable(".".join(qualifiers[:-1]) or None, schema or None, table or topic)
+
+
+FORMAT = FormatDescriptor(
+    name="json",
+    description="Rows in JSON",
+    new_decoder=new_format,
+    fallback="object",
+    registry="optional",
+    type_mapping=JSON_TYPE_MAPPINGS,
+)

@@ -11,7 +11,7 @@ from ingestd.cdc.avro.aliases import Names
 from ingestd.cdc.avro.envelope import Reasons
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import registered_schema
-from ingestd.cdc.base import FormatSettings
+from ingestd.cdc.base import FormatDescriptor, FormatSettings
 from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.protobuf.columns import ProtoColumn, proto_column
@@ -20,7 +20,7 @@ from ingestd.cdc.protobuf.schema import ProtobufSchemaError, ProtoTypes, parse_p
 from ingestd.cdc.protobuf.wire import MessageReader, WireError, read_varint
 from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, explain_cell, refuse, too_many_cells
 from ingestd.cdc.schema_frames import Frame
-from ingestd.cdc.schema_lookup import SchemaLookup, lookup_of
+from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 _MAX_SCHEMAS = 5000
 _MAX_INDEXES = 64
@@ -28,7 +28,7 @@ _MAX_INDEXES = 64
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """A decoder that knows no schema yet. Raises ConfigError without a registry."""
+    """Return a decoder that knows no schema yet. Raises ConfigError without a registry."""
     schemas = lookup_of(settings.schemas, "protobuf")
     fields = ProtobufFields(schemas, renames=settings.renames)
     return PlainRecords("protobuf", fields, settings.framing)
@@ -160,3 +160,17 @@ def _part(
                 values[place] = None
         array = column.build(values)
     return AvroColumn(column.column, None, array)
+
+
+def _is_protobuf(schema: RegisteredSchema) -> bool:
+    return schema.kind == "PROTOBUF"
+
+
+FORMAT = FormatDescriptor(
+    name="protobuf",
+    description="Rows in Protobuf",
+    new_decoder=new_format,
+    recognizes_schema=_is_protobuf,
+    registry="required",
+    schema_changes=True,
+)

@@ -7,6 +7,7 @@ from ingestd.cdc.base import (
     UNKNOWN_POSITION,
     ChangeBatch,
     Decoded,
+    FormatDescriptor,
     FormatSettings,
     KnownColumns,
     RecordChunk,
@@ -18,7 +19,7 @@ _BYTES = DataType("BYTES")
 
 
 def new_format(settings: FormatSettings) -> "RawRecords":
-    """A decoder, which has nothing to learn."""
+    """Return a decoder."""
     return RawRecords()
 
 
@@ -45,3 +46,11 @@ class RawRecords:
             unavailable={},
         )
         return Decoded([batch], [], [], 0)
+
+
+FORMAT = FormatDescriptor(
+    name="raw",
+    description="Keys and values as bytes",
+    new_decoder=new_format,
+    fallback="bytes",
+)

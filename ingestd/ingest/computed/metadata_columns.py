@@ -1,6 +1,6 @@
-"""Columns of what a record says beside its row: where it lies in Kafka, and whose row it is.
+"""Columns of a record's metadata: its coordinates in Kafka and its source table.
 
-Names and types are those of Paimon's ingestion, and `key` beside them. `op_ts` is the time of the
+Names and types are those of Paimon's ingestion, with `key` in addition. `op_ts` is the time of the
 change in its database, `source_position` its place in the database's log as a number that can be
 compared, null where it is not known.
 """
@@ -12,12 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk, SourceTable
+from ingestd.cdc.schema_lookup import Framing
 from ingestd.errors import ConfigError
 from ingestd.ingest.computed.event_times import event_times
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
+_CONFLUENT = Framing()
 _TEXT = DataType("STRING")
 SOURCE_POSITION = "source_position"
 METADATA_TYPES: Mapping[str, DataType] = {
@@ -58,10 +60,13 @@ def metadata_column(
     source: SourceTable,
     offsets: npt.NDArray[np.int64],
     data_format: str,
+    *,
+    framing: Framing = _CONFLUENT,
 ) -> Values:
-    """One of `METADATA_TYPES` for rows of a chunk's records, told by their offsets.
+    """Return one of `METADATA_TYPES` for the rows of a chunk that have these record offsets.
 
-    UnsupportedError for `op_ts` if the data format does not tell it.
+    `framing` is how schema ids precede messages. Raises UnsupportedError for `op_ts` if messages
+    of the data format do not state it.
     """
     arrow_type = to_arrow_type(METADATA_TYPES[name])
     if name in _CONSTANT:
@@ -82,7 +87,8 @@ def metadata_column(
         return pa.array(stamps, pa.int64(), mask=stamps < 0).cast(arrow_type)
     if name == "op_ts":
         picked, which = np.unique(records, return_inverse=True)
-        times = event_times(data_format, [chunk.values[index] for index in picked.tolist()])
+        messages = [chunk.values[index] for index in picked.tolist()]
+        times = event_times(data_format, messages, framing)
         return times.take(pa.array(which)).cast(arrow_type)
     keys: Values = pa.array(chunk.keys, arrow_type)
     return keys.take(pa.array(records))

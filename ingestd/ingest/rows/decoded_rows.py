@@ -19,7 +19,7 @@ class DecodedRow:
     """
 
     offset: int
-    kind: str
+    rowkind: str
     position: int | None
     snapshot: bool
     unavailable: tuple[str, ...]
@@ -71,7 +71,7 @@ def _rows(batch: ChangeBatch) -> Iterator[DecodedRow]:
         position = int(batch.position[at])
         yield DecodedRow(
             offset=int(batch.offset[at]),
-            kind=RowKind(int(batch.row_kind[at])).symbol,
+            rowkind=RowKind(int(batch.row_kind[at])).symbol,
             position=None if position < 0 else position,
             snapshot=bool(batch.snapshot_row[at]),
             unavailable=tuple(name for name, marks in batch.unavailable.items() if marks[at]),

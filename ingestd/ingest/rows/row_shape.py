@@ -32,8 +32,12 @@ from ingestd.ingest.rows.conform import Failure
 from ingestd.ingest.rows.moved_keys import deletes_of_moved
 from ingestd.ingest.rows.router import Route, Router
 from ingestd.ingest.schemas.column_aliases import renamed
-from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
-from ingestd.ingest.settings.ordering import refuse_other_ordering
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    SourceSettings,
+    TableContext,
+    TableSettings,
+)
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import DataType, RowKind
@@ -131,8 +135,8 @@ class Shapes:
         shape = self.of(chunk.topic, batch.source)
         if shape is None:
             return batch, ()
-        data_format = self._context.sources[source].data_format
-        batch, failures = reshape(shape, batch, chunk, data_format, time.time_ns() // 1_000_000)
+        settings = self._context.sources[source]
+        batch, failures = reshape(shape, batch, chunk, settings, time.time_ns() // 1_000_000)
         if not shape.moving or target is None or tells_changes(target.table):
             return batch, failures
         batch, kept = deletes_of_moved(batch, shape.moving)
@@ -143,9 +147,6 @@ class Shapes:
         shape = self.of(topic, source_table)
         if shape is not None and target is not None:
             _refuse_other_key(shape, target)
-            settings = self._context.settings_of(shape.table)
-            options, column = target.table.schema.options, settings.position_column
-            refuse_other_ordering(shape.table, options, column, by_position=settings.by_position)
 
     def as_wanted(self, topic: str, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
         """As `before_images.as_wanted`, but for rows before that are still needed to be shaped."""
@@ -167,7 +168,7 @@ def _refuse_other_key(shape: RowShape, target: TableContext) -> None:
 
 
 def reshape(
-    shape: RowShape, batch: ChangeBatch, chunk: RecordChunk, data_format: str, now_ms: int
+    shape: RowShape, batch: ChangeBatch, chunk: RecordChunk, source: SourceSettings, now_ms: int
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
     """A batch of a chunk in the shape, and the rows that a computed column has no value for.
 
@@ -176,7 +177,7 @@ def reshape(
     """
     work = _Work(shape, renamed(batch, shape.aliases))
     work.add_route()
-    work.add_metadata(chunk, data_format)
+    work.add_metadata(chunk, source)
     for column in shape.computed:
         work.compute(column, now_ms)
     return work.result(), tuple(work.failures)
@@ -220,13 +221,16 @@ class _Work:
         for name, text in self._shape.added.items():
             self._add(name, pa.repeat(pa.scalar(text, pa.string()), self._rows), _TEXT)
 
-    def add_metadata(self, chunk: RecordChunk, data_format: str) -> None:
+    def add_metadata(self, chunk: RecordChunk, source: SourceSettings) -> None:
         batch = self._batch
+        data_format, framing = source.data_format, source.format_settings.framing
         for name, column in self._shape.settings.metadata_columns():
             if column == SOURCE_POSITION:
                 values = self._positions(data_format)
             else:
-                values = metadata_column(column, chunk, batch.source, batch.offset, data_format)
+                values = metadata_column(
+                    column, chunk, batch.source, batch.offset, data_format, framing=framing
+                )
             self._add(name, values, METADATA_TYPES[column])
 
     def _positions(self, data_format: str) -> Values:

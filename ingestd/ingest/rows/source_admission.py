@@ -1,13 +1,16 @@
 """Which source tables may bring rows to which targets, by what the context of a batch knows.
 
 A message claims the name of its source table. A claim to a target that belongs to another source
-table, that keeps the dead letters, or that cannot be created costs the record and nothing else.
+table, that keeps the dead letters, that orders its rows otherwise, or that cannot be created costs
+the record and nothing else.
 """
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
+from ingestd.errors import ConfigError
 from ingestd.ingest.rows.batch_rows import rejected_all, rejected_unrouted
 from ingestd.ingest.rows.router import Router, sharing_problem
 from ingestd.ingest.settings.context import BatchContext, Feed
+from ingestd.ingest.settings.ordering import refuse_other_ordering
 from ingestd.ingest.settings.rejection import SourceRejection
 
 
@@ -49,7 +52,20 @@ class Admission:
         if table in context.refused_tables:
             return context.refused_tables[table]
         owners = context.owners_of(table)
-        if not owners or feed in owners:
+        if owners and feed not in owners:
+            shared = sharing_problem(context.routing, table, owners | {feed})
+            if shared is not None:
+                return SourceRejection("route", "table-taken", shared)
+        return self._other_ordering(table)
+
+    def _other_ordering(self, table: str) -> SourceRejection | None:
+        """Return why a table whose rows are ordered otherwise takes none, or None."""
+        target, settings = self._context.tables.get(table), self._context.settings_of(table)
+        if target is None:
             return None
-        shared = sharing_problem(context.routing, table, owners | {feed})
-        return None if shared is None else SourceRejection("route", "table-taken", shared)
+        options, column = target.table.schema.options, settings.position_column
+        try:
+            refuse_other_ordering(table, options, column, by_position=settings.by_position)
+        except ConfigError as error:
+            return SourceRejection("schema", "other-ordering", error.message)
+        return None

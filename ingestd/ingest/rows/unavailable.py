@@ -1,8 +1,10 @@
 """Cells whose value the source left out because it did not change: the older value stays.
 
 The older value is that of an earlier row of the key in the same batch, or else the table's own.
-Where a key has neither (Debezium sends such a row when the key itself changed), the cell is null
-and is counted: the source's placeholder is no value, and must not be stored as one.
+In tables with `sequence.field` that says which rows are earlier, and the table's own row may be
+newer than some of the batch. Where a key has neither (Debezium sends such a row when the key itself
+changed), the cell is null and is counted: the source's placeholder is no value, and must not be
+stored as one.
 """
 
 from collections.abc import Callable
@@ -15,8 +17,11 @@ import pyarrow.compute as pc
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.settings.context import TableContext
-from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows
+from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, stable_places
+from ingestd.paimon.merge.stable_order import stable_order
+from ingestd.paimon.merge.value_order import sequence_codes
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.read.table_read import read_table
 
@@ -44,31 +49,53 @@ def fill_unavailable(
         return rows, 0
     plain = rows.drop_columns(marks)
     groups = group_rows(plain, target.table.schema.primary_keys)
-    kinds = plain.column(KIND).to_numpy()
+    kinds, rules = plain.column(KIND).to_numpy(), target.table.merge_rules
+    ages = _ages(plain, rules)
     origins: dict[str, _Index] = {}
     for mark in marks:
-        if target.table.merge_rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
+        if rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
             # Merging leaves the older value where a cell is null.
             continue
         marked: Values = rows.column(mark)
         left_out = pc.fill_null(marked, False).to_numpy()
-        origins[mark.removeprefix(UNAVAILABLE_PREFIX)] = _origins(groups, kinds, left_out)
+        origins[mark.removeprefix(UNAVAILABLE_PREFIX)] = _origins(groups, kinds, left_out, ages)
     asking = np.zeros(plain.num_rows, np.bool_)
     for origin in origins.values():
-        asking |= origin == _ASK_TABLE
+        # With a sequence field the row in the table may be newer than those of the batch.
+        asking |= origin != _KEEP if rules.sequence_fields else origin == _ASK_TABLE
     old = _OldRows(target, plain, asking, list(origins), whereabouts)
     unknown = 0
-    for name, origin in origins.items():
+    for name, found in origins.items():
+        origin = old.newer(found)
+        # After a delete the table's row is not an older value.
+        deleted = kinds[np.maximum(origin, 0)] == RowKind.DELETE
+        origin[(origin >= 0) & deleted] = _NOT_KNOWN
         position = plain.column_names.index(name)
         plain = plain.set_column(position, plain.field(name), old.fill(name, origin))
         unknown += old.count_unknown(origin)
     return plain, unknown
 
 
-def _origins(groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask) -> _Index:
-    """For each row the row whose cell it takes: itself, an earlier one of its key, or a marker."""
+def _ages(rows: pa.Table, rules: MergeRules) -> _Index:
+    """Return the place of each row in the order of age; rows arrive in the order of `rows`."""
+    if not rules.sequence_fields:
+        return np.arange(rows.num_rows)
+    columns = [rows.column(name) for name in rules.sequence_fields]
+    order = stable_order(sequence_codes(columns, descending=rules.descending))
+    ages = np.empty(rows.num_rows, np.int64)
+    ages[order] = np.arange(rows.num_rows)
+    return ages
+
+
+def _origins(
+    groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask, ages: _Index
+) -> _Index:
+    """For each row the row whose cell it takes: an earlier one of its key, or a marker.
+
+    The earlier one may be a delete, which has no value.
+    """
     count = len(kinds)
-    order = np.argsort(groups.codes, kind="stable")
+    order = stable_places(groups.codes, ages)
     codes, kind = groups.codes[order], kinds[order]
     is_value = (kind == RowKind.INSERT) | (kind == RowKind.UPDATE_AFTER)
     ends_row = kind == RowKind.DELETE
@@ -78,8 +105,6 @@ def _origins(groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask) ->
     starts = np.searchsorted(codes, codes, side="left")
     found = last >= starts
     taken = np.where(found, order[last], _ASK_TABLE)
-    # After a delete in this very batch the table's row is not an older value of this one.
-    taken[found & ends_row[last]] = _NOT_KNOWN
     taken[~is_value | ~left_out[order]] = _KEEP
     origins = np.empty(count, np.int64)
     origins[order] = taken
@@ -100,6 +125,7 @@ class _OldRows:
         self._rows = rows
         self._found: pa.Table | None = None
         self._at: _Index = np.full(rows.num_rows, -1, np.int64)
+        self._rules = target.table.merge_rules
         if bool(asking.any()) and bucket_mode(target.table.schema) is BucketMode.POSTPONE:
             raise UnsupportedError(
                 f"table {target.identifier}: the source left out unchanged values of "
@@ -110,16 +136,30 @@ class _OldRows:
         if target.snapshot_id is None or not bool(asking.any()):
             return
         keys = list(target.table.schema.primary_keys)
+        needed = dict.fromkeys((*keys, *columns, *self._rules.sequence_fields))
         asked = rows.select(keys).filter(asking)
         wanted = asked.take(group_rows(asked, keys).first)
         self._found = read_table(
             target.table,
             snapshot_id=target.snapshot_id,
-            columns=[*keys, *(name for name in columns if name not in keys)],
+            columns=list(needed),
             partition_filter=whereabouts(wanted) if whereabouts else None,
             key_filter=wanted,
         )
         self._at = _positions_in(self._found.select(keys), rows.select(keys))
+
+    def newer(self, origin: _Index) -> _Index:
+        """Return the origins, the table's row instead of an older one of the batch."""
+        fields, chosen = list(self._rules.sequence_fields), origin.copy()
+        if self._found is None or not fields:
+            return chosen
+        rows = self._rows.select(fields)
+        both = pa.concat_tables([self._found.select(fields).cast(rows.schema), rows])
+        ages, first = _ages(both, self._rules), self._found.num_rows
+        known = np.flatnonzero((origin >= 0) & (self._at >= 0))
+        older = ages[first + origin[known]] < ages[self._at[known]]
+        chosen[known[older]] = _ASK_TABLE
+        return chosen
 
     def count_unknown(self, origin: _Index) -> int:
         """Cells that neither the batch nor the table has an older value for."""

@@ -14,6 +14,7 @@ from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.found_types import together
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import columns_named
 from ingestd.paimon.spec.options import refuse_unsupported
@@ -47,6 +48,7 @@ def first_schema(
             f"table {table} cannot be created: its key column '{missing[0]}' is not among the "
             f"columns {sorted(columns)} of {found[0]}; correct primary_keys or partition_keys"
         )
+    _check_ordering(table, settings, keys)
     columns = first_columns(table, columns, (*keys, *settings.partition_keys), settings, found)
     options = _options(context, table, settings, keyed=bool(keys))
     if column_history:
@@ -87,6 +89,15 @@ def _key_type(data_type: DataType, is_key: bool) -> DataType:
     if is_key and data_type.root in _WIDENED_KEYS:
         return DataType("INT")
     return data_type
+
+
+def _check_ordering(table: str, settings: TableSettings, keys: tuple[str, ...]) -> None:
+    """Raise ConfigError if rows cannot be ordered as configured, now that the key is known."""
+    if settings.by_position:
+        try:
+            refuse_ordering(settings.options, settings.position_column, keys)
+        except ConfigError as error:
+            raise ConfigError(f"table {table} cannot be created: {error.message}") from error
 
 
 def _options(

@@ -10,23 +10,38 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from ingestd.errors import ConfigError
+from ingestd.ingest.computed.metadata_columns import SOURCE_POSITION
+from ingestd.paimon.spec.merge_rules import merge_engine
 
 Ordering = Literal["arrival", "source-position"]
 SEQUENCE_FIELD = "sequence.field"
+SORT_ORDER = "sequence.field.sort-order"
 
 
 def refuse_ordering(
     options: Mapping[str, str], column: str, primary_keys: Collection[str] | None
 ) -> None:
-    """Raise ConfigError if rows of such a table cannot be ordered by their source position."""
+    """Raise ConfigError if rows of such a table cannot be ordered by their source position.
+
+    `primary_keys` are None where they are not known yet.
+    """
     if primary_keys is not None and not primary_keys:
-        raise ConfigError("ordering 'source-position' is for tables with a primary key")
+        raise ConfigError(
+            "ordering 'source-position' is for tables with a primary key: name its columns in "
+            "primary-keys, or set ordering to 'arrival'"
+        )
     given = options.get(SEQUENCE_FIELD, column)
     if given != column:
         raise ConfigError(
             f"ordering 'source-position' sets the table option {SEQUENCE_FIELD} to '{column}'; it "
             f"is '{given}': leave out one of them"
         )
+    if merge_engine(options) == "first-row":
+        raise ConfigError(
+            "ordering 'source-position' has no meaning with 'merge-engine' = 'first-row', which "
+            "keeps the row that arrived first: leave out one of them"
+        )
+    _refuse_descending(options)
 
 
 def refuse_other_ordering(
@@ -43,8 +58,19 @@ def refuse_other_ordering(
             f"'{column}' from the creation of the table on, and it was created with "
             f"'{field}': set ordering to 'arrival', or let the rows go into a new table (routing)"
         )
-    if not by_position and field == column:
+    if by_position:
+        _refuse_descending(options)
+    elif field.endswith(SOURCE_POSITION):  # whatever its metadata-column-prefix was
         raise ConfigError(
             f"table {table} was created with ordering 'source-position', which cannot be taken "
             "away: set it again, or let the rows go into a new table (routing)"
+        )
+
+
+def _refuse_descending(options: Mapping[str, str]) -> None:
+    order = options.get(SORT_ORDER, "ascending")
+    if order != "ascending":
+        raise ConfigError(
+            f"ordering 'source-position' takes the row of the largest position, and {SORT_ORDER} = "
+            f"'{order}' that of the smallest: leave out one of them"
         )

@@ -55,7 +55,7 @@ class Selection(TypedDict, total=False):
 class ChangeSelection(TypedDict, total=False):
     """Which changes, and what of them: `columns` and `where` as in `Selection`.
 
-    Two columns stand before the table's: `_snapshot`, an id, and `_kind` (+I, -U, +U, -D).
+    Two columns stand before the table's: `_snapshot`, an id, and `rowkind` (+I, -U, +U, -D).
     `between` are two snapshot ids: the changes after the first, up to the second.
     """
 

@@ -40,7 +40,7 @@ def test_a_branch_is_made_written_read_forwarded_and_deleted(
     ]
     assert rows(capsys, warehouse, "db.t$branch_fix") == [1, 2]
     assert rows(capsys, warehouse, "db.t") == [1]
-    forwarded = shown(capsys, "branch", "fast_forward", warehouse, "db.t", "fix")
+    forwarded = shown(capsys, "branch", "fast-forward", warehouse, "db.t", "fix")
     assert forwarded["snapshots_given_up"] == [1]
     assert rows(capsys, warehouse, "db.t") == [1, 2]
     assert "deleted" in run_command(capsys, "branch", "delete", warehouse, "db.t", "fix").out
@@ -51,13 +51,13 @@ def test_a_dry_run_changes_nothing(warehouse: Path, capsys: Capture) -> None:
     assert shown(capsys, "branch", "create", warehouse, "db.t", "fix", "--dry-run")["dry_run"]
     assert shown(capsys, "branch", "list", warehouse, "db.t") == []
     shown(capsys, "branch", "create", warehouse, "db.t", "fix")
-    for command in ("delete", "fast_forward"):
+    for command in ("delete", "fast-forward"):
         assert shown(capsys, "branch", command, warehouse, "db.t", "fix", "--dry-run")["dry_run"]
     assert len(shown(capsys, "branch", "list", warehouse, "db.t")) == 1
 
 
 def test_a_branch_that_is_not_there_is_a_mistake(warehouse: Path, capsys: Capture) -> None:
-    for command in ("delete", "fast_forward"):
+    for command in ("delete", "fast-forward"):
         done = run_command(capsys, "branch", command, warehouse, "db.t", "none", "--dry-run")
         assert (done.code, "no branch 'none'" in done.err) == (2, True)
 

@@ -101,7 +101,7 @@ def offsets(capsys: Capture, lake: Path) -> list[int]:
 
 
 def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Capture) -> None:
-    groups = shown(capsys, "ls", lake, "db")["groups"]
+    groups = shown(capsys, "list", lake, "db")["groups"]
     assert [(g["topic"], g["stage"], g["reason"], g["letters"]) for g in groups] == [
         ("t", "decode", "not_json", 2),
         ("t", "cast", "overflow", 1),
@@ -111,10 +111,10 @@ def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Captu
     assert groups[0]["first"] == "1970-01-02T00:00:00.000Z"
     assert groups[0]["last"] == "1970-01-04T00:00:00.000Z"
     assert groups[2]["first"] is None
-    (only,) = shown(capsys, "ls", lake, "db.ingestd_dead_letters", "--topic", "u")["groups"]
+    (only,) = shown(capsys, "list", lake, "db.ingestd_dead_letters", "--topic", "u")["groups"]
     assert only["letters"] == 1
-    assert "overflow" in run_command(capsys, "dlq", "ls", lake, "db").out
-    assert "no such letters" in run_command(capsys, "dlq", "ls", lake, "db", "--stage", "x").out
+    assert "overflow" in run_command(capsys, "dlq", "list", lake, "db").out
+    assert "no such letters" in run_command(capsys, "dlq", "list", lake, "db", "--stage", "x").out
 
 
 def test_a_letter_is_shown_with_its_bytes_as_text_or_hex(lake: Path, capsys: Capture) -> None:
@@ -139,7 +139,7 @@ def test_a_letter_that_is_not_there_and_other_tables_are_refused(
     done = run_command(capsys, "dlq", "show", lake, "db", "t", 1, 1)
     assert (done.code, "no letter of t/1 at 1" in done.err) == (2, True)
     assert run_command(capsys, "dlq", "show", lake, "db", "t", 0, 1, "--format", "x").code == 2
-    assert run_command(capsys, "dlq", "ls", lake, "db.other").code == 2
+    assert run_command(capsys, "dlq", "list", lake, "db.other").code == 2
 
 
 def test_a_replay_sends_each_record_once_and_again_only_when_asked(
@@ -161,7 +161,7 @@ def test_a_replay_sends_each_record_once_and_again_only_when_asked(
     assert sent[3][2].partition == 1
     assert shown(capsys, *to)["sent"] == 0
     assert shown(capsys, *to, "--again", "--stage", "cast")["sent"] == 1
-    groups = shown(capsys, "ls", lake, "db")["groups"]
+    groups = shown(capsys, "list", lake, "db")["groups"]
     assert [(g["letters"], g["replayed"]) for g in groups] == [(2, 2), (1, 1), (1, 0), (1, 1)]
 
 

@@ -123,14 +123,14 @@ WORKS = {
     "compact": Work(keyed, ["compact"], ["--full"]),
     "sort": Work(parted, ["compact"], ["--order-by", "k"]),
     "rescale": Work(keyed, ["rescale"], ["--buckets", "3"]),
-    "repair": Work(unindexed, ["repair", "hash-index"]),
+    "rebuild-index": Work(unindexed, ["rebuild-index"]),
     "expire snapshots": Work(keyed, ["expire", "snapshots"], ["--retain-max", "1"]),
     "expire changelogs": Work(
         outlived, ["expire", "changelogs"], ["--retain-min", "2", "--retain-max", "2"]
     ),
     "expire partitions": Work(parted, ["expire", "partitions"], ["--expiration-time", "9000 d"]),
     "expire tags": Work(tagged, ["expire", "tags"]),
-    "orphans": Work(littered, ["orphans"], ["--older-than", "0 ms", "--yes"]),
+    "remove-orphans": Work(littered, ["remove-orphans"], ["--older-than", "0 ms", "--yes"]),
     "rollback": Work(keyed, ["rollback"], ["--snapshot", "2"]),
     "truncate": Work(keyed, ["truncate"]),
     "dlq replay": Work(lettered, ["dlq", "replay"], ["--bootstrap", "broker-0:9092"]),
@@ -199,7 +199,7 @@ def test_an_interrupt_at_any_step_leaves_a_sound_table_and_the_command_finishes_
             assert "un the same command again" in done.err or "run again" in done.err, where
             assert "Traceback" not in done.err
             assert list(tmp_path.glob("*rows.jsonl*")) == [], where
-        if name != "repair":
+        if name != "rebuild-index":
             assert unsound(warehouse) == [], where
         again = run_stepwise(capsys, Steps(), *work.words(warehouse))
         assert again.code == 0, (where, again.err)

@@ -49,7 +49,7 @@ def test_json_has_all_of_it(messages: Path, capsys: Capture) -> None:
     (table,) = document["tables"]
     assert table["source"] == {"database": "shopdb", "schema": "public", "table": "orders"}
     assert table["types"]["id"] == "BIGINT"
-    assert table["rows"][0]["kind"] == "+I"
+    assert table["rows"][0]["rowkind"] == "+I"
     assert table["rows"][0]["values"]["offset"] == 9
     assert document["rejected"][0]["offset"] == 2
     assert document["rejected"][0]["reason"] == "invalid-json"

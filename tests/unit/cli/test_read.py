@@ -53,7 +53,7 @@ def test_changes_come_with_snapshot_and_kind(warehouse: Path, capsys: Capture) -
     found = [json.loads(one) for one in lines(capsys, warehouse, "db.t", "--changelog")]
     assert len(found) == 13
     assert [one["_snapshot"] for one in found] == [1] * 11 + [2] * 2
-    assert {(one["id"], one["_kind"]) for one in found[11:]} == {(1, "+I"), (2, "-D")}
+    assert {(one["id"], one["rowkind"]) for one in found[11:]} == {(1, "+I"), (2, "-D")}
     later = lines(capsys, warehouse, "db.t", "--changelog", "--from", 2, "--to", 2)
     assert len(later) == 2
 

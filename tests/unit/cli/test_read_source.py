@@ -50,8 +50,10 @@ def test_points_in_time(warehouse: Path, capsys: Capture) -> None:
 
 def test_what_snapshots_brought(warehouse: Path, capsys: Capture) -> None:
     assert rows(capsys, warehouse, "db.t", "--from", 2) == [{"id": 1, "v": "new"}]
-    changes = rows(capsys, warehouse, "db.t", "--changelog", "--from", 2, "--where", "_kind = '-D'")
-    assert changes == [{"_snapshot": 2, "_kind": "-D", "id": 2, "v": None}]
+    changes = rows(
+        capsys, warehouse, "db.t", "--changelog", "--from", 2, "--where", "rowkind = '-D'"
+    )
+    assert changes == [{"_snapshot": 2, "rowkind": "-D", "id": 2, "v": None}]
 
 
 @pytest.mark.parametrize("asked", [["db.t$audit_log"], ["db.t", "--audit-log"]])
@@ -105,12 +107,12 @@ def test_a_binlog_has_an_update_in_one_row(warehouse: Path, capsys: Capture) -> 
     kinds = sorted((one["rowkind"], one["id"]) for one in found)
     assert kinds == [("+I", [1]), ("-D", [9])]
     changes = rows(capsys, warehouse, "db.t$binlog", "--changelog", "--from", 3)
-    assert sorted((one["_kind"], one["id"], one["v"]) for one in changes) == [
+    assert sorted((one["rowkind"], one["id"], one["v"]) for one in changes) == [
         ("+U", [4], ["x"]), ("-D", [9], [None]),
     ]  # fmt: skip
     done = run_command(capsys, "read", warehouse, "db.t$binlog", "--changelog", "--columns", "id")
     assert done.code == 2
-    assert "_kind" in done.err
+    assert "rowkind" in done.err
 
 
 def test_the_read_optimized_view_has_what_is_compacted(warehouse: Path, capsys: Capture) -> None:

@@ -63,7 +63,7 @@ def test_table_and_offsets_go_back_together(warehouse: Path, capsys: Capture) ->
 
 
 def test_tags_and_times_name_a_snapshot_too(warehouse: Path, capsys: Capture) -> None:
-    assert shown(capsys, warehouse, "--to-time", "2023-11-15T00:30:00Z")["snapshot"] == 3
+    assert shown(capsys, warehouse, "--as-of", "2023-11-15T00:30:00Z")["snapshot"] == 3
     done = run_command(capsys, "rollback", warehouse, "db.t", "--tag", "a")
     assert "back at snapshot 2, without 1 snapshot" in done.out
     assert "orders" in done.out

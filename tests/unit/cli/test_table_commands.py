@@ -30,7 +30,10 @@ def left(warehouse: Path) -> set[str]:
 
 
 def test_a_dry_run_tells_what_would_go_and_takes_nothing(warehouse: Path, capsys: Capture) -> None:
-    for command in (["truncate", warehouse, "db.t"], ["drop-partition", warehouse, "db.t", "dt=a"]):
+    for command in (
+        ["truncate", warehouse, "db.t"],
+        ["drop-partition", warehouse, "db.t", "--partition", "dt=a"],
+    ):
         found = shown(capsys, *command, "--dry-run")
         assert (found["dry_run"], found["snapshot"]) == (True, None)
         assert {one["partition"]: one["rows"] for one in found["partitions"]}["dt=a"] == 3
@@ -39,13 +42,13 @@ def test_a_dry_run_tells_what_would_go_and_takes_nothing(warehouse: Path, capsys
 
 
 def test_a_dropped_partition_is_gone(warehouse: Path, capsys: Capture) -> None:
-    found = shown(capsys, "drop-partition", warehouse, "db.t", "dt=a")
+    found = shown(capsys, "drop-partition", warehouse, "db.t", "--partition", "dt=a")
     assert (found["snapshot"], len(found["partitions"])) == (2, 1)
     assert left(warehouse) == {"b"}
 
 
 def test_truncating_takes_the_named_partition_or_all(warehouse: Path, capsys: Capture) -> None:
-    done = run_command(capsys, "truncate", warehouse, "db.t", "--where-partition", "dt=b")
+    done = run_command(capsys, "truncate", warehouse, "db.t", "--partition", "dt=b")
     assert "1 file with 3 stored rows taken out by snapshot 2" in done.out
     assert left(warehouse) == {"a"}
     assert run_command(capsys, "truncate", warehouse, "db.t").code == 0
@@ -53,7 +56,7 @@ def test_truncating_takes_the_named_partition_or_all(warehouse: Path, capsys: Ca
 
 
 def test_a_partition_that_cannot_be_is_a_mistake_of_usage(warehouse: Path, capsys: Capture) -> None:
-    done = run_command(capsys, "drop-partition", warehouse, "db.t", "day=a")
+    done = run_command(capsys, "drop-partition", warehouse, "db.t", "--partition", "day=a")
     assert done.code == 2
     assert "partition columns are dt" in done.err
 

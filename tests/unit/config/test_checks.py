@@ -91,7 +91,11 @@ def issue(folder: Path, text: str) -> str:
         ),
         ("{path: /lake}", "{path: /lake, catalog: {metastore: rest}}", "uri: is needed"),
         ("{path: /lake}", "{path: /lake, catalog: {uri: 'http://h'}}", "for the metastore 'rest'"),
-        ("{path: /lake}", "{path: /lake, catalog: {auth-file: f}}", "for the metastore 'rest'"),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {auth-file: f}}",
+            "auth-file: is for the metastore",
+        ),
         (
             "{path: /lake}",
             "{path: /lake, catalog: {metastore: rest, uri: h, token: a-token, auth-file: f}}",

@@ -3,14 +3,17 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
+from ingestd.config.table_sections import DefaultsSection, TableSection, settings_of
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule
+from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 
 BASE = """
 warehouse: {path: /lake}
@@ -168,3 +171,21 @@ def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
 )
 def test_nonsense_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     assert message in issue(tmp_path, text)
+
+
+def test_nothing_said_is_the_careful_way_and_a_table_may_say_otherwise() -> None:
+    defaults = settings_of(DefaultsSection())
+    assert defaults.truncates == TruncatePolicy("apply", "dead-letter")
+    assert defaults.keyless_table_mode == "reject"
+    said = {"on-ambiguous-truncate": "fail", "keyless-table-mode": "audit"}
+    own = settings_of(TableSection.model_validate(said)).over(defaults)
+    assert own.truncates == TruncatePolicy("apply", "fail")
+    assert own.keyless_table_mode == "audit"
+    assert settings_of(TableSection()).over(own) == own
+
+
+@pytest.mark.parametrize("section", [DefaultsSection, TableSection])
+@pytest.mark.parametrize("key", ["on-truncate", "on-ambiguous-truncate", "keyless-table-mode"])
+def test_other_words_are_refused(section: type[DefaultsSection], key: str) -> None:
+    with pytest.raises(ValidationError, match=key):
+        section.model_validate({key: "maybe"})

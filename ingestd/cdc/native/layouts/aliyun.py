@@ -32,7 +32,7 @@ LOOK = Look(
 )
 
 
-def data_works_layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
+def aliyun_layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
     """The layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:

@@ -24,7 +24,7 @@ _WORDS = ("I", "U", "D")
 LOOK = Look((("table",), ("primary_keys",)), {("op_type",): texts_of(_WORDS)})
 
 
-def golden_gate_layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
+def ogg_layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
     """The layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name.endswith(_MISSING) for column in plan.columns):

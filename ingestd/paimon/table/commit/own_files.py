@@ -36,7 +36,7 @@ def check_own_files(table: FileStoreTable, change: SnapshotChange, planned_at: f
         if not table.io.exists(path):
             raise CommitConflictError(
                 f"table {table.name}: {path} was written for this commit and does not exist: it "
-                "was removed meanwhile (`ingestd orphans` with a small --older-than), or written "
+                "was removed (by `ingestd remove-orphans` with a small --older-than), or written "
                 "to the disk of another machine; nothing of this commit is visible, write again"
             )
 

@@ -32,7 +32,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 
 CHANGE_FIELDS = (
     DataField(-1, "_snapshot", DataType("BIGINT", nullable=False)),
-    DataField(-2, "_kind", DataType("STRING", nullable=False)),
+    DataField(-2, "rowkind", DataType("STRING", nullable=False)),
 )
 """The columns in front of the table's own."""
 
@@ -111,7 +111,7 @@ def _changes(table: FileStoreTable, snapshot_id: int, entry: ManifestEntry) -> p
     kinds = rows.column(VALUE_KIND).to_numpy() if keyed else np.zeros(rows.num_rows, np.int8)
     columns = {
         "_snapshot": pa.array(np.full(rows.num_rows, snapshot_id, np.int64)),
-        "_kind": symbols.take(pa.array(kinds)),
+        "rowkind": symbols.take(pa.array(kinds)),
         **{field.name: rows.column(field.name) for field in fields},
     }
     return pa.table(columns)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ingestd.cdc.schema_lookup import Framing
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.computed.event_times import event_times
 
@@ -16,6 +17,8 @@ from ingestd.ingest.computed.event_times import event_times
         ("debezium-bson", b'{"source":{"ts_ms":5}}', 5),
         ("canal-json", b'{"es":7,"ts":8,"data":[{"es":1}]}', 7),
         ("maxwell-json", b'{"data":{"ts":1},"ts":9}', 9000),
+        ("debezium-flat-json", b'{"id":1,"__source_ts_ms":8,"__ts_ms":9}', 8),
+        ("debezium-flat-json", b'{"schema":{},"payload":{"__source_ts_ms":8}}', 8),
     ],
 )
 def test_each_format_has_its_place(data_format: str, message: bytes, time: int) -> None:
@@ -40,6 +43,19 @@ def test_each_format_has_its_place(data_format: str, message: bytes, time: int) 
 def test_odd_messages_have_no_time_and_spoil_no_other(irregular: Any) -> None:
     good = b'{\n"source":{"ts_ms":9}}'
     assert event_times("debezium-json", [good, irregular, good]).to_pylist() == [9, None, 9]
+
+
+@pytest.mark.parametrize(
+    ("framing", "frame"),
+    [
+        (Framing(), b"\x00" + (0x7B).to_bytes(4)),
+        (Framing(id_bytes=8), b"\x00" + (5).to_bytes(8)),
+        (Framing(), b"\x01" + bytes(16)),
+    ],
+)
+def test_the_schema_id_before_a_message_is_no_part_of_it(framing: Framing, frame: bytes) -> None:
+    message = frame + b'{"es":7}'
+    assert event_times("canal-json", [message, None], framing).to_pylist() == [7, None]
 
 
 def test_no_messages_have_no_times() -> None:

@@ -54,7 +54,7 @@ def updates(*notes: str, key: int = 1) -> list[bytes]:
 
 def told(one: Rig, name: str = "orders") -> list[tuple[str, Any]]:
     rows = read_changelog(one.tables[f"lake.{name}"], 1).to_pylist()
-    return [(row["_kind"], row["note"]) for row in rows]
+    return [(row["rowkind"], row["note"]) for row in rows]
 
 
 CHAIN = [("+I", "a"), ("-U", "a"), ("+U", "b"), ("-U", "b"), ("+U", "c")]

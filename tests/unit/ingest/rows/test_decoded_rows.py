@@ -21,8 +21,8 @@ def test_rows_have_kind_place_and_cells() -> None:
     assert table.primary_keys == ("id",)
     assert table.types == {"id": "BIGINT", "a": "STRING", "b": "DOUBLE"}
     first, second = table.rows
-    assert (first.offset, first.kind, first.values) == (7, "+I", {"id": 1, "a": "x", "b": 1.5})
-    assert (second.offset, second.kind, second.values["id"]) == (8, "-D", 1)
+    assert (first.offset, first.rowkind, first.values) == (7, "+I", {"id": 1, "a": "x", "b": 1.5})
+    assert (second.offset, second.rowkind, second.values["id"]) == (8, "-D", 1)
     assert first.position is not None
     assert second.position is not None
     assert first.position < second.position

@@ -21,6 +21,8 @@ def test_a_table_of_that_ordering_has_the_column_and_the_option() -> None:
     [
         ({}, (), "is for tables with a primary key"),
         ({"sequence.field": "v"}, None, "it is 'v': leave out one of them"),
+        ({"merge-engine": "first-row"}, None, "no meaning with 'merge-engine' = 'first-row'"),
+        ({"sequence.field.sort-order": "descending"}, None, "that of the smallest"),
     ],
 )
 def test_what_cannot_be_ordered_so_is_refused(
@@ -36,5 +38,6 @@ def test_the_ordering_of_a_table_is_settled_when_it_is_created() -> None:
     refuse_other_ordering("db.t", {"sequence.field": "v"}, COLUMN, by_position=False)
     with pytest.raises(ConfigError, match=r"db\.t: .* was created with '': set ordering"):
         refuse_other_ordering("db.t", {}, COLUMN, by_position=True)
-    with pytest.raises(ConfigError, match=r"db\.t was created with ordering 'source-position'"):
-        refuse_other_ordering("db.t", ours, COLUMN, by_position=False)
+    for field in (COLUMN, f"other_prefix_{COLUMN}"):
+        with pytest.raises(ConfigError, match=r"db\.t was created with ordering 'source-position'"):
+            refuse_other_ordering("db.t", {"sequence.field": field}, COLUMN, by_position=False)

@@ -25,6 +25,7 @@ MESSAGES = [
     ("debezium-bson", b'{"source":{"ts_ms":5}}', 5),
     ("canal-json", b'{"es":7,"ts":8,"data":[{"es":1}]}', 7),
     ("maxwell-json", b'{"data":{"ts":1},"ts":9}', 9000),
+    ("debezium-flat-json", b'{"id":1,"__source_ts_ms":8,"__ts_ms":9,"__op":"c"}', 8),
 ]
 
 
@@ -51,11 +52,6 @@ def test_a_message_tells_what_the_metadata_column_tells(
 ) -> None:
     assert change_time(data_format, message) == time
     assert event_times(data_format, [message]).to_pylist() == [time]
-
-
-def test_flat_messages_tell_the_time_of_the_source() -> None:
-    flat = b'{"id":1,"__source_ts_ms":8,"__ts_ms":9,"__op":"c"}'
-    assert change_time("debezium-flat-json", flat) == 8
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,13 @@ def test_the_rows_that_a_tag_keeps(table: Table) -> None:
 
 def test_rows_and_changes_between_two_snapshots(table: Table) -> None:
     assert ids(table.to_arrow(between=(1, 2))) == [2, 3]
-    changes = table.changes(between=(1, 3), columns=["_kind", "id"]).to_arrow().to_pylist()
-    assert sorted((one["id"], one["_kind"]) for one in changes) == [(1, "-D"), (2, "+I"), (3, "+I")]
-    assert ids(table.changes(where="_kind = '-D'").to_arrow()) == [1]
+    changes = table.changes(between=(1, 3), columns=["rowkind", "id"]).to_arrow().to_pylist()
+    assert sorted((one["id"], one["rowkind"]) for one in changes) == [
+        (1, "-D"),
+        (2, "+I"),
+        (3, "+I"),
+    ]
+    assert ids(table.changes(where="rowkind = '-D'").to_arrow()) == [1]
 
 
 def test_a_scan_stays_with_the_snapshot_it_was_made_of(table: Table) -> None:

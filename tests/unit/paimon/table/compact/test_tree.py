@@ -48,7 +48,7 @@ def levels(table: FileStoreTable) -> list[int]:
 
 def changes(table: FileStoreTable) -> list[tuple[Any, ...]]:
     rows = read_changelog(table)
-    return list(zip(*(rows.column(n).to_pylist() for n in ("_kind", "k", "v")), strict=True))
+    return list(zip(*(rows.column(n).to_pylist() for n in ("rowkind", "k", "v")), strict=True))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def test_changes_are_the_written_rows_with_their_kinds() -> None:
     put(table, [{"id": 2}, {"id": 1}])
     put(table, [{"id": 1, "_kind": 3}, {"id": 2, "_kind": 2}, {"id": 3, "_kind": 1}])
     found = read_changelog(table).to_pylist()
-    assert [(row["_snapshot"], row["_kind"], row["id"]) for row in found] == [
+    assert [(row["_snapshot"], row["rowkind"], row["id"]) for row in found] == [
         (1, "+I", 1), (1, "+I", 2), (2, "-D", 1), (2, "+U", 2), (2, "-U", 3),
     ]  # fmt: skip
 

@@ -78,7 +78,7 @@ def test_a_lost_file_is_made_anew_and_no_key_is_doubled_afterwards() -> None:
     table = filled()
     kept = entries(table)
     lose(table, 1)
-    with pytest.raises(FormatError, match="ingestd repair hash-index"):
+    with pytest.raises(FormatError, match="ingestd rebuild-index"):
         put(table, [{"id": 1, "v": "new"}])
     plan = repair(table, dry_run=True)
     assert (len(plan.wrong), plan.snapshot) == (1, None)

@@ -170,9 +170,9 @@ def test_rows_of_java_are_moved_behind_those_that_java_has_moved(tmp_path: Path)
     assert waiting
     _move(fixture.table)
     for change in waiting:
-        row = {name: cell for name, cell in change.items() if not name.startswith("_")}
+        row = {name: cell for name, cell in change.items() if name not in {"_snapshot", "rowkind"}}
         before.pop(row["k"], None)
-        if change["_kind"] in ("+I", "+U"):
+        if change["rowkind"] in ("+I", "+U"):
             before[row["k"]] = row
     found = read_table(fixture.table).to_pylist()
     assert sorted(found, key=lambda row: row["k"]) == [before[k] for k in sorted(before)]

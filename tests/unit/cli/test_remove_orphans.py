@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.cli import orphans as command
+from ingestd.cli import remove_orphans as command
 from ingestd.errors import FencedError
 from ingestd.ingest.tables.leadership import Leadership
 from ingestd.paimon.io.local import LocalFileIO
@@ -20,8 +20,10 @@ def test_orphans_are_shown_first_and_deleted_then(tmp_path: Path, capsys: Captur
     put(native_table(tmp_path, [("id", "INT")], keys=["id"]), [{"id": 1}])
     lost = tmp_path / "db.db/t/manifest/manifest-lost"
     lost.write_bytes(b"123")
-    assert "there are no orphan files" in run_command(capsys, "orphans", tmp_path, "db.t").out
-    given = ("orphans", tmp_path, "db.t", "--older-than", "0 ms", "--json", "--yes")
+    assert (
+        "there are no orphan files" in run_command(capsys, "remove-orphans", tmp_path, "db.t").out
+    )
+    given = ("remove-orphans", tmp_path, "db.t", "--older-than", "0 ms", "--json", "--yes")
     planned = json.loads(run_command(capsys, *given, "--dry-run").out)
     assert [one["file"] for one in planned["files"]] == [str(lost)]
     assert (planned["bytes"], planned["dry_run"]) == (3, True)
@@ -34,7 +36,7 @@ def test_orphans_are_shown_first_and_deleted_then(tmp_path: Path, capsys: Captur
 
 def test_an_age_that_is_none_is_refused(tmp_path: Path, capsys: Capture) -> None:
     put(native_table(tmp_path, [("id", "INT")], keys=["id"]), [{"id": 1}])
-    done = run_command(capsys, "orphans", tmp_path, "db.t", "--older-than", "a while")
+    done = run_command(capsys, "remove-orphans", tmp_path, "db.t", "--older-than", "a while")
     assert done.code == 2
     assert "older-than" in done.err
 
@@ -61,11 +63,13 @@ def test_the_clock_of_this_machine_makes_no_file_old(
     lost = littered(tmp_path)
     right = time.time
     monkeypatch.setattr(time, "time", lambda: right() + 25 * 3600)
-    assert "there are no orphan files" in run_command(capsys, "orphans", tmp_path, "db.t").out
+    assert (
+        "there are no orphan files" in run_command(capsys, "remove-orphans", tmp_path, "db.t").out
+    )
     assert lost.exists()
     monkeypatch.setattr(time, "time", lambda: right() - 365 * 24 * 3600)
     os.utime(lost, (right() - 25 * 3600,) * 2)
-    assert "1 orphan file " in run_command(capsys, "orphans", tmp_path, "db.t").out
+    assert "1 orphan file " in run_command(capsys, "remove-orphans", tmp_path, "db.t").out
     assert not lost.exists()
 
 
@@ -74,7 +78,7 @@ def test_young_files_go_only_if_somebody_agrees_that_daemons_end(
 ) -> None:
     lost = littered(tmp_path)
     leads = [daemon(tmp_path, name) for name in ("shop", "users")]
-    young = ("orphans", tmp_path, "db.t", "--older-than", "5 h")
+    young = ("remove-orphans", tmp_path, "db.t", "--older-than", "5 h")
     done = run_command(capsys, *young)
     assert done.code == 2
     assert "the daemons of shop, users are stopped" in done.err
@@ -82,7 +86,7 @@ def test_young_files_go_only_if_somebody_agrees_that_daemons_end(
     assert "1 orphan file" not in run_command(capsys, *young, "--dry-run").out
     for one in leads:
         one.check()
-    now = ("orphans", tmp_path, "db.t", "--older-than", "0 s", "--yes", "--json")
+    now = ("remove-orphans", tmp_path, "db.t", "--older-than", "0 s", "--yes", "--json")
     done = run_command(capsys, *now)
     assert (done.code, json.loads(done.out)["stopped_pipelines"]) == (0, ["shop", "users"])
     assert not lost.exists()
@@ -94,7 +98,7 @@ def test_young_files_go_only_if_somebody_agrees_that_daemons_end(
 def test_six_hours_are_old_enough_for_daemons_to_go_on(tmp_path: Path, capsys: Capture) -> None:
     littered(tmp_path)
     leads = daemon(tmp_path, "shop")
-    assert run_command(capsys, "orphans", tmp_path, "db.t", "--older-than", "6 h").code == 0
+    assert run_command(capsys, "remove-orphans", tmp_path, "db.t", "--older-than", "6 h").code == 0
     leads.check()
 
 
@@ -110,7 +114,7 @@ def test_a_daemon_that_starts_meanwhile_keeps_its_files(
         return right(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(command, "find_orphans", slow)
-    done = run_command(capsys, "orphans", tmp_path, "db.t", "--older-than", "0 s", "--yes")
+    done = run_command(capsys, "remove-orphans", tmp_path, "db.t", "--older-than", "0 s", "--yes")
     assert done.code == 6
     assert "another daemon has taken over (node:again)" in done.err
     assert lost.exists()

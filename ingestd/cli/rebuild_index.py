@@ -1,11 +1,11 @@
-"""`ingestd repair`: make anew what can be made of the data files, where it is lost or wrong."""
+"""`ingestd rebuild-index`: rebuild hash indexes from the keys in data files."""
 
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, group, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
 from ingestd.cli.output import AsJson, Row, counted, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -26,20 +26,8 @@ DropDoubled = Annotated[
     ),
 ]
 
-repair = group(
-    "repair",
-    "Make anew what can be made of the data files, where it is lost or wrong.",
-    "ingestd repair hash-index /lake shop.orders --dry-run",
-)
 
-
-@repair.callback()
-def _repair() -> None:
-    """Only so that the command stays one of a group."""
-
-
-@repair.command("hash-index")
-def hash_index(
+def rebuild_index(
     warehouse: Warehouse,
     table: TableName,
     partition: Partitions = None,
@@ -56,11 +44,11 @@ def hash_index(
 
     **Examples**
 
-    ingestd repair hash-index /lake shop.orders --dry-run
+    ingestd rebuild-index /lake shop.orders --dry-run
 
-    ingestd repair hash-index /lake shop.orders --partition dt=2024-01-01 --json
+    ingestd rebuild-index /lake shop.orders --partition dt=2024-01-01 --json
 
-    ingestd repair hash-index /lake shop.orders --drop-doubled
+    ingestd rebuild-index /lake shop.orders --drop-doubled
     """
     found = open_table(warehouse, table)
     wanted = chosen_partitions(found, partition)

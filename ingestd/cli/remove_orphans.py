@@ -1,4 +1,4 @@
-"""`ingestd orphans`: files of a table that nothing refers to."""
+"""`ingestd remove-orphans`: files of a table that nothing refers to."""
 
 from typing import Annotated
 
@@ -17,14 +17,14 @@ from ingestd.paimon.table.retention.orphans import (
     ORPHAN_AGE_FLOOR_MS,
     Orphans,
     find_orphans,
-    remove_orphans,
 )
+from ingestd.paimon.table.retention.orphans import remove_orphans as delete_orphans
 
 _OLDER = "older-than"
 _LEFT = "What it deleted was of no use to anybody. Run the same command again for the rest."
 
 
-def orphans(
+def remove_orphans(
     warehouse: Warehouse,
     table: TableName,
     older_than: Annotated[
@@ -47,9 +47,9 @@ def orphans(
 
     **Examples**
 
-    ingestd orphans /lake shop.orders --dry-run
+    ingestd remove-orphans /lake shop.orders --dry-run
 
-    ingestd orphans /lake shop.orders --older-than '7 d'
+    ingestd remove-orphans /lake shop.orders --older-than '7 d'
     """
     found = open_table(warehouse, table)
     age = millis_option({_OLDER: older_than}, _OLDER, DAY_MS)
@@ -59,7 +59,7 @@ def orphans(
         for one in stopped:
             one.check()  # a daemon that was started since writes files that we may have found
         if not dry_run:
-            remove_orphans(watched, there)
+            delete_orphans(watched, there)
     _tell(table, there, stopped, dry_run=dry_run, as_json=as_json)
 
 

@@ -1,0 +1,135 @@
+"""When the source made a change, as its JSON message states it.
+
+Only the one number of each message is decoded: by Arrow's JSON reader for the messages of a batch,
+by msgspec for a single one.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json
+
+Path = tuple[str, ...]
+"""Names of nested fields, the outermost first."""
+Values = Any
+"""An Arrow array, which has no precise static type."""
+
+_LATEST = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """Where the messages of a JSON format state the time of a change.
+
+    `paths` are tried in order; the first that has a number counts. `unit` is the number of
+    milliseconds in one unit of that number.
+    """
+
+    paths: tuple[Path, ...]
+    unit: int = 1
+
+    def of_message(self, message: bytes) -> int | None:
+        """Return milliseconds since 1970; None if the message does not state a plausible time."""
+        try:
+            document = _decoder(self.paths).decode(message)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        for path in self.paths:
+            found: Any = document
+            for name in path:
+                found = None if found is None else getattr(found, _attribute(name))
+            if found is not None:
+                time: int = found * self.unit
+                return time if 0 < time < _LATEST else None
+        return None
+
+    def of_messages(self, messages: Sequence[bytes | None]) -> Values:
+        """Return an int64 array of milliseconds since 1970; null where a message has no number."""
+        documents = [message or b"{}" for message in messages]
+        try:
+            numbers = _read_batch(documents, self.paths)
+        except pa.ArrowInvalid:
+            numbers = pa.array([_read_one(one, self.paths) for one in documents], pa.int64())
+        unit: Values = pa.scalar(self.unit, pa.int64())
+        return pc.multiply(numbers, unit)
+
+
+@cache
+def _decoder(paths: tuple[Path, ...]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_struct(paths))
+
+
+def _struct(paths: tuple[Path, ...]) -> type[msgspec.Struct]:
+    """Return a msgspec type with only the fields on the paths, each null if it is absent."""
+    inner: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        inner[path[0]].append(path[1:])
+    fields: list[tuple[str, Any, Any]] = [
+        (
+            _attribute(name),
+            (int if () in rest else _struct(tuple(rest))) | None,
+            msgspec.field(default=None, name=name),
+        )
+        for name, rest in inner.items()
+    ]
+    return msgspec.defstruct("Message", fields)
+
+
+def _attribute(name: str) -> str:
+    """Return an identifier for a field, whose name may be none."""
+    return f"field_{name.encode().hex()}"
+
+
+def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
+    """Return the number in a message that may be invalid JSON; None if it has none."""
+    try:
+        document = msgspec.json.decode(message)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    for path in paths:
+        found = document
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        if type(found) is int and abs(found) < _LATEST:
+            return found
+    return None
+
+
+def _read_batch(messages: list[bytes], paths: Sequence[Path]) -> Values:
+    """Raises ArrowInvalid if a message is invalid JSON or contains more than one document."""
+    if not messages:
+        return pa.nulls(0, pa.int64())
+    document = b"\n".join(messages)
+    rows = json.read_json(
+        BytesIO(document),
+        read_options=json.ReadOptions(use_threads=False, block_size=len(document) + 1),
+        parse_options=json.ParseOptions(
+            explicit_schema=pa.schema([_field(path) for path in paths]),
+            newlines_in_values=False,
+            unexpected_field_behavior="ignore",
+        ),
+    )
+    if rows.num_rows != len(messages):
+        raise pa.ArrowInvalid("a message contains more than one document")
+    found: list[Values] = [_at(rows, path) for path in paths]
+    return pc.coalesce(*found).combine_chunks()
+
+
+def _field(path: Path) -> Values:
+    """Return the field of a path's outermost name, with the others nested in it."""
+    data_type: Values = pa.int64()
+    for name in reversed(path[1:]):
+        data_type = pa.struct([(name, data_type)])
+    return pa.field(path[0], data_type)
+
+
+def _at(rows: pa.Table, path: Path) -> Values:
+    values: Values = rows.column(path[0])
+    return pc.struct_field(values, list(path[1:])) if len(path) > 1 else values
