@@ -1,4 +1,4 @@
-"""The section on records that cannot be used: where they go, and how many are too many."""
+"""The section `errors`: what happens to rejected records, and limits on them."""
 
 from typing import Any, Self
 
@@ -28,7 +28,7 @@ def _stage(name: str) -> Any:  # noqa: ANN401  (what stands for a field of any t
 
 
 class ErrorsSection(Section):
-    """What becomes of records that cannot be used."""
+    """What happens to rejected records."""
 
     dead_letter_table: TableName = Field(
         default=DEAD_LETTER_TABLE,
@@ -101,23 +101,23 @@ class ErrorsSection(Section):
 
     @property
     def unreadable_policy(self) -> UnreadablePolicy:
-        """What becomes of topic partitions that cannot be read."""
+        """Return the policy for topic partitions that cannot be read."""
         return UnreadablePolicy(self.max_unreadable_tries, self.on_unreadable)
 
     @property
     def error_policy(self) -> ErrorPolicy:
-        """What to do by stage, as the ingest side takes it."""
+        """Return the action by stage."""
         given = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
         return ErrorPolicy({name: one for name, one in given.items() if one != "dead-letter"})
 
     @property
     def trial_limits(self) -> TrialLimits:
-        """When a topic is set aside, as the ingest side takes it."""
+        """Return the limits above which a topic is set aside."""
         return TrialLimits(self.set_aside_records, self.set_aside_ratio)
 
     @property
     def rejection_limits(self) -> RejectionLimits:
-        """The limits as the ingest side takes them."""
+        """Return the limits on rejected records."""
         return RejectionLimits(
             self.max_rejected_records, self.max_rejected_ratio, self.rejected_window
         )

@@ -1,4 +1,4 @@
-"""The parts of the configuration that speak of compaction and expiry beside the stream."""
+"""The sections `compaction` and `expiry`."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from ingestd.config.values import Duration
 
 
 def _mode(value: object) -> object:
-    """YAML readers on the way, as that of Helm, make a truth value of a plain `off`."""
+    """Return `off` for false: YAML 1.1 parsers, such as Helm's, read a plain `off` as a boolean."""
     return "off" if str(value).lower() == "false" else value
 
 
@@ -17,10 +17,10 @@ Mode = Annotated[Literal["background", "inline", "off"], BeforeValidator(_mode)]
 
 
 class CompactionSection(Section):
-    """Who compacts the tables of the pipeline, and how long ingest waits for it.
+    """Where tables are compacted, and how long ingest waits for it.
 
-    When a table is compacted is said by its own options (`num-sorted-run.compaction-trigger`); one
-    with `write-only` is left alone.
+    Options of a table (`num-sorted-run.compaction-trigger`) decide when it is compacted; tables
+    with `write-only` are skipped.
     """
 
     mode: Mode = Field(
@@ -48,7 +48,7 @@ class CompactionSection(Section):
 
 
 class ExpirySection(Section):
-    """Whether what the options of the tables let go is deleted beside the stream."""
+    """Whether snapshots, changelogs, partitions and tags expire in the background."""
 
     enabled: bool = Field(
         default=True,

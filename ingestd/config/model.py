@@ -1,7 +1,7 @@
-"""The configuration: every key there is, its type, its default, and what it is for.
+"""The model of the configuration: keys, types, defaults and descriptions.
 
-Keys exist only for what is honoured. Kafka client properties, Paimon table options and Spark
-settings keep their own names and are handed on verbatim.
+Kafka client properties, Paimon table options and Spark settings keep their own names and are passed
+on verbatim.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from ingestd.config.values import Address, Duration, Name, Size, TableName, Text
 
 
 class PipelineSection(Section):
-    """What identifies the pipeline, and its pace."""
+    """Identity of the pipeline, and its trigger."""
 
     name: Name = Field(
         default="ingestd",
@@ -43,7 +43,7 @@ class PipelineSection(Section):
 
 
 class CatalogSection(Section):
-    """How tables are found."""
+    """The catalog of the tables."""
 
     metastore: str = Field(
         default="filesystem",
@@ -78,7 +78,7 @@ class CatalogSection(Section):
 
 
 class WarehouseSection(Section):
-    """Where the tables are."""
+    """Location of the tables."""
 
     path: str = Field(
         min_length=1,
@@ -107,7 +107,7 @@ class WarehouseSection(Section):
 
 
 class ProcessingSection(Section):
-    """Bounds of memory and of tasks."""
+    """Limits on memory and tasks."""
 
     small_batch_records: int = Field(
         default=20_000, ge=0, description="A batch of at most so many records runs in one task."
@@ -150,7 +150,7 @@ class ProcessingSection(Section):
 
 
 class RestartSection(Section):
-    """How often a failed query is started again before the daemon ends."""
+    """Restarts of a failed query."""
 
     max_attempts: int = Field(default=10, ge=0, description="Most restarts within `window`.")
     window: Duration = Field(default=600.0, gt=0, description="Older restarts are forgiven.")
@@ -165,7 +165,7 @@ class RestartSection(Section):
 
 
 class HttpSection(Section):
-    """The pages of the daemon."""
+    """The HTTP server of the daemon."""
 
     listen: Address = Field(
         default="127.0.0.1:8080",
@@ -235,7 +235,7 @@ class Config(BaseSettings):
         min_length=1, description="Kafka sources by name; the name is kept in the tables."
     )
     pipeline: PipelineSection = Field(
-        default_factory=PipelineSection, description="What identifies the pipeline, and its pace."
+        default_factory=PipelineSection, description="Identity of the pipeline, and its trigger."
     )
     routing: RoutingSection = Field(
         default_factory=RoutingSection,
@@ -248,10 +248,10 @@ class Config(BaseSettings):
         default={}, description="Target tables by name, where they differ from `defaults`."
     )
     errors: ErrorsSection = Field(
-        default_factory=ErrorsSection, description="What becomes of records that cannot be used."
+        default_factory=ErrorsSection, description="What happens to rejected records."
     )
     processing: ProcessingSection = Field(
-        default_factory=ProcessingSection, description="Bounds of memory and of tasks."
+        default_factory=ProcessingSection, description="Limits on memory and tasks."
     )
     restart: RestartSection = Field(
         default_factory=RestartSection, description="How often a failed query is started again."
@@ -287,5 +287,5 @@ class Config(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is given: `load` reads the environment itself, to refuse unknown names."""
+        """Return only the given values: `load` applies the environment, to refuse unknown names."""
         return (init_settings,)

@@ -1,4 +1,4 @@
-"""The section `schema-registry` of a source, and the settings that it stands for."""
+"""The section `schema-registry` of a source, and the client settings made of it."""
 
 from pathlib import Path as FilePath
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ from ingestd.kafka.schema_registry import SchemaRegistry
 
 
 def _number(value: object) -> object:
-    """An environment has only texts."""
+    """Convert digits to a number: values of environment variables are strings."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
@@ -88,7 +88,7 @@ class SchemaRegistrySection(Section):
 
 
 def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> RegistrySettings:
-    """The settings of the client; relative paths start from the folder of the file."""
+    """Return the settings of the client; relative paths start from the folder of the file."""
 
     def located(path: str | None) -> str | None:
         return None if path is None else str(folder / path)
@@ -109,7 +109,7 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
 
 
 def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> FormatSettings:
-    """What data formats need to look up schemas; nothing without an address."""
+    """Return the settings for looking up schemas, empty ones without a URL."""
     if not section.url:
         return FormatSettings()
     framing = Framing(section.id_location, section.id_bytes)

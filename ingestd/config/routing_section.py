@@ -1,4 +1,4 @@
-"""The section on routing: which source tables are taken, and what their targets are called."""
+"""The section `routing`: which source tables are ingested, and the names of their targets."""
 
 from typing import Annotated, Literal
 
@@ -46,7 +46,7 @@ class RuleSection(Section):
 
 
 class RoutingSection(Section):
-    """Which source tables are taken, and the names of their target tables."""
+    """Which source tables are ingested, and the names of their target tables."""
 
     including_tables: str = Field(
         default=_ROUTING.including_tables,
@@ -107,7 +107,7 @@ class RoutingSection(Section):
 
 
 def routing_of(section: RoutingSection) -> RoutingConfig:
-    """The routing as the router takes it."""
+    """Return the routing as frozen values."""
     return RoutingConfig(
         table_prefix=section.table_prefix,
         table_suffix=section.table_suffix,

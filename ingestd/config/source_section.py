@@ -1,4 +1,4 @@
-"""The section of a source: which topics, in which format, from where to where."""
+"""The section `sources.NAME`: topics, data format, and where reading starts and ends."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -20,7 +20,7 @@ _NEEDED = {"timestamp": "timestamp-millis", "specific-offsets": "specific-offset
 
 
 def _positions(value: object) -> object:
-    """A map topic -> partition -> offset as a text, which is the other form."""
+    """Convert a map topic -> partition -> offset to its text form."""
     if not isinstance(value, dict):
         return value
     if not all(isinstance(partitions, dict) for partitions in value.values()):
@@ -32,7 +32,7 @@ Positions = Annotated[str | None, BeforeValidator(_positions)]
 
 
 class SourceSection(Section):
-    """Topics of one Kafka cluster that are read in one way."""
+    """Topics of one Kafka cluster with the same data format."""
 
     kafka: Texts = Field(
         repr=False,
@@ -131,12 +131,12 @@ class SourceSection(Section):
 
 
 def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
-    """Offsets that are given as a text, none if nothing is. Raises ConfigError."""
+    """Parse offsets, an empty map for None. Raises ConfigError if they are malformed."""
     return {} if text is None else parse_positions(text, section.topics)
 
 
 def check_positions(section: SourceSection, key: str) -> None:
-    """Raise ConfigError if offsets under a key have no sense, or are of topics not read."""
+    """Raise ConfigError if offsets under a key are malformed, or of topics that are not read."""
     given = {
         "startup-specific-offsets": section.startup_specific_offsets,
         "bounded-specific-offsets": section.bounded_specific_offsets,

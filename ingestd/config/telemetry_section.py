@@ -1,4 +1,4 @@
-"""The section on traces."""
+"""The section `telemetry`."""
 
 from typing import Literal
 from urllib.parse import urlsplit
@@ -9,7 +9,7 @@ from ingestd.config.section import Section
 
 
 class TelemetrySection(Section):
-    """Traces of batches, for a collector of OpenTelemetry."""
+    """Traces of batches, sent to an OpenTelemetry collector."""
 
     traces: Literal["none", "otlp"] = Field(
         default="none",
