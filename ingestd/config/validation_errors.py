@@ -62,7 +62,7 @@ def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:
     lines = list(dict.fromkeys(str(one) for one in issues))
     if not lines:
         return
-    count = "one fault" if len(lines) == 1 else f"{len(lines)} faults"
+    count = "one error" if len(lines) == 1 else f"{len(lines)} errors"
     raise ConfigError(f"{name} has {count}:\n" + "\n".join(f"  {line}" for line in lines))
 
 
