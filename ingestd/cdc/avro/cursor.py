@@ -126,7 +126,7 @@ class AvroCursor:
         return CellBudget(int(self.sizes[row]), int(self.cells[row]))
 
     def spend(self, rows: Ints, counts: Ints, cells: int) -> Marks:
-        """Count items of this many cells in each of the rows; which of them stay in their budget."""
+        """Count items of this many cells in each of the rows; which stay in their budget."""
         within: Marks = counts <= self.cells[rows] // cells
         self.cells[rows[within]] -= counts[within] * cells
         self.mark(rows[~within], over=True)

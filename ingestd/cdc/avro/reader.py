@@ -211,7 +211,7 @@ def _blocks(
 def _read_one_by_one(
     cursor: AvroCursor, row: int, parts: tuple[AvroNode, ...], count: int
 ) -> list[list[Any]]:
-    """This many items of one row and all later ones, for each part a list; none if one is broken."""
+    """Items of one row and all later ones, for each part a list; none if one is broken."""
     cells: list[list[Any]] = [[] for _ in parts]
     own = cursor.rows[row : row + 1]
     data, at = ItemBytes(cursor.rest(row), cursor.budget(row)), 0

@@ -154,7 +154,7 @@ class Leadership:
         return f"{self._folder}/{_PREFIX}{term}"
 
     def _fenced(self, leader: str) -> FencedError:
-        """The error for a process that leads no more; `leader` is empty if no other process does."""
+        """The error for a process that no longer leads; `leader` is empty if none does."""
         what = f"another daemon has taken over ({leader})"
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"
