@@ -14,10 +14,12 @@ from ingestd.cdc.base import (
 from ingestd.cdc.ddl.schema_events import schema_changes
 from ingestd.cdc.debezium_envelope import Envelopes, Shape
 from ingestd.cdc.debezium_event import Event, read_event
-from ingestd.cdc.formats.debezium_flat_json import is_flat
 from ingestd.cdc.message_key import MessageKeys
 from ingestd.cdc.record_errors import RecordError, rejected
 from ingestd.cdc.source_position import position_of
+
+_FLATTENED = (b'"__op"', b'"__deleted"')
+"""Fields that Debezium's ExtractNewRecordState adds to rows."""
 
 GroupKey = tuple[SourceTable, Shape, Shape | None, tuple[str, ...]]
 """A table, the wrappers of values and keys (None: no key), and the names in the key."""
@@ -91,7 +93,7 @@ class EventRecords:
             try:
                 control += self._add(found, chunk, index, value)
             except RecordError as error:
-                if error.reason.code == "missing-op" and is_flat(value):
+                if error.reason.code == "missing-op" and _may_be_flattened(value):
                     found.flat.append(index)
                 else:
                     found.others.rejected.append(rejected(chunk, index, error.reason))
@@ -129,6 +131,10 @@ def in_order(keys: Sequence[bytes | None], names: Sequence[str]) -> bool:
     parts = (rb'(?>.*?"%s"\s*:)' % re.escape(name.encode()) for name in names)
     match = re.compile(b"".join(parts), re.DOTALL).match
     return all(match(key or b"") for key in keys)
+
+
+def _may_be_flattened(value: bytes) -> bool:
+    return any(name in value for name in _FLATTENED)
 
 
 def _truncate(chunk: RecordChunk, index: int, event: Event) -> Truncate:

@@ -20,7 +20,7 @@ from ingestd.daemon.niceness import arguments
 from ingestd.errors import RetryableError
 from ingestd.ingest.maintenance.jobs import Done
 from ingestd.ingest.maintenance.scheduler import Job
-from ingestd.spark.startup.prestart import forked_python
+from ingestd.spark.startup.jvm import forked_python
 from ingestd.spark.startup.settings import worker_path
 
 _LOG = logging.getLogger(__name__)

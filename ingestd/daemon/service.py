@@ -20,7 +20,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.metrics_page import MetricsPage
 from ingestd.spark.startup.class_archive import make_in_background
-from ingestd.spark.startup.prestart import archive_wanted, end_unused
+from ingestd.spark.startup.jvm import archive_wanted, end_unused
 from ingestd.telemetry.opening import open_sink
 from ingestd.telemetry.spans import SpanSink
 

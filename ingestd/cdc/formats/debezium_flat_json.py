@@ -84,11 +84,6 @@ _decode_name = msgspec.json.Decoder(str | None).decode
 _DELETED = (b"true", b'"true"')
 
 
-def is_flat(value: bytes) -> bool:
-    """Whether a message value may be a row with what the transform adds."""
-    return b'"__op"' in value or b'"__deleted"' in value
-
-
 class FlatRows:
     """What a flattened message says."""
 

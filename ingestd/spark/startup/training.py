@@ -24,8 +24,7 @@ from ingestd.spark.startup.class_archive import (
     record_into,
     recording_flags,
 )
-from ingestd.spark.startup.jvm import own_archive
-from ingestd.spark.startup.prestart import end_all
+from ingestd.spark.startup.jvm import class_archive_path, end_all
 from ingestd.spark.startup.session import build_session
 from ingestd.spark.startup.settings import JVM_OPTIONS
 
@@ -76,7 +75,7 @@ class CountingReader(DataSourceStreamReader):
 
 def make_archive() -> Path | None:
     """Make the archive if it is not there; None when this machine or its settings have none."""
-    file = own_archive()
+    file = class_archive_path()
     if file is None or file.is_file():
         return file
     made = record_into(file)

@@ -258,7 +258,7 @@ prefork_server.fork()
 from ingestd.daemon.maintenance_client import MaintenanceClient
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.ingest.maintenance.scheduler import Job
-from ingestd.spark.startup.prestart import keep
+from ingestd.spark.startup.jvm import keep
 variables = prefork_server.variables
 keep(SimpleNamespace(python=variables["PYSPARK_PYTHON"], variables=variables))
 child = MaintenanceClient(Opening("shop", "filesystem", {str(tmp_path)!r}, {{}}))

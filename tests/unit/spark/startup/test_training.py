@@ -28,7 +28,7 @@ class Session:
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(FOLDER, str(tmp_path))
     file = tmp_path / "classes.jsa"
-    monkeypatch.setattr(training, "own_archive", lambda: file)
+    monkeypatch.setattr(training, "class_archive_path", lambda: file)
     return file
 
 

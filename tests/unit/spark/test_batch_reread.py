@@ -9,7 +9,7 @@ import pytest
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
-from ingestd.spark.reread import stream_of
+from ingestd.spark.batch import stream_of
 from tests.support.truncated_source import (
     PARTITIONS,
     TABLE,

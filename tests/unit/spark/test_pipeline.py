@@ -11,7 +11,7 @@ from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, Table
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange, Offsets
-from ingestd.spark import recovery
+from ingestd.spark import pipeline as module
 
 
 class Ends:
@@ -32,7 +32,7 @@ class Ends:
 
 def bounds_ahead(settings: PipelineSettings) -> Offsets:
     clusters: Any = {name: Ends() for name in settings.sources}
-    return recovery.bounds_ahead(settings, clusters)
+    return module.bounds_ahead(settings, clusters)
 
 
 def pipeline(**sources: Mapping[str, Any]) -> PipelineSettings:
