@@ -41,8 +41,8 @@ KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
 class RecordChunk:
     """Consecutive records of one topic partition, as parallel columns.
 
-    Timestamps are milliseconds since 1970. `headers` is None when nobody asked for them. `sizes`
-    are the bytes of key and value of each record, None where nobody counted them.
+    Timestamps are milliseconds since 1970. `headers` is None when no one asked for them. `sizes`
+    are the bytes of key and value of each record, None where no one counted them.
     """
 
     topic: str
@@ -190,7 +190,7 @@ class DataFormat(Protocol):
 RegistryUse = Literal["none", "optional", "required"]
 """Whether messages of a format refer to schemas of a registry.
 
-`optional`: a schema id may stand before the JSON, which can be read without the schema.
+`optional`: a schema id may precede the JSON, which can be read without the schema.
 """
 Fallback = Literal["object", "bytes"]
 """What a format is assumed for if no other recognises it: JSON objects, or any message."""

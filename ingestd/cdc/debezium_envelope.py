@@ -26,7 +26,7 @@ _MAX_SHAPES = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """A wrapper: all bytes before and behind the payload, and the columns its schema names.
+    """A wrapper: all bytes before and after the payload, and the columns its schema names.
 
     `columns` is None when there is no schema, or none that describes rows.
     """
@@ -125,7 +125,7 @@ class Envelopes:
 
 
 def _payload_start(message: bytes, payload: bytes) -> int:
-    """Where the payload begins, which may stand before the schema or behind it."""
+    """Where the payload begins, which may precede the schema or after it."""
     fields = message.lstrip(_BLANKS)[1:].lstrip(_BLANKS)
     if fields.startswith(b'"payload"'):
         start = message.index(b":") + 1

@@ -23,7 +23,7 @@ class Dialect(Protocol):
         ...
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """The change that a message without value is, None if it is none. Raises RecordError."""
+        """The change that a message without value is, None if it is not one. Raises RecordError."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Decoders made to measure: for one source table, its columns, and the fields of its message key.
 
 A plan turns the bytes of many messages into structs in one call, refuses columns that it does
-not know, and never looks at what nobody needs: of a `before` image only the key, if nobody asks
+not know, and never looks at what no one needs: of a `before` image only the key, if no one asks
 for the rows before changes.
 """
 

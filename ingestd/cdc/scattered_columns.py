@@ -14,7 +14,7 @@ from ingestd.cdc.texts import Texts, bytes_of
 MOST_IN_A_RECORD = 32_768
 """Columns that a message may have which its plan does not know."""
 FEW = 256
-"""So many columns that the table lacks are never too many."""
+"""This many columns that the table lacks are never too many."""
 
 
 class TooManyCellsError(Exception):

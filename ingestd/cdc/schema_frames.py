@@ -23,7 +23,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Frame(NamedTuple):
-    """The bytes that name the schema, and how many bytes stand before the body.
+    """The bytes that name the schema, and how many bytes precede the body.
 
     `detail` are the bytes behind that say which type of the schema is meant (Protobuf).
     """

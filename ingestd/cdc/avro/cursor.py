@@ -99,7 +99,7 @@ class AvroCursor:
         self._move(rows, self._at[rows] + self._checked(rows, sizes))
 
     def binaries(self, rows: Ints, sizes: Ints | int) -> Array:
-        """Read so many bytes in each of the rows, as an Arrow binary array."""
+        """Read this many bytes in each of the rows, as an Arrow binary array."""
         start = self._at[rows]
         stop = self._move(rows, start + self._checked(rows, sizes))
         # Every second value is the gap before the next one.
@@ -126,7 +126,7 @@ class AvroCursor:
         return CellBudget(int(self.sizes[row]), int(self.cells[row]))
 
     def spend(self, rows: Ints, counts: Ints, cells: int) -> Marks:
-        """Count items of so many cells in each of the rows; which of them stay in their budget."""
+        """Count items of this many cells in each of the rows; which stay in their budget."""
         within: Marks = counts <= self.cells[rows] // cells
         self.cells[rows[within]] -= counts[within] * cells
         self.mark(rows[~within], over=True)

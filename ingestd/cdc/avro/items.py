@@ -35,7 +35,7 @@ class ItemBytes:
 
 
 def read_item(data: ItemBytes, at: int, node: AvroNode) -> Found:
-    """A value in the form that `cdc.avro.storage.storage_type` takes, and the place behind it.
+    """A value in the form that `cdc.avro.storage.storage_type` takes, and the place after it.
 
     Raises BrokenItemError, and CellBudgetError for items in items beyond the budget.
     """
@@ -167,7 +167,7 @@ def _map(data: ItemBytes, at: int, node: AvroNode) -> Found:
 
 
 def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[int, int]:
-    """Items of the next block of an array or a map, and the place behind its head; 0: the end.
+    """Items of the next block of an array or a map, and the place after its head; 0: the end.
 
     `parts` are what an item is made of. Raises BrokenItemError if there are more items than bytes,
     where items take bytes, and CellBudgetError if they make too many cells.

@@ -20,7 +20,7 @@ _LONGEST_NAME = 1_000
 
 
 class AvroSchemaError(ValueError):
-    """A schema that is none, or one whose values have no columns; the message says why."""
+    """A schema that is not one, or one whose values have no columns; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +154,7 @@ class _Parser:
         nodes = tuple(self.node(branch, namespace, depth + 1) for branch in branches)
         kinds = [node.kind for node in nodes]
         if len(nodes) == 1:
-            # A branch number stands before the value all the same.
+            # A branch number precedes the value all the same.
             return AvroNode("union", {}, nodes)
         if len(nodes) == 2 and kinds.count("null") == 1:
             return AvroNode("nullable", {}, nodes, null_at=kinds.index("null"))

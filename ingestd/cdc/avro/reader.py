@@ -92,7 +92,7 @@ def read(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def pass_over(cursor: AvroCursor, node: AvroNode, rows: Ints) -> None:
-    """Go on behind the values of a node."""
+    """Go on after the values of a node."""
     kind = node.kind
     if kind in _NUMBERS:
         cursor.varints(rows)
@@ -211,7 +211,7 @@ def _blocks(
 def _read_one_by_one(
     cursor: AvroCursor, row: int, parts: tuple[AvroNode, ...], count: int
 ) -> list[list[Any]]:
-    """So many items of one row and all later ones, for each part a list; none if one is broken."""
+    """Items of one row and all later ones, for each part a list; none if one is broken."""
     cells: list[list[Any]] = [[] for _ in parts]
     own = cursor.rows[row : row + 1]
     data, at = ItemBytes(cursor.rest(row), cursor.budget(row)), 0

@@ -56,7 +56,7 @@ def _fixed(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def choices(cursor: AvroCursor, node: AvroNode, rows: Ints, count: int) -> Ints:
-    """Numbers of symbols or branches; one that is none is bad, and -1."""
+    """Numbers of symbols or branches; one that is not one is bad, and -1."""
     values = cursor.varints(rows)
     wrong = (values < 0) | (values >= count)
     if wrong.any():

@@ -66,7 +66,7 @@ def _alterations(statement: str) -> list[list[str]]:
 
 
 def _behind_name(tokens: list[str], start: int) -> int:
-    """Where the clauses begin, behind `table` or `database.table`."""
+    """Where the clauses begin, after `table` or `database.table`."""
     return start + 3 if tokens[start + 1 : start + 2] == ["."] else start + 1
 
 

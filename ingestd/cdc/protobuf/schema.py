@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# What begins a comment or a string without an end is refused: to go on behind it and look for the
+# What begins a comment or a string without an end is refused: to go on after it and look for the
 # end again at every later place would take quadratic time.
 _TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|\s+|(?P<endless>/\*)"""
@@ -30,7 +30,7 @@ SCALARS = frozenset(
 
 
 class ProtobufSchemaError(ValueError):
-    """A schema that is none, or that uses what is not read; the message says what."""
+    """A schema that is not one, or that uses what is not read; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class _File:
             self._pass_over()
 
     def _pass_over(self) -> None:
-        """Go behind a statement: its semicolon, or its block."""
+        """Go after a statement: its semicolon, or its block."""
         depth = 0
         while True:
             token = self._next()

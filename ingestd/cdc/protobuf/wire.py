@@ -66,7 +66,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned integer of up to 64 bits, and the place behind it."""
+    """An unsigned integer of up to 64 bits, and the place after it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -238,7 +238,7 @@ def _text(raw: bytes) -> str:
 
 
 def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:
-    """A value as it is on the wire, and the place behind it."""
+    """A value as it is on the wire, and the place after it."""
     if wire == _VARINT:
         return read_varint(data, at)
     if wire == _SIZED:

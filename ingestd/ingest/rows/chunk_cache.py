@@ -104,7 +104,7 @@ def take(
     """The rows of a kept chunk as decoding it again would give them; None if it has to be.
 
     That is when the table has another key or another type for one of its columns, a row does not
-    fit into the table, nobody knew that rows before changes are wanted, or the blob is not here.
+    fit into the table, no one knew that rows before changes are wanted, or the blob is not here.
     """
     target = context.tables.get(kept.table)
     if blob_store is None or target is None:

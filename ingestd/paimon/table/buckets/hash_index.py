@@ -30,7 +30,7 @@ MAPPED_BYTES = 1 << 30
 MAPPED_FILES = 400
 """Files that these may be: each takes one of the process's file descriptors."""
 _LEAST_MAPPED = 64 << 10
-"""Below so many bytes an index file is read again just as soon."""
+"""Below this many bytes an index file is read again just as soon."""
 
 Hashes = npt.NDArray[np.int32]
 
@@ -72,7 +72,7 @@ class HashCache:
             return kept
 
     def limit(self, max_bytes: int) -> None:
-        """Hold no more than so many bytes in memory from now on."""
+        """Hold no more than this many bytes in memory from now on."""
         with self._lock:
             self._memory.max_bytes = max_bytes
             self._memory.give_up()
