@@ -50,7 +50,7 @@ RUNS = 5
 def make_table(
     warehouse: Path, keys: int, buckets: int, sizes: Sequence[int] = ()
 ) -> FileStoreTable:
-    """Write the runs, one snapshot each: so many rows as `sizes` say, of keys chosen anew.
+    """Write the runs, one snapshot each: so many rows as `sizes` say, of keys chosen again.
 
     Without sizes there are the five that readers are measured with.
     """

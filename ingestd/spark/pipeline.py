@@ -305,7 +305,7 @@ class GroupOffsets:
                 _LOG.warning("group_offsets_not_written", extra={"ctx": {"error": str(error)}})
 
     def close(self) -> None:
-        """Let go of the brokers; what is published later opens clients anew."""
+        """Let go of the brokers; what is published later opens clients again."""
         while self._clients:
             self._clients.popitem()[1].close()
 

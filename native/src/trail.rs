@@ -2,11 +2,11 @@
 //!
 //! Objects of one origin have their fields in one order, and many values never change. So an object
 //! is mostly a few constant texts with values between them, and a text is quicker compared than
-//! read. Where one differs, the object is read field by field from there on, and learnt anew.
+//! read. Where one differs, the object is read field by field from there on, and learnt again.
 
 use crate::cursor::Piece;
 
-/// How often an object may be learnt anew in one reading.
+/// How often an object may be learnt again in one reading.
 const LESSONS: usize = 24;
 /// Longer values are read each time.
 const LONGEST_CONSTANT: usize = 64;

@@ -113,7 +113,7 @@ def explore(
     """Make every run within the bound in a world of its own; how many there were.
 
     `world` gives the files, the actors and a check that is made when all have ended. An actor
-    whose process crashed begins anew. `seen` says which calls others could notice. What an actor
+    whose process crashed begins again. `seen` says which calls others could notice. What an actor
     or the check raises is raised here, with the choices that led to it.
     """
     waiting: list[list[Choice]] = [[]]
