@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ingestd.daemon.http_connections import ConnectionLimit
+from ingestd.daemon.http_server import ConnectionLimit
 
 
 @pytest.fixture

@@ -4,16 +4,18 @@ import os
 import subprocess
 import sys
 
-from ingestd.daemon.niceness import NICENESS, arguments, gives_way
+from ingestd.daemon.maintenance_start import NICENESS, arguments, is_low_priority
 
 
 def test_a_process_gives_way_from_the_start_unless_its_first_job_is_urgent() -> None:
-    assert gives_way(arguments(urgent=False))
-    assert not gives_way(arguments(urgent=True))
+    assert is_low_priority(arguments(urgent=False))
+    assert not is_low_priority(arguments(urgent=True))
 
 
 def test_giving_way_is_worth_ten() -> None:
-    program = "import os; from ingestd.daemon.niceness import give_way; give_way(); "
+    program = (
+        "import os; from ingestd.daemon.maintenance_start import lower_priority; lower_priority(); "
+    )
     program += "print(os.getpriority(os.PRIO_PROCESS, 0))"
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
     assert int(done.stdout) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.maintenance_client import MaintenanceClient
-from ingestd.daemon.maintenance_process import Opening
+from ingestd.daemon.maintenance_process import MaintenanceClient, Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.maintenance.jobs import Compacted, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Job
@@ -219,7 +218,7 @@ def _newest(one: FileStoreTable) -> int | None:
 def test_it_ends_when_the_daemon_is_killed(tmp_path: Path) -> None:
     program = f"""
 import threading
-from ingestd.daemon.maintenance_client import MaintenanceClient
+from ingestd.daemon.maintenance_process import MaintenanceClient
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.ingest.maintenance.scheduler import Job
 child = MaintenanceClient(Opening("shop", "filesystem", {str(tmp_path)!r}, {{}}))
@@ -255,7 +254,7 @@ from ingestd.spark.startup.prefork_start import open_prefork_server
 prefork_server = open_prefork_server()
 import ingestd.daemon.maintenance_process
 prefork_server.fork()
-from ingestd.daemon.maintenance_client import MaintenanceClient
+from ingestd.daemon.maintenance_process import MaintenanceClient
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.spark.startup.jvm import keep
