@@ -1,7 +1,7 @@
 """The named steps of a batch, a commit and maintenance; a test can end a process at any of them.
 
 Every step that leaves something behind passes `reach` when it is done, which does nothing unless
-somebody watches. What is on storage is the same at all moments between two neighbouring steps, so
+someone watches. What is on storage is the same at all moments between two neighbouring steps, so
 whoever survives a kill at each of them survives a kill at any time. With the variable
 `INGESTD_CRASH_AT=<name>:<n>:<file>` in its environment a process kills itself when it reaches the
 step for the n-th time and the file is not there yet, which it then is: once in a whole run,
@@ -61,13 +61,13 @@ Watcher = Callable[[Point], None]
 
 
 def reach(point: Point) -> None:
-    """A step is done: nothing happens, unless somebody watches."""
+    """A step is done: nothing happens, unless someone watches."""
     if _watchers:
         _watchers[-1](point)
 
 
 def watch(watcher: Watcher | None) -> None:
-    """Have every step of this process told to a watcher, in place of any other; None: to nobody."""
+    """Have every step of this process told to a watcher, in place of any other; None: to no one."""
     _watchers.clear()
     if watcher is not None:
         _watchers.append(watcher)

@@ -4,7 +4,7 @@
     ├── ConfigError                 exit 2   stop before anything starts
     ├── RetryableError                       restart the query with backoff, within a budget
     │   ├── SourceError             exit 3   Kafka did not answer as it should
-    │   │   └── SourceSilentError   exit 3   nobody answers there: waited out, outside the budget
+    │   │   └── SourceSilentError   exit 3   no one answers there: waited out, outside the budget
     │   ├── LogChangedError         exit 3   a log lost or replaced records: judged at the start
     │   ├── StorageError            exit 4   the warehouse did not answer as it should
     │   │   └── DiskFullError       exit 4   a disk has no room: waited out, outside the budget
@@ -57,7 +57,7 @@ class SourceError(RetryableError):
 
 
 class SourceSilentError(SourceError):
-    """Nobody answers there: the supervisor waits it out, however long it takes."""
+    """No one answers there: the supervisor waits it out, however long it takes."""
 
 
 class LogChangedError(SourceError):

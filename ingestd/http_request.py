@@ -70,7 +70,7 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def shown(text: object, most: int = _SHOWN) -> str:
-    """What a server has said as a message can hold it: one line of at most so many characters."""
+    """What a server has said as a message can hold it: one line of at most this many characters."""
     said = text if isinstance(text, str) else type(text).__name__
     line = "".join(c if c.isprintable() else " " for c in said[: most + 1])
     return line if len(line) <= most else f"{line[:most]}... ({len(said)} characters)"

@@ -115,7 +115,7 @@ def _forms(character: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting of this name holds something that nobody may read."""
+    """Whether a setting of this name holds something that no one may read."""
     return _SECRET_NAME.search(name) is not None
 
 

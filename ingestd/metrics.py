@@ -186,7 +186,7 @@ def expect_reading(source: str, topics: Iterable[str]) -> None:
 
 
 def record_read(source: str, topic: str, records: int, size: int) -> None:
-    """Records of a topic were read, of so many bytes."""
+    """Records of a topic were read, of this many bytes."""
     SOURCE_RECORDS.labels(source, topic).inc(records)
     SOURCE_BYTES.labels(source, topic).inc(size)
 
@@ -197,7 +197,7 @@ def record_control(records: int) -> None:
 
 
 def record_gap(source: str, topic: str, records: int) -> None:
-    """At most so many records of a topic were lost before they could be read."""
+    """At most this many records of a topic were lost before they could be read."""
     SOURCE_GAP.labels(source, topic).inc(records)
 
 
@@ -207,7 +207,7 @@ def record_rows(table: str, kind: str, rows: int) -> None:
 
 
 def record_unknown(table: str, cells: int) -> None:
-    """Cells of a table are null because nobody knows their value."""
+    """Cells of a table are null because no one knows their value."""
     UNKNOWN_VALUES.labels(table).inc(cells)
 
 
@@ -233,7 +233,7 @@ def record_dead_letters(stage: str, reason: str, records: int) -> None:
 
 
 def record_files(table: str, files: int, size: int) -> None:
-    """Data files of so many bytes were written."""
+    """Data files of this many bytes were written."""
     FILES_WRITTEN.labels(table).inc(files)
     FILE_BYTES_WRITTEN.labels(table).inc(size)
 
@@ -275,13 +275,13 @@ def record_compaction(table: str, result: str, seconds: float | None) -> None:
 
 
 def record_compacted_bytes(table: str, read: int, written: int) -> None:
-    """A compaction read and wrote so many bytes of files."""
+    """A compaction read and wrote this many bytes of files."""
     COMPACTION_INPUT.labels(table).inc(read)
     COMPACTION_OUTPUT.labels(table).inc(written)
 
 
 def record_lag(table: str, level_0: int, runs: int) -> None:
-    """A table has so many files of level 0, and its fullest bucket so many sorted runs."""
+    """A table has this many files of level 0, and its fullest bucket so many sorted runs."""
     LEVEL_0_FILES.labels(table).set(level_0)
     SORTED_RUNS.labels(table).set(runs)
 

@@ -190,7 +190,7 @@ class DataFormat(Protocol):
 RegistryUse = Literal["none", "optional", "required"]
 """Whether messages of a format refer to schemas of a registry.
 
-`optional`: a schema id may stand before the JSON, which can be read without the schema.
+`optional`: a schema id may precede the JSON, which can be read without the schema.
 """
 Fallback = Literal["object", "bytes"]
 """What a format is assumed for if no other recognises it: JSON objects, or any message."""

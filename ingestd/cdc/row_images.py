@@ -62,6 +62,6 @@ def _pair(plan: RowPlan, before: Row, after: Row) -> list[tuple[Row, int]]:
         return [(after, int(RowKind.UPDATE_AFTER))]
     if old == [getattr(after, attribute) for attribute in plan.key_attributes]:
         return [(before, int(RowKind.UPDATE_BEFORE)), (after, int(RowKind.UPDATE_AFTER))]
-    # What an update left out is looked for in the table, which nobody does for an insert.
+    # What an update left out is looked for in the table, which no one does for an insert.
     arrives = RowKind.UPDATE_AFTER if plan.wants.partial else RowKind.INSERT
     return [(before, int(RowKind.DELETE)), (after, int(arrives))]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ingestd.config.preload import preload_spark
-from ingestd.spark.startup.prestart import fork_prestarted, prestart
+from ingestd.spark.startup.jvm import fork_prestarted, prestart
 
 _SERVICE = "ingestd.daemon.service"
 

@@ -34,7 +34,7 @@ from ingestd.kafka.offsets import OffsetClient
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
 from ingestd.paimon.table.verify.findings import Finding
-from ingestd.spark.reread import stream_of
+from ingestd.spark.batch import stream_of
 
 _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})
 """With one of these, what a log has is not what was read of it."""

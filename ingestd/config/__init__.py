@@ -1,1 +1,1 @@
-"""One YAML file and the environment, validated into frozen values."""
+"""The configuration: a YAML file and the environment, validated into frozen values."""

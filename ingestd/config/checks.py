@@ -1,4 +1,4 @@
-"""Checks beyond single values: names that registries know, patterns, tables that can be written."""
+"""Checks across keys: registered names, regular expressions, and whether tables can be created."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,12 +34,12 @@ _ONE_MACHINE = ("local", "local-cluster")
 
 
 def check(config: Config, document: Document) -> list[ValidationIssue]:
-    """The faults of a configuration whose values are each fine."""
+    """Return the errors of a configuration whose single values are valid."""
     return list(_Checks(config, document).issues())
 
 
 class _Checks:
-    """Runs checks and turns what they raise into faults with a place."""
+    """Runs the checks and collects what they raise, with the place of each error."""
 
     def __init__(self, config: Config, document: Document) -> None:
         self._config = config
@@ -140,7 +140,7 @@ class _Checks:
         self._check_table(("tables", name), settings_of(table).over(defaults))
 
     def _check_table(self, path: Path, settings: TableSettings) -> None:
-        """Make the table that the settings ask for, as far as it is known, and judge it."""
+        """Check the schema of a table that the settings describe, with placeholder columns."""
         keys = settings.primary_keys
         try:
             if settings.by_position:
@@ -180,7 +180,7 @@ class _Checks:
 
 
 def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
-    """Keys of the catalog that are missing or out of place, and why."""
+    """Yield keys of `warehouse.catalog` that are missing or not applicable, with the reason."""
     rest = catalog.metastore == "rest"
     if rest and catalog.uri is None:
         yield "uri", "is needed with the metastore 'rest'"

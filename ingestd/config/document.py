@@ -1,7 +1,7 @@
-"""A configuration document as a tree of texts in which every node knows where it was written.
+"""A YAML document as a tree of strings, with the file and line of every node.
 
-Scalars stay the text they are in the file, so that `08`, `1_000` or `on` mean what they say in
-an option that is handed on verbatim; types are given by the model. A null stays None.
+Scalars stay strings, so that `08`, `1_000` or `on` are passed on verbatim in options; the model
+converts them to types. A null stays None.
 """
 
 from collections.abc import Hashable, Iterator
@@ -23,14 +23,14 @@ _MAX_DEPTH = 32
 
 @dataclass(slots=True)
 class Document:
-    """A tree, and by path of each node what to tell a person about its place."""
+    """A tree, and the place (`FILE:LINE` or a variable) of each node by its path."""
 
     name: str
     tree: dict[str, Tree] = field(default_factory=dict)
     places: dict[Path, str] = field(default_factory=dict)
 
     def place_of(self, path: Path) -> str:
-        """Where the node was written, or else the nearest node above it."""
+        """Return the place of a node, or of its nearest parent that has one."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
@@ -38,7 +38,7 @@ class Document:
 
 
 def read_document(path: FilePath) -> Document:
-    """The document of a YAML file; ConfigError names the file and the line of what is wrong."""
+    """Read a YAML file. Raises ConfigError with the file and the line of a syntax error."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -47,7 +47,7 @@ def read_document(path: FilePath) -> Document:
 
 
 def parse_document(text: str, name: str) -> Document:
-    """The document of a YAML text, which must be one mapping; `name` is for messages."""
+    """Parse a YAML text, which must be a mapping; `name` is the name of the file in messages."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -64,7 +64,7 @@ def parse_document(text: str, name: str) -> Document:
 
 
 class _Reader:
-    """Turns YAML nodes into a tree; one reader for one document."""
+    """Converts the YAML nodes of one document into a tree."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -103,7 +103,7 @@ class _Reader:
 
 
 def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, str | None]]:
-    """Every scalar of a tree with its path."""
+    """Yield every scalar of a tree with its path."""
     if isinstance(tree, dict):
         for name, value in tree.items():
             yield from walk(value, (*path, name))
@@ -115,7 +115,7 @@ def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, str | None]]:
 
 
 def dotted(path: Path) -> str:
-    """A path as people write it: `sources.shop.topics[0]`."""
+    """Return a path in dotted form, such as `sources.shop.topics[0]`."""
     text = ""
     for part in path:
         if isinstance(part, int):

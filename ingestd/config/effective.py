@@ -1,4 +1,4 @@
-"""The configuration as it takes effect, for people: every value with its origin, secrets masked."""
+"""The effective configuration: every value with its origin, secrets masked."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value: its dotted key, its text, and where it was given."""
+    """One value: its dotted key, its text, and its origin (`FILE:LINE`, variable, or `default`)."""
 
     key: str
     value: str
@@ -21,9 +21,9 @@ class Setting:
 
 
 def effective_settings(loaded: LoadedConfig) -> list[Setting]:
-    """All settings in the order of the model; a reference is shown as it was written.
+    """Return all settings in the order of the model; a reference is shown as it was written.
 
-    A table shows only what it sets itself, the rest is that of `defaults`.
+    A table lists only the keys that it sets itself.
     """
     dumped = loaded.config.model_dump(mode="json", by_alias=True, exclude={"tables"})
     dumped["tables"] = loaded.config.model_dump(
@@ -33,7 +33,7 @@ def effective_settings(loaded: LoadedConfig) -> list[Setting]:
 
 
 def plain_secrets(loaded: LoadedConfig) -> list[Setting]:
-    """Secrets that stand in the configuration itself instead of a reference to them."""
+    """Return secrets that are written in the configuration instead of being referenced."""
     return [
         Setting(dotted(path), MASK, loaded.document.place_of(path))
         for path, text in walk(loaded.document.tree)
@@ -42,7 +42,7 @@ def plain_secrets(loaded: LoadedConfig) -> list[Setting]:
 
 
 def _leaves(value: object, path: Path) -> list[tuple[Path, object]]:
-    """Values and lists with their paths; an empty section has none."""
+    """Return values and lists with their paths; an empty section has none."""
     if isinstance(value, dict):
         return [leaf for name, one in value.items() for leaf in _leaves(one, (*path, name))]
     return [(path, value)]
@@ -60,7 +60,7 @@ def _setting(loaded: LoadedConfig, path: Path, value: object) -> Setting:
 
 
 def _given(tree: Tree, path: Path) -> Tree:
-    """What the document has at a path, None if nothing."""
+    """Return the node of the document at a path, None if absent."""
     for part in path:
         if not isinstance(tree, dict):
             return None

@@ -1,7 +1,7 @@
-"""Environment variables over a document: `INGESTD__SOURCES__SHOP__FORMAT=debezium-json`.
+"""Environment variables that override keys: `INGESTD__SOURCES__SHOP__FORMAT=debezium-json`.
 
 Parts between double underscores name keys, in capitals and with `_` for `-` and `.`. A variable
-that names nothing is a fault, as an unknown key in the file is.
+that names no key is an error, like an unknown key in the file.
 """
 
 import json
@@ -17,13 +17,13 @@ _LOWER_CASE_MAPS = ("column-types",)
 
 
 class _UnplacedError(Exception):
-    """A variable whose name or value has no place in the configuration."""
+    """The name or the value of a variable does not fit the configuration."""
 
 
 def apply_environment(
     document: Document, shape: Shape, environ: Mapping[str, str]
 ) -> list[ValidationIssue]:
-    """Put the values of all `INGESTD__` variables into the document; the faults found."""
+    """Apply all `INGESTD__` variables to the document and return the errors."""
     issues = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         place = f"environment {variable}"
@@ -38,7 +38,7 @@ def apply_environment(
 
 
 def _resolve(variable: str, document: Document, shape: Shape) -> tuple[Path, Shape]:
-    """The path that a variable names, and the shape there."""
+    """Return the path that a variable names, and the shape at it."""
     path: Path = ()
     here: Shape = shape
     tree: Tree = document.tree
@@ -61,7 +61,7 @@ def _key(part: str, shape: Shape, _: list[str]) -> str:
 
 
 def _name(part: str, path: Path, shape: Shape, given: list[str]) -> str:
-    """The name of an entry of a map: one that the file has, else a new one."""
+    """Return the name of a map entry: one that the file has, else a new one."""
     found = [name for name in given if plain(name) == plain(part)]
     if len(found) > 1:
         raise _UnplacedError(f"'{part}' may be any of {', '.join(found)}; set it in the file")
@@ -104,7 +104,7 @@ def _texts(value: object) -> Tree:
 
 
 def _put(document: Document, path: Path, value: Tree, place: str) -> None:
-    """Set the value; a section is merged into what is there, key by key."""
+    """Set a value; a section is merged into the existing one key by key."""
     if isinstance(value, dict) and value:
         for name, one in value.items():
             _put(document, (*path, name), one, place)

@@ -1,4 +1,4 @@
-"""The section on records that cannot be used: where they go, and how many are too many."""
+"""The section `errors`: what happens to rejected records, and limits on them."""
 
 from typing import Any, Self
 
@@ -28,60 +28,66 @@ def _stage(name: str) -> Any:  # noqa: ANN401  (what stands for a field of any t
 
 
 class ErrorsSection(Section):
-    """What becomes of records that cannot be used."""
+    """What happens to rejected records."""
 
     dead_letter_table: TableName = Field(
         default=DEAD_LETTER_TABLE,
-        description="Append table of the warehouse's database that keeps rejected records.",
+        description="Append table in the warehouse's database that stores rejected records.",
     )
     dead_letter_topic: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z0-9._-]+$",
         max_length=249,
-        description="Kafka topic that gets rejected records in place of the table, in the cluster "
-        "they came from, at least once: headers say where each was.",
+        description="Kafka topic for rejected records instead of the table, in the cluster they "
+        "came from, delivered at least once; headers contain the origin of each.",
     )
     max_rejected_records: int | None = Field(
         default=None,
         ge=0,
-        description="More rejected records in one run stop the pipeline (exit code 5) before "
-        "anything of the batch is committed; without it any number is taken.",
+        description="Maximum number of rejected records in one run. More stop the pipeline (exit "
+        "code 5) before anything of the batch is committed; by default there is no "
+        "limit.",
     )
     max_rejected_ratio: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="A larger share of rejected records in the newest `rejected-window` stops the "
-        "pipeline (exit code 5) before anything of the batch is committed.",
+        description="Maximum share of rejected records in the last `rejected-window` records. "
+        "More stop the pipeline (exit code 5) before anything of the batch is "
+        "committed.",
     )
     set_aside_records: int = Field(
         default=100,
         ge=0,
-        description="A topic is set aside if nearly all of its first records in a run are "
-        "rejected, at least so many: it is read no more, stays where it was, and others go on. 0 "
-        "never sets a topic aside.",
+        description="A topic is set aside if at least this many of its first records in a run, "
+        "and nearly all of them, are rejected: it is not read further, its progress "
+        "stays, and other topics continue. 0 turns it off.",
     )
     set_aside_ratio: float = Field(
-        default=0.95, gt=0, le=1, description="Share of rejected records that is nearly all."
+        default=0.95,
+        gt=0,
+        le=1,
+        description="Share of rejected records from which a topic is set aside.",
     )
     max_unreadable_tries: int | None = Field(
         default=None,
         ge=1,
-        description="A topic partition that gives no record although its broker answers is set "
-        "aside, and tried again after a minute, then after twice as long each time, up to an hour. "
-        "After so many tries `on-unreadable` decides; without it, it waits.",
+        description="A topic partition that returns no record although its broker responds is set "
+        "aside and retried after a minute, then after doubling waits of up to an "
+        "hour. After this many tries `on-unreadable` applies; by default it is "
+        "retried forever.",
     )
     on_unreadable: UnreadableAction = Field(
         default="fail",
         description="What happens after `max-unreadable-tries`: `fail` stops the pipeline (exit "
-        "code 5); `dead-letter` names the offsets that cannot be read in a dead letter "
-        "(`unreadable`) and reads on after them.",
+        "code 5); `dead-letter` records the unreadable offsets in a dead letter "
+        "(`unreadable`) and continues after them.",
     )
     rejected_window: int = Field(
         default=10_000,
         ge=1,
-        description="Records that `max-rejected-ratio` is a share of: the newest whole batches "
-        "that have as many. A run that has read fewer is judged as if it had.",
+        description="Number of records that `max-rejected-ratio` is a share of, counted in whole "
+        "batches. A run that has read fewer is judged as if it had read this many.",
     )
 
     decode: ErrorAction = _stage("decode")
@@ -101,23 +107,23 @@ class ErrorsSection(Section):
 
     @property
     def unreadable_policy(self) -> UnreadablePolicy:
-        """What becomes of topic partitions that cannot be read."""
+        """Return the policy for topic partitions that cannot be read."""
         return UnreadablePolicy(self.max_unreadable_tries, self.on_unreadable)
 
     @property
     def error_policy(self) -> ErrorPolicy:
-        """What to do by stage, as the ingest side takes it."""
+        """Return the action by stage."""
         given = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
         return ErrorPolicy({name: one for name, one in given.items() if one != "dead-letter"})
 
     @property
     def trial_limits(self) -> TrialLimits:
-        """When a topic is set aside, as the ingest side takes it."""
+        """Return the limits above which a topic is set aside."""
         return TrialLimits(self.set_aside_records, self.set_aside_ratio)
 
     @property
     def rejection_limits(self) -> RejectionLimits:
-        """The limits as the ingest side takes them."""
+        """Return the limits on rejected records."""
         return RejectionLimits(
             self.max_rejected_records, self.max_rejected_ratio, self.rejected_window
         )

@@ -1,4 +1,4 @@
-"""A `flink run` command line of Paimon's ingestion, taken apart: the action and its arguments."""
+"""Parser of `flink run` command lines of Paimon's CDC actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _WITH_VALUE = ("-c", "--class", "-C", "--classpath", "-p", "--parallelism", "-s"
 class FlinkCommand:
     """One action; `arguments` by name without hyphens, each with its values in order.
 
-    `flink` are the words before the action that belong to Flink, and not to the action.
+    `flink` holds the words before the action: options of Flink itself.
     """
 
     action: str
@@ -24,9 +24,9 @@ class FlinkCommand:
 
 
 def parse_flink_command(words: Sequence[str]) -> FlinkCommand:
-    """Take a command apart; both `--name value` and `--name=value` are arguments.
+    """Parse a command; arguments are `--name value` or `--name=value`.
 
-    ConfigError if there is no action that reads Kafka, and for words that belong to no argument.
+    Raises ConfigError if there is no action that reads Kafka, and for words outside of arguments.
     """
     names = [word.lower().replace("-", "_") for word in words]
     at = next((n for n, name in enumerate(names) if name in ACTIONS), None)
@@ -59,9 +59,9 @@ def _is_name(word: str) -> bool:
 
 
 def flink_options(words: Sequence[str]) -> dict[str, str]:
-    """Options of Flink itself: names of its settings (`-D`) or its switches, with their values.
+    """Return options of Flink itself: settings (`-D`) and switches, with their values.
 
-    What stands before `run` and the jar are none.
+    Words before `run`, and the jar, are left out.
     """
     start = list(words).index("run") + 1 if "run" in words else 0
     found: dict[str, str] = {}

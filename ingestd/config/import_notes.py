@@ -1,7 +1,7 @@
-"""What a configuration takes over from elsewhere, piece by piece, and what it cannot take.
+"""Arguments of another tool as keys of a configuration, and notes on what was not imported.
 
-A piece is an argument of the other tool with the keys that it becomes. Whether ingestd honours it
-is for the configuration itself to say: a piece with which it does not load is left out and noted.
+A piece is one argument with the keys that it becomes. A piece with which the configuration does not
+load is left out, with a note.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +18,9 @@ Judge = Callable[[Tree], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An argument and what it becomes: values by path; lists are added to what is there.
+    """An argument and the values by path that it becomes; lists are appended to.
 
-    `essential` says that the result would be another one without it, `needed` that no
-    configuration loads without it.
+    `essential`: leaving it out changes the result. `needed`: no configuration loads without it.
     """
 
     argument: str
@@ -32,7 +31,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that a person should know: about which argument, and whether it is essential."""
+    """A note on an argument; `essential` if the result differs because of it."""
 
     argument: str
     text: str
@@ -41,24 +40,24 @@ class Note:
 
 @dataclass(slots=True)
 class ImportNotes:
-    """Pieces in their order, and notes on what has no counterpart."""
+    """Pieces in order, and notes on arguments without a counterpart."""
 
     pieces: list[Piece] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
     def take(self, argument: str, path: Path, value: Any, *, essential: bool = True) -> None:  # noqa: ANN401  (part of a document)
-        """Take an argument over as one key."""
+        """Import an argument as one key."""
         self.pieces.append(Piece(argument, {path: value}, essential))
 
     def leave(self, argument: str, text: str, *, essential: bool = False) -> None:
-        """Note an argument that is not taken over."""
+        """Note an argument that is not imported."""
         self.notes.append(Note(argument, text, essential))
 
 
 def assemble(carried: ImportNotes, judge: Judge) -> tuple[Tree, list[Note]]:
-    """The document of all pieces with which it loads, and all notes.
+    """Return the document of all pieces with which it loads, and all notes.
 
-    Pieces are tried together, and one after the other only if that does not load.
+    Pieces are tried together; if that does not load, one after the other.
     """
     whole = _document(carried.pieces)
     if judge(whole) is None:

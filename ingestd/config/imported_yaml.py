@@ -1,4 +1,4 @@
-"""A configuration that was put together from something else, as YAML that people can read."""
+"""Commented YAML of an imported configuration."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _NAME = "the result"
 
 
 class _AnyVariable(Mapping[str, str]):
-    """An environment in which every variable that is asked for is set."""
+    """An environment in which every variable is set."""
 
     def __getitem__(self, name: str) -> str:
         return f"<value of {name}>"
@@ -33,7 +33,7 @@ class _AnyVariable(Mapping[str, str]):
 
 
 def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
-    """The YAML text, with a comment for each note before it; essential ones come first."""
+    """Return the YAML text after a comment for each note, essential notes first."""
     lines = [f"# {title}"]
     groups = (
         ("Not carried over, and the result is another one without it:", True),
@@ -50,9 +50,9 @@ def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
 
 
 def validation_error_of(tree: Tree) -> str | None:
-    """What keeps the configuration from loading; None if nothing does.
+    """Return why a configuration does not load, None if it does.
 
-    References to the environment count as set, since that is for the place where it will run.
+    Environment variables count as set: they are set where the configuration will run.
     """
     try:
         document = parse_document(yaml.safe_dump(tree, sort_keys=False), _NAME)
@@ -64,7 +64,7 @@ def validation_error_of(tree: Tree) -> str | None:
 
 
 def _comment(text: str) -> list[str]:
-    """A text as comment lines."""
+    """Return a text as comment lines."""
     plain = printable(" ".join(text.split()))
     return textwrap.wrap(
         plain,

@@ -1,4 +1,4 @@
-"""From a file and the environment to a validated configuration, or to all its faults at once."""
+"""Loads a configuration from a file and the environment, and reports all of its errors at once."""
 
 import os
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ from ingestd.config.validation_errors import refuse, validation_errors_of
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """A configuration and where it is from.
+    """A validated configuration and its source.
 
-    `document` holds the texts as given, references unresolved, the environment applied; `folder`
-    is what relative paths start from.
+    `document` holds the texts as given, with the environment applied and references unresolved;
+    relative paths are resolved against `folder`.
     """
 
     config: Config
@@ -30,9 +30,9 @@ class LoadedConfig:
 
 
 def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> LoadedConfig:
-    """Load and check a configuration; ConfigError lists every fault with its place.
+    """Load and check a configuration. Raises ConfigError that lists every error with its place.
 
-    Nothing outside the file system is asked. Precedence: environment, file, default.
+    Only the file system is accessed. Precedence: environment, file, default.
     """
     variables = os.environ if environ is None else environ
     return load_document(read_document(path), path.absolute().parent, variables)
@@ -41,7 +41,7 @@ def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> Loa
 def load_document(
     document: Document, folder: FilePath, variables: Mapping[str, str]
 ) -> LoadedConfig:
-    """Check a configuration that was read, as `load_config` does; the document is changed."""
+    """Check a parsed configuration, as `load_config` does; the document is modified."""
     shape = shape_of(Config)
     issues = apply_environment(document, shape, variables)
     tree, unresolved = resolve_references(document, variables, folder)
@@ -56,7 +56,7 @@ def load_document(
 
 
 def _without_nulls(tree: Tree) -> Tree:
-    """A key without a value is a key that was not given."""
+    """Drop keys without a value."""
     if isinstance(tree, dict):
         return {name: _without_nulls(one) for name, one in tree.items() if one is not None}
     return tree

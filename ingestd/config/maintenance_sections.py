@@ -1,4 +1,4 @@
-"""The parts of the configuration that speak of compaction and expiry beside the stream."""
+"""The sections `compaction` and `expiry`."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from ingestd.config.values import Duration
 
 
 def _mode(value: object) -> object:
-    """YAML readers on the way, as that of Helm, make a truth value of a plain `off`."""
+    """Return `off` for false: YAML 1.1 parsers, such as Helm's, read a plain `off` as a boolean."""
     return "off" if str(value).lower() == "false" else value
 
 
@@ -17,47 +17,48 @@ Mode = Annotated[Literal["background", "inline", "off"], BeforeValidator(_mode)]
 
 
 class CompactionSection(Section):
-    """Who compacts the tables of the pipeline, and how long ingest waits for it.
+    """Where tables are compacted, and how long ingest waits for it.
 
-    When a table is compacted is said by its own options (`num-sorted-run.compaction-trigger`); one
-    with `write-only` is left alone.
+    Options of a table (`num-sorted-run.compaction-trigger`) decide when it is compacted; tables
+    with `write-only` are skipped.
     """
 
     mode: Mode = Field(
         default="background",
-        description="`background`: processes beside the stream compact what is due. `inline`: each "
-        "batch also waits for what it has triggered. `off`: somebody else compacts, as `ingestd "
-        "compact` on a schedule. Tables with the option `write-only` are left out of all of it.",
+        description="`background`: processes beside the stream compact what is due. `inline`: "
+        "each batch also waits for the compactions that it triggers. `off`: tables "
+        "are compacted by something else, such as `ingestd compact` on a schedule. "
+        "Tables with the option `write-only` are never compacted.",
     )
     inline_budget: Duration = Field(
         default=10.0,
-        description="Longest that a batch waits in the mode `inline`; what is not finished goes on "
-        "in the background.",
+        description="Maximum wait of a batch in the mode `inline`; unfinished compactions "
+        "continue in the background.",
     )
     processes: int = Field(
         default=1,
         ge=1,
         le=64,
-        description="Tables that are compacted or expired at a time, each by a niced process.",
+        description="Number of tables that are compacted or expired at a time, each by a process "
+        "of low priority.",
     )
     max_throttle: Duration = Field(
         default=30.0,
-        description="Longest that ingest waits between two batches while a bucket has more sorted "
+        description="Maximum wait of ingest between two batches while a bucket has more sorted "
         "runs than the table's `num-sorted-run.stop-trigger`; `0s` never waits.",
     )
 
 
 class ExpirySection(Section):
-    """Whether what the options of the tables let go is deleted beside the stream."""
+    """Whether snapshots, changelogs, partitions and tags expire in the background."""
 
     enabled: bool = Field(
         default=True,
-        description="Expire snapshots, changelogs, partitions and tags, and make the tags that are "
-        "due, as the options of each table say; not for tables with `write-only`.",
+        description="Expire snapshots, changelogs, partitions and tags, and create automatic "
+        "tags, as the options of each table say; not for tables with `write-only`.",
     )
     interval: Duration = Field(
         default=60.0,
         gt=0,
-        description="How often a table is looked at; up to an hour apart while nothing is "
-        "committed to it.",
+        description="How often a table is checked; up to an hour while nothing is committed to it.",
     )

@@ -1,7 +1,7 @@
-"""The configuration: every key there is, its type, its default, and what it is for.
+"""The model of the configuration: keys, types, defaults and descriptions.
 
-Keys exist only for what is honoured. Kafka client properties, Paimon table options and Spark
-settings keep their own names and are handed on verbatim.
+Kafka client properties, Paimon table options and Spark settings keep their own names and are passed
+on verbatim.
 """
 
 from collections.abc import Mapping
@@ -21,85 +21,89 @@ from ingestd.config.values import Address, Duration, Name, Size, TableName, Text
 
 
 class PipelineSection(Section):
-    """What identifies the pipeline, and its pace."""
+    """Identity of the pipeline, and its trigger."""
 
     name: Name = Field(
         default="ingestd",
-        description="Identity of the pipeline in the tables (commit user `ingestd-NAME`); another "
-        "name is another pipeline, unless `formerly` has the old one.",
+        description="Identity of the pipeline in the tables (commit user `ingestd-NAME`). A "
+        "pipeline with another name starts from the beginning, unless `formerly` "
+        "lists the old name.",
     )
     formerly: tuple[Name, ...] = Field(
         default=(),
-        description="Names that the pipeline had before: what tables recorded under them counts.",
+        description="Earlier names of the pipeline: progress recorded under them counts.",
     )
     trigger: Duration = Field(
-        default=1.0, description="Least time between the starts of two micro-batches."
+        default=1.0, description="Minimum time between the starts of two micro-batches."
     )
     commit_group_offsets: bool = Field(
         default=True,
-        description="Write Kafka's group offsets after the commit, for lag tools; only a first "
+        description="Commit Kafka's group offsets after each batch, for lag tools. Only a first "
         "start with `startup-mode: group-offsets` reads them.",
     )
 
 
 class CatalogSection(Section):
-    """How tables are found."""
+    """The catalog of the tables."""
 
     metastore: str = Field(
         default="filesystem",
-        description="Kind of catalog; `filesystem` keeps a table in `DB.db/TABLE`, `rest` asks a "
-        "server by Paimon's open protocol.",
+        description="Catalog: `filesystem` keeps a table in `DB.db/TABLE`, `rest` is a server of "
+        "Paimon's REST catalog protocol.",
     )
     case_sensitive: bool = Field(
         default=True,
-        description="Whether names of databases, tables and columns may have capitals "
+        description="Whether names of databases, tables and columns may have upper-case letters "
         "(`filesystem`).",
     )
     uri: str | None = Field(
-        default=None, min_length=1, description="Where the server is (`rest`), as `https://host`."
+        default=None,
+        min_length=1,
+        description="Address of the catalog server (`rest`), such as `https://host`.",
     )
     warehouse: str | None = Field(
         default=None,
         min_length=1,
-        description="What the server calls the warehouse (`rest`); without it `warehouse.path`, "
-        "which in any case holds the files of ingestd itself.",
+        description="Name of the warehouse at the catalog server (`rest`); default "
+        "`warehouse.path`, which in any case holds ingestd's own files.",
     )
     token: str | None = Field(
         default=None,
         min_length=1,
         repr=False,
-        description="Bearer token for the server (`rest`); write `${env:NAME}` or `${file:PATH}`.",
+        description="Bearer token for the catalog server (`rest`); write `${env:NAME}` or "
+        "`${file:PATH}`.",
     )
     auth_file: str | None = Field(
         default=None,
         min_length=1,
-        description="File with the bearer token (`rest`), read again whenever it has changed.",
+        description="File with the bearer token (`rest`), read again when it changes.",
     )
 
 
 class WarehouseSection(Section):
-    """Where the tables are."""
+    """Location of the tables."""
 
     path: str = Field(
         min_length=1,
-        description="Root of the warehouse: a path, from this file's folder if relative, a `file:` "
-        "URI, `s3://BUCKET/PATH`, `gs://BUCKET/PATH`, "
-        "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`, or `hdfs://HOST:8020/PATH`.",
+        description="Root of the warehouse: a path (relative to the folder of this file), a "
+        "`file:` URI, `s3://BUCKET/PATH`, `gs://BUCKET/PATH`, "
+        "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`, or "
+        "`hdfs://HOST:8020/PATH`.",
     )
-    database: str = Field(
-        default="default", min_length=1, description="Database that gets the tables."
-    )
+    database: str = Field(default="default", min_length=1, description="Database of the tables.")
     shared: bool = Field(
         default=False,
-        description="With a cluster as `spark.master` and a path on a disk: all machines mount the "
+        description="With a cluster as `spark.master` and a local path: all machines mount the "
         "same file system there. Tasks check it before they write.",
     )
     options: Texts = Field(
         default_factory=dict,
         repr=False,
-        description="Options of the store that holds the path, under Paimon's names, as "
-        "`s3.endpoint`, `fs.gs.auth.service.account.json.keyfile`, `fs.azure.account.key` or "
-        "`hadoop-conf-dir`; what none says comes from the environment, as `AWS_ACCESS_KEY_ID`.",
+        description="Options of the file system of the path, under Paimon's names, such as "
+        "`s3.endpoint`, `fs.gs.auth.service.account.json.keyfile`, "
+        "`fs.azure.account.key` or `hadoop-conf-dir`. Credentials that are not given "
+        "are taken from the environment, such as `AWS_ACCESS_KEY_ID`.",
     )
     catalog: CatalogSection = Field(
         default_factory=CatalogSection, description="How tables are found."
@@ -107,22 +111,24 @@ class WarehouseSection(Section):
 
 
 class ProcessingSection(Section):
-    """Bounds of memory and of tasks."""
+    """Limits on memory and tasks."""
 
     small_batch_records: int = Field(
-        default=20_000, ge=0, description="A batch of at most so many records runs in one task."
+        default=20_000, ge=0, description="A batch of at most this many records runs in one task."
     )
     write_tasks: int | None = Field(
         default=None,
         ge=1,
         le=4096,
-        description="Tasks of the write stage; without it one per core.",
+        description="Number of write tasks of a batch; default one per core.",
     )
     max_chunk_records: int = Field(
-        default=50_000, ge=1, description="Most records that a task decodes at a time."
+        default=50_000, ge=1, description="Maximum number of records that a task decodes at a time."
     )
     max_chunk_bytes: Size = Field(
-        default=32 << 20, ge=1 << 10, description="Most bytes that a task decodes at a time."
+        default=32 << 20,
+        ge=1 << 10,
+        description="Maximum size of the records that a task decodes at a time.",
     )
     max_record_bytes: Size = Field(
         default=16 << 20, ge=1 << 10, description="Larger records become dead letters."
@@ -130,58 +136,65 @@ class ProcessingSection(Section):
     write_buffer_size: Size = Field(
         default=64 << 20,
         ge=1 << 20,
-        description="Most bytes of rows that a task merges, sorts and writes at a time; a table "
-        "that gets more in one batch gets several files for it.",
+        description="Maximum size of the rows that a write task merges, sorts and writes at a "
+        "time; a table with more rows in one batch gets several files.",
     )
     worker_memory: Size = Field(
         default=4 << 30,
         ge=512 << 20,
-        description="Most memory of a Python worker, which reads, decodes and writes. A topic "
-        "partition of which a record takes more is set aside, and others go on.",
+        description="Memory limit of a Python worker. A topic partition with a record that "
+        "exceeds it is set aside, and other partitions continue.",
     )
     index_cache_bytes: Size = Field(
         default=64 << 20,
         ge=0,
-        description="Most bytes of hash indexes of dynamic buckets (4 a key) that each worker "
-        "keeps in memory between batches, and as many of indexes of keys that move between "
-        "partitions (20 a key). Beyond it large index files are kept on the local disk (`TMPDIR`, "
-        "up to 1 GB); small ones, or the table's keys, are read again.",
+        description="Maximum size of the hash indexes of dynamic buckets (4 bytes a key) that "
+        "each worker caches between batches, and the same again for indexes of keys "
+        "that move between partitions (20 bytes a key). Beyond it large index files "
+        "are cached on the local disk (`TMPDIR`, up to 1 GB); small ones, or the "
+        "table's keys, are read again.",
     )
 
 
 class RestartSection(Section):
-    """How often a failed query is started again before the daemon ends."""
+    """Restarts of a failed query."""
 
-    max_attempts: int = Field(default=10, ge=0, description="Most restarts within `window`.")
-    window: Duration = Field(default=600.0, gt=0, description="Older restarts are forgiven.")
+    max_attempts: int = Field(
+        default=10, ge=0, description="Maximum number of restarts within `window`."
+    )
+    window: Duration = Field(
+        default=600.0, gt=0, description="Restarts older than this are not counted."
+    )
     initial_backoff: Duration = Field(default=1.0, description="Wait before the first restart.")
-    max_backoff: Duration = Field(default=60.0, description="The wait doubles up to this.")
+    max_backoff: Duration = Field(
+        default=60.0, description="The wait doubles with each restart up to this."
+    )
     batch_timeout: Duration = Field(
         default=1800.0,
         gt=0,
-        description="A micro-batch that takes longer makes `/livez` fail, so that whoever asks it "
-        "restarts the daemon.",
+        description="`/livez` fails while a micro-batch takes longer than this, so that a "
+        "liveness probe restarts the daemon.",
     )
 
 
 class HttpSection(Section):
-    """The pages of the daemon."""
+    """The HTTP server of the daemon."""
 
     listen: Address = Field(
         default="127.0.0.1:8080",
-        description="HOST:PORT of `/metrics`, `/livez`, `/readyz` and `/status`; port 0 takes a "
-        "free one, `0.0.0.0:8080` is for containers.",
+        description="HOST:PORT of `/metrics`, `/livez`, `/readyz` and `/status`. Port 0 takes a "
+        "free port; containers need `0.0.0.0:8080`.",
     )
     linger: Duration = Field(
         default=0.0,
-        description="How long the pages are there after an error that no restart cures, so that a "
-        "scrape sees the state `failed`; more than the time between scrapes.",
+        description="How long the HTTP server keeps running after a fatal error, so that a scrape "
+        "sees the state `failed`; set it above the scrape interval.",
     )
     tls_certificate: str | None = Field(
         default=None,
         min_length=1,
-        description="PEM file with the certificate of the pages, which are served with TLS then; "
-        "needs `tls-key`. One that is replaced is shown from the next connection on.",
+        description="PEM file with the server certificate, which turns on TLS; needs `tls-key`. A "
+        "replaced certificate is used from the next connection on.",
     )
     tls_key: str | None = Field(
         default=None, min_length=1, description="PEM file with the key of `tls-certificate`."
@@ -189,20 +202,20 @@ class HttpSection(Section):
     auth_file: str | None = Field(
         default=None,
         min_length=1,
-        description="File with the bearer token that every page but `/livez` and `/readyz` asks "
-        "for; read for each request.",
+        description="File with the bearer token that all pages but `/livez` and `/readyz` "
+        "require; read for each request.",
     )
     metrics_per_table: bool = Field(
         default=True,
-        description="Whether `/metrics` has series for each table; without them series have no "
-        "label `table`: counts, histograms and files are sums over all tables, other gauges the "
-        "largest value.",
+        description="Whether `/metrics` has series for each table. Otherwise series have no label "
+        "`table`: counters, histograms and numbers of files are summed over all "
+        "tables, other gauges have the largest value.",
     )
     metrics_per_partition: bool = Field(
         default=True,
-        description="Whether `/metrics` has series for each topic partition; without them series "
-        "have no label `partition`: records and offsets are sums over a topic, other gauges the "
-        "largest value.",
+        description="Whether `/metrics` has series for each topic partition. Otherwise series "
+        "have no label `partition`: records and offsets are summed over a topic, "
+        "other gauges have the largest value.",
     )
 
     @model_validator(mode="after")
@@ -219,7 +232,7 @@ class LoggingSection(Section):
         default="auto", description="`auto` is text on a terminal and JSON elsewhere."
     )
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="Least level that is written."
+        default="INFO", description="Minimum level of log lines."
     )
 
 
@@ -230,39 +243,41 @@ class Config(BaseSettings):
         extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True
     )
 
-    warehouse: WarehouseSection = Field(description="Where the tables are.")
+    warehouse: WarehouseSection = Field(description="Location of the tables.")
     sources: Mapping[Name, SourceSection] = Field(
         min_length=1, description="Kafka sources by name; the name is kept in the tables."
     )
     pipeline: PipelineSection = Field(
-        default_factory=PipelineSection, description="What identifies the pipeline, and its pace."
+        default_factory=PipelineSection, description="Identity of the pipeline, and its trigger."
     )
     routing: RoutingSection = Field(
         default_factory=RoutingSection,
-        description="Which source tables are taken, and under which names.",
+        description="Which source tables are ingested, and the names of their targets.",
     )
     defaults: DefaultsSection = Field(
-        default_factory=DefaultsSection, description="What holds for every table."
+        default_factory=DefaultsSection, description="Settings of all tables."
     )
     tables: Mapping[TableName, TableSection] = Field(
         default={}, description="Target tables by name, where they differ from `defaults`."
     )
     errors: ErrorsSection = Field(
-        default_factory=ErrorsSection, description="What becomes of records that cannot be used."
+        default_factory=ErrorsSection, description="What happens to rejected records."
     )
     processing: ProcessingSection = Field(
-        default_factory=ProcessingSection, description="Bounds of memory and of tasks."
+        default_factory=ProcessingSection, description="Limits on memory and tasks."
     )
     restart: RestartSection = Field(
         default_factory=RestartSection, description="How often a failed query is started again."
     )
     compaction: CompactionSection = Field(
-        default_factory=CompactionSection, description="Who compacts the tables."
+        default_factory=CompactionSection, description="Compaction of the tables."
     )
     expiry: ExpirySection = Field(
-        default_factory=ExpirySection, description="What becomes of old snapshots."
+        default_factory=ExpirySection, description="Expiry of old snapshots."
     )
-    http: HttpSection = Field(default_factory=HttpSection, description="The pages of the daemon.")
+    http: HttpSection = Field(
+        default_factory=HttpSection, description="The HTTP server of the daemon."
+    )
     logging: LoggingSection = Field(default_factory=LoggingSection, description="Log lines.")
     telemetry: TelemetrySection = Field(
         default_factory=TelemetrySection, description="Traces of batches."
@@ -287,5 +302,5 @@ class Config(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is given: `load` reads the environment itself, to refuse unknown names."""
+        """Return only the given values: `load` applies the environment, to refuse unknown names."""
         return (init_settings,)

@@ -1,6 +1,6 @@
-"""Paimon's `kafka_sync_table` and `kafka_sync_database` as a configuration of ingestd.
+"""Imports arguments of Paimon's `kafka_sync_table` and `kafka_sync_database` as configuration keys.
 
-What each argument becomes; whether ingestd honours it is found out by loading the result.
+Loading the result shows whether ingestd honours a key.
 """
 
 import re
@@ -59,21 +59,21 @@ _FLAGS: Mapping[str, str] = {
 
 
 def carry_over(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
-    """What a command becomes, piece by piece; secrets only as references unless they are kept."""
+    """Return the keys that a command becomes; secrets become references unless they are kept."""
     one = _Command(command, keep_secrets=keep_secrets)
     one.carry()
     return one.carried
 
 
 def _pairs_of(values: list[str]) -> dict[str, str]:
-    """`name=value` texts as a mapping; a later one wins."""
+    """Return `name=value` texts as a mapping; a later one wins."""
     return {
         name.strip(): value.strip() for name, _, value in (one.partition("=") for one in values)
     }
 
 
 class _Command:
-    """One command on its way; arguments are taken out as they are used."""
+    """Imports one command; arguments are removed as they are used."""
 
     def __init__(self, command: FlinkCommand, *, keep_secrets: bool) -> None:
         self.carried = ImportNotes()
@@ -87,7 +87,7 @@ class _Command:
                 self._missing("table")
 
     def carry(self) -> None:
-        """Go through all of it, in the order in which the configuration is written."""
+        """Import all arguments, in the order of the configuration."""
         self._pipeline()
         self._warehouse()
         path = ("sources", _SOURCE)
@@ -124,11 +124,11 @@ class _Command:
         return _pairs_of(self._arguments.pop(name, []))
 
     def _of_tables(self, *key: str) -> Path:
-        """Where something about the tables stands: at the one table, or among the defaults."""
+        """Return the path of a key in the section of the only table, or in `defaults`."""
         return ("tables", self._table, *key) if self._table else ("defaults", *key)
 
     def _pipeline(self) -> None:
-        """The name of the job and its pace, as far as Flink's own options say."""
+        """Import the job's name and checkpoint interval from Flink's own options."""
         flink = flink_options(self._command.flink)
         database = self._command.arguments.get("database", [""])[-1]
         name = flink.pop("pipeline.name", self._table or database)
@@ -226,17 +226,17 @@ def _key_of(argument: str) -> str:
 
 
 def _plain_name(text: str) -> str:
-    """A name of a pipeline: lower-case letters, digits, - and _."""
+    """Return a text as a pipeline name: lower-case letters, digits, - and _."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-") or "ingestd"
 
 
 def _of_table_alone(pattern: str) -> str:
-    """A pattern for names of tables that does not see the database before the name."""
+    """Return a pattern that matches names of tables only, not names with their database."""
     return rf"(?!.*\.)(?:{pattern})" if _WILD.search(pattern) and pattern != ".*" else pattern
 
 
 def _quoted_call(text: str) -> str:
-    """A call of a function with quotes around arguments that hold some, which have none there."""
+    """Return a function call with quotes around the arguments that contain quotes."""
     name, found, inside = text.partition("(")
     if not found or not inside.endswith(")") or not re.search("['\"]", inside):
         return text

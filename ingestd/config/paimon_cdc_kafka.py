@@ -1,6 +1,6 @@
-"""`--kafka_conf` of Paimon's Kafka ingestion as the section of a source.
+"""Imports `--kafka_conf` of Paimon's CDC actions as the section of a source.
 
-Properties of the Java client become those of librdkafka where there are such.
+Properties of the Java client become those of librdkafka where equivalents exist.
 """
 
 import re
@@ -67,14 +67,14 @@ _STAND_IN = "CHANGE-ME"
 
 
 def carry_kafka(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> ImportNotes:
-    """The pieces of a source at a path, from the values of `--kafka_conf` by name."""
+    """Return the pieces of a source at a path, from the values of `--kafka_conf` by name."""
     one = _Kafka(conf, source, keep_secrets=keep_secrets)
     one.carry()
     return one.carried
 
 
 class _Kafka:
-    """One source on its way; names that were looked at are not unknown."""
+    """Imports one source; names that were not looked at are noted as unknown."""
 
     def __init__(self, conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> None:
         self.carried = ImportNotes()
@@ -84,7 +84,7 @@ class _Kafka:
         self._seen: set[str] = set()
 
     def carry(self) -> None:
-        """Go through all of it."""
+        """Import all properties."""
         self._brokers()
         self._format()
         self._topics()
@@ -97,7 +97,7 @@ class _Kafka:
         return f"--kafka_conf {name}"
 
     def _given(self, *names: str) -> tuple[str, str | None]:
-        """The first of the names that has a value, and the value."""
+        """Return the first name that has a value, and the value."""
         self._seen.update(names)
         found = next((name for name in names if name in self._conf), names[0])
         return found, self._conf.get(found)
@@ -112,7 +112,7 @@ class _Kafka:
         self._needed(name, ("kafka", "bootstrap.servers"), value or f"{_STAND_IN}:9092")
 
     def _format(self) -> None:
-        """The data format, with the registry that it may need to be any use."""
+        """Import the data format, and the schema registry that it may need."""
         name, value = self._given("value.format", "format")
         if value is None:
             self._missing(name)
@@ -158,7 +158,7 @@ class _Kafka:
         self.carried.pieces.append(piece)
 
     def _start(self) -> None:
-        """Where to start and where to end, each mode with what it needs."""
+        """Import the startup and bounded modes with their timestamps and offsets."""
         for which, default in (("startup", _DEFAULT_MODE), ("bounded", None)):
             base = f"scan.{which}"
             name, mode = self._given(f"{base}.mode")
@@ -177,7 +177,7 @@ class _Kafka:
                 self.carried.pieces.append(Piece(self._argument(f"{name}={mode}"), entries))
 
     def _secrets(self) -> None:
-        """User and password in the form of Java's login modules."""
+        """Import user and password from a JAAS configuration."""
         name, jaas = self._given("properties.sasl.jaas.config")
         if jaas is None:
             return

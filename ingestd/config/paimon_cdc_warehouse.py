@@ -1,4 +1,4 @@
-"""`--warehouse` and `--catalog_conf` of Paimon's ingestion as the section of the warehouse."""
+"""Imports `--warehouse` and `--catalog_conf` of Paimon's CDC actions as the section `warehouse`."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _FOLDER = "/var/lib/ingestd"
 def carry_warehouse(
     warehouse: str, database: str, conf: Mapping[str, str], *, keep_secrets: bool
 ) -> ImportNotes:
-    """The pieces of the section, from the path and the values of `--catalog_conf` by name."""
+    """Return the pieces of the section, from the path and `--catalog_conf` by name."""
     found = _Warehouse(conf, keep_secrets=keep_secrets)
     found.place(warehouse)
     found.carried.take(f"--database {database}", (_SECTION, "database"), database)
@@ -30,7 +30,7 @@ def carry_warehouse(
 
 
 class _Warehouse:
-    """The section on its way."""
+    """Imports the section `warehouse`."""
 
     def __init__(self, conf: Mapping[str, str], *, keep_secrets: bool) -> None:
         self.carried = ImportNotes()
@@ -39,7 +39,7 @@ class _Warehouse:
         self._kind = conf.get(_METASTORE, "filesystem").lower()
 
     def place(self, warehouse: str) -> None:
-        """The path, and the metastore with all that it needs."""
+        """Import the path, and the metastore with its keys."""
         argument = f"--warehouse {warehouse}"
         if self._kind == "rest":
             catalog = (_SECTION, "catalog")
@@ -69,7 +69,7 @@ class _Warehouse:
             self.carried.leave(self._argument(_METASTORE), text, essential=True)
 
     def options(self) -> None:
-        """All else that the catalog is told."""
+        """Import the remaining catalog options."""
         for name, value in self._conf.items():
             argument = self._argument(name)
             if name == _METASTORE or (self._kind == "rest" and name in _OF_REST):
@@ -91,7 +91,7 @@ class _Warehouse:
         return f"--catalog_conf {name}={shown}"
 
     def _value(self, name: str) -> str:
-        """A value, or where it is to be found if nobody may read it."""
+        """Return a value; for a secret, a reference to an environment variable."""
         value = self._conf[name]
         if self._keep_secrets or not is_secret_name(name) or value.startswith("${"):
             return value

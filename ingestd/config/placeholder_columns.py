@@ -1,7 +1,7 @@
-"""Columns of tables that no message has shown yet: all that the settings speak of.
+"""Placeholder columns for checking the options of tables before any message was read.
 
-A type that is not declared is imagined such that the options fit it; what messages bring is
-judged when the table is created.
+A column without a declared type gets one that fits the options; the real types are checked when the
+table is created.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ _OF_FUNCTION: Mapping[str, DataType] = {
 
 
 def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
-    """A key as the messages may have it: with all columns that the settings need in it."""
+    """Return a primary key with all columns that the settings require in it."""
     needed = [*settings.partition_keys, *_bucket_keys(settings)]
     return tuple(dict.fromkeys([*needed, UNKNOWN_KEY]))
 
 
 def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
-    """Every column that the settings speak of."""
+    """Return every column that the settings name, with its type."""
     keys = settings.primary_keys
     names = [
         *(placeholder_key(settings) if keys is None else keys),

@@ -1,7 +1,7 @@
-"""One look into a configuration that nobody has checked yet, for what should begin before that.
+"""Reads the section `spark` before the configuration is loaded, so that the JVM can start early.
 
-The look is cheap and gives up on whatever it would have to understand: references, overrides from
-the environment, mistakes. The configuration itself is loaded and checked afterwards all the same.
+It gives up on references, overrides from the environment, and errors. The configuration is loaded
+and checked afterwards in any case.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def preload_spark(path: Path, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """The section `spark` as it will most likely be; None when only loading can tell."""
+    """Return the section `spark`, None if only loading can determine it."""
     if any(name.upper().startswith(_OVERRIDE) for name in environ):
         return None
     try:

@@ -1,7 +1,7 @@
-"""Secrets that a configuration only points to: `${env:NAME}` and `${file:PATH}`.
+"""References to secrets: `${env:NAME}` and `${file:PATH}`.
 
-They are resolved when the configuration is loaded, and registered so that no log line and no
-message shows them.
+They are resolved when the configuration is loaded, and registered as secrets that logs and messages
+mask.
 """
 
 import re
@@ -19,20 +19,20 @@ _MAX_BYTES = 64 << 10
 
 
 class _UnresolvedError(Exception):
-    """A reference that leads to nothing."""
+    """A reference that cannot be resolved."""
 
 
 def holds_reference(text: str | None) -> bool:
-    """Whether a text points to a value elsewhere."""
+    """Return whether a text contains a reference."""
     return text is not None and _REFERENCE.search(text) is not None
 
 
 def resolve_references(
     document: Document, environ: Mapping[str, str], folder: FilePath
 ) -> tuple[Tree, list[ValidationIssue]]:
-    """The tree with all references replaced, and the faults of those that lead to nothing.
+    """Return the tree with all references replaced, and the errors of unresolved ones.
 
-    A relative path is one from `folder`. A line break at the end of a file is not part of it.
+    A relative path starts from `folder`. Line breaks at the end of a file are removed.
     """
     issues: list[ValidationIssue] = []
 
@@ -57,7 +57,7 @@ def resolve_references(
 
 
 def _register(raw: Tree, resolved: Tree) -> None:
-    """Make known what must not be shown: what came by reference, and what a name gives away."""
+    """Register secrets: values of references, and values under the name of a secret."""
     before = dict(walk(raw))
     add_secrets(
         value

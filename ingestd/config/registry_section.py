@@ -1,4 +1,4 @@
-"""The section `schema-registry` of a source, and the settings that it stands for."""
+"""The section `schema-registry` of a source, and the client settings made of it."""
 
 from pathlib import Path as FilePath
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ from ingestd.kafka.schema_registry import SchemaRegistry
 
 
 def _number(value: object) -> object:
-    """An environment has only texts."""
+    """Convert digits to a number: values of environment variables are strings."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
@@ -45,17 +45,18 @@ class SchemaRegistrySection(Section):
     ssl_ca_location: str | None = Field(
         default=None,
         min_length=1,
-        description="File with the certificates that are trusted; without it the system's.",
+        description="File with trusted CA certificates; default those of the system.",
     )
     ssl_certificate_location: str | None = Field(
         default=None,
         min_length=1,
-        description="File with the certificate that we show (mTLS).",
+        description="File with the client certificate (mTLS).",
     )
     ssl_key_location: str | None = Field(
         default=None,
         min_length=1,
-        description="File with its private key, if that is not in the same file.",
+        description="File with the private key of the client certificate, if it is a separate "
+        "file.",
     )
     ssl_key_password: str | None = Field(
         default=None,
@@ -64,31 +65,34 @@ class SchemaRegistrySection(Section):
         description="Password of the private key; write `${env:NAME}` or `${file:PATH}`.",
     )
     timeout: Duration = Field(
-        default=10.0, gt=0, description="Longest time of one request, to the end of its answer."
+        default=10.0, gt=0, description="Maximum duration of one request, including its response."
     )
     retry_timeout: Duration = Field(
         default=60.0,
         ge=0,
-        description="How long a task waits out an outage before the batch fails and is run again; "
-        "no record is given up because the registry is down. A schema and all that it refers to "
-        "must come within this time, or within `timeout` if that is longer.",
+        description="How long a task retries during an outage before the batch fails and is run "
+        "again. No record is rejected because the registry is unavailable. A schema "
+        "with all its references must be read within this time, or within `timeout` "
+        "if that is longer.",
     )
     cache_capacity: int = Field(
-        default=10_000, ge=1, description="Most schemas that a process keeps."
+        default=10_000, ge=1, description="Maximum number of schemas that a process caches."
     )
     id_location: Literal["prefix", "header", "auto"] = Field(
         default="prefix",
-        description="Where messages name their schema: before the body, in the headers "
-        "`__key_schema_id` and `__value_schema_id`, or `auto`: there if they have them. Headers "
-        "make reading slower.",
+        description="Where messages have the id of their schema: `prefix`, before the body; "
+        "`header`, in the headers `__key_schema_id` and `__value_schema_id`; `auto`, "
+        "in the headers if present. Headers make reading slower.",
     )
     id_bytes: Annotated[Literal[4, 8], BeforeValidator(_number)] = Field(
-        default=4, description="Bytes of the id before the body: 4, or 8 for Apicurio's own format."
+        default=4,
+        description="Size of the schema id before the body: 4 bytes, or 8 for Apicurio's own "
+        "format.",
     )
 
 
 def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> RegistrySettings:
-    """The settings of the client; relative paths start from the folder of the file."""
+    """Return the settings of the client; relative paths start from the folder of the file."""
 
     def located(path: str | None) -> str | None:
         return None if path is None else str(folder / path)
@@ -109,7 +113,7 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
 
 
 def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> FormatSettings:
-    """What data formats need to look up schemas; nothing without an address."""
+    """Return the settings for looking up schemas, empty ones without a URL."""
     if not section.url:
         return FormatSettings()
     framing = Framing(section.id_location, section.id_bytes)

@@ -1,4 +1,4 @@
-"""The section on routing: which source tables are taken, and what their targets are called."""
+"""The section `routing`: which source tables are ingested, and the names of their targets."""
 
 from typing import Annotated, Literal
 
@@ -15,30 +15,29 @@ _ROUTING = RoutingConfig()
 class MatchSection(Section):
     """Regular expressions for whole names; all that are given must match."""
 
-    topic: str | None = Field(default=None, description="For the topic.")
-    database: str | None = Field(default=None, description="For the database.")
-    schema_: str | None = Field(default=None, alias="schema", description="For the schema.")
-    table: str | None = Field(default=None, description="For the table.")
+    topic: str | None = Field(default=None, description="Pattern of the topic.")
+    database: str | None = Field(default=None, description="Pattern of the database.")
+    schema_: str | None = Field(default=None, alias="schema", description="Pattern of the schema.")
+    table: str | None = Field(default=None, description="Pattern of the table.")
 
 
 class RuleSection(Section):
     """One rule of the routing; references are `$1`, `${name}`, or `${topic}` for a whole name."""
 
-    match: MatchSection = Field(description="Which source tables it is for.")
+    match: MatchSection = Field(description="Source tables that the rule applies to.")
     to: str | None = Field(
         default=None,
-        description="Name of the target, with references to groups of the patterns; without it "
-        "the target is called as if there were no rules.",
+        description="Target name, with references to groups of the patterns; default the name "
+        "without rules.",
     )
     add_columns: Texts = Field(
         default={},
-        description="Text columns that tell the sources of a target apart, with what they hold: "
-        "texts with references.",
+        description="Text columns that identify the sources of a shared target, with their "
+        "values: texts with references.",
     )
     key_columns: Names = Field(
         default=(),
-        description="Those of `add-columns` that stand before the message key in a primary key "
-        "that is taken from it.",
+        description="Columns of `add-columns` that precede the message key in the primary key.",
     )
     merge_shards: bool = Field(
         default=False, description="Whether source tables may share a target by this rule."
@@ -46,68 +45,77 @@ class RuleSection(Section):
 
 
 class RoutingSection(Section):
-    """Which source tables are taken, and the names of their target tables."""
+    """Which source tables are ingested, and the names of their target tables."""
 
     including_tables: str = Field(
         default=_ROUTING.including_tables,
         description="Regular expression for whole `table`, `schema.table` or "
-        "`database.schema.table`; what matches is taken.",
+        "`database.schema.table` names of the tables to ingest.",
     )
     excluding_tables: str = Field(
         default=_ROUTING.excluding_tables,
-        description="The same for what is left out; excluding wins. The default leaves out "
-        "working copies of online schema changes and Debezium's signal tables.",
+        description="Regular expression for tables to leave out, which takes precedence. The "
+        "default leaves out shadow tables of online schema changes and Debezium's "
+        "signal tables.",
     )
-    table_prefix: str = Field(default=_ROUTING.table_prefix, description="Put before every name.")
-    table_suffix: str = Field(default=_ROUTING.table_suffix, description="Put after every name.")
+    table_prefix: str = Field(
+        default=_ROUTING.table_prefix, description="Prefix of all target names."
+    )
+    table_suffix: str = Field(
+        default=_ROUTING.table_suffix, description="Suffix of all target names."
+    )
     table_mapping: Texts = Field(
         default={},
-        description="Source table (one of the three forms) to target name, which gets neither "
-        "prefix nor suffix.",
+        description="Source table (in one of the three forms) to target name, without prefix and "
+        "suffix.",
     )
     merge_shards: bool = Field(
         default=_ROUTING.merge_shards,
-        description="Whether source tables of one name in several schemas or databases may share "
-        "a target.",
+        description="Whether source tables of the same name in several schemas or databases may "
+        "share a target.",
     )
     unmatched: Literal["skip", "fail", "dead-letter"] = Field(
         default=_ROUTING.unmatched,
-        description="What happens to rows of tables that are left out: they are counted, the "
-        "pipeline stops, or rows of tables that are not excluded by name become dead letters.",
+        description="What happens to rows of tables that are left out: `skip` counts them, `fail` "
+        "stops the pipeline, `dead-letter` makes dead letters of them, except of "
+        "tables excluded by name.",
     )
     including_dbs: str = Field(
         default=_ROUTING.including_dbs,
-        description="Regular expression for whole names of databases; what matches is taken.",
+        description="Regular expression for whole names of the databases to ingest.",
     )
     excluding_dbs: str = Field(
-        default=_ROUTING.excluding_dbs, description="The same for what is left out."
+        default=_ROUTING.excluding_dbs,
+        description="Regular expression for databases to leave out, which takes precedence.",
     )
     table_prefix_db: Texts = Field(
-        default={}, description="Database to a prefix that takes the place of `table-prefix`."
+        default={}, description="Database to a prefix that replaces `table-prefix`."
     )
     table_suffix_db: Texts = Field(
-        default={}, description="Database to a suffix that takes the place of `table-suffix`."
+        default={}, description="Database to a suffix that replaces `table-suffix`."
     )
     max_tables: int = Field(
         default=_ROUTING.limits.in_all,
         ge=1,
-        description="Most tables that the pipeline has. Records that claim another one become dead "
-        "letters (`too-many-tables`), or what `errors.route` says.",
+        description="Maximum number of tables of the pipeline. Records of further tables become "
+        "dead letters (`too-many-tables`), or what `errors.route` says.",
     )
     max_new_tables_per_day: int = Field(
         default=_ROUTING.limits.per_day,
         ge=1,
-        description="Most tables that the pipeline creates within 24 hours; beyond it as above.",
+        description="Maximum number of tables that the pipeline creates within 24 hours; records "
+        "beyond it as for `max-tables`.",
     )
     rules: Annotated[tuple[RuleSection, ...], AsList] = Field(
         default=(),
-        description="Rules for the tables that are taken; the first that matches comes before "
-        "all naming above. `$1` and `${name}` are groups here, not values from elsewhere.",
+        description="Rules for ingested tables; the first that matches takes precedence over the "
+        "names above. `$1` and `${name}` are groups here, not references to the "
+        "environment.",
     )
 
 
 def routing_of(section: RoutingSection) -> RoutingConfig:
-    """The routing as the router takes it."""
+    """Return the routing as frozen values."""
     return RoutingConfig(
         table_prefix=section.table_prefix,
         table_suffix=section.table_suffix,

@@ -1,4 +1,4 @@
-"""From the configuration to the frozen settings that everything below works with."""
+"""Converts a configuration to the frozen settings of the pipeline."""
 
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -19,7 +19,7 @@ from ingestd.paimon.io.file_io import absolute_path
 
 
 def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
-    """The settings of the pipeline; relative paths start from the folder of the file."""
+    """Return the settings of the pipeline; relative paths start from the folder of the file."""
     config = loaded.config
     pipeline = config.pipeline
     warehouse = _located(config.warehouse.path, loaded.folder)
@@ -60,7 +60,7 @@ def _case_sensitive(section: CatalogSection) -> bool:
 
 
 def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:
-    """Options of the catalog under Paimon's names; those that are not given are left out."""
+    """Return the given options of the catalog under Paimon's names."""
     if section.metastore != "rest":
         return {CASE_SENSITIVE: str(section.case_sensitive).lower()}
     file = None if section.auth_file is None else str(folder / section.auth_file)
@@ -109,5 +109,5 @@ def _limits(section: ProcessingSection) -> BatchLimits:
 
 
 def _located(path: str, folder: FilePath) -> str:
-    """An absolute path; a plain relative one starts from the folder."""
+    """Return an absolute path; a relative one starts from the folder."""
     return absolute_path(path if ":" in path else str(folder / path))

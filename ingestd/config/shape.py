@@ -1,4 +1,4 @@
-"""Which keys there may be at each place of a configuration, read off the model."""
+"""The keys that are allowed at each path of a configuration, derived from the model."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -12,18 +12,18 @@ from ingestd.config.document import Path
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What may be at a place: a value, a section with `keys`, or a map of `element`s by name."""
+    """What a path may hold: a value, a section with `keys`, or a map of `element`s by name."""
 
     keys: Mapping[str, "Shape"] = field(default_factory=dict)
     element: "Shape | None" = None
 
     @property
     def is_value(self) -> bool:
-        """Whether it is a single value or a list of them."""
+        """Return whether it is a single value or a list."""
         return not self.keys and self.element is None
 
     def at(self, path: Path) -> "Shape | None":
-        """The shape at a path below; None where nothing may be."""
+        """Return the shape at a path below, None if no key is allowed there."""
         found: Shape | None = self
         for part in path:
             if found is None or isinstance(part, int):
@@ -33,7 +33,7 @@ class Shape:
 
 
 def shape_of(annotation: Any) -> Shape:  # noqa: ANN401  (whatever may stand behind a colon)
-    """The shape of a model, or of the annotation of one of its fields."""
+    """Return the shape of a model, or of the annotation of one of its fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         fields = annotation.model_fields.items()
         return Shape({spec.alias or name: shape_of(spec.annotation) for name, spec in fields})
@@ -43,7 +43,7 @@ def shape_of(annotation: Any) -> Shape:  # noqa: ANN401  (whatever may stand beh
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown key: the key that was meant, or those there are."""
+    """Return the end of a message about an unknown name: the nearest known one, or all of them."""
     names = list(known)
     close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     if close:
@@ -52,5 +52,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def plain(name: str) -> str:
-    """A key as an environment variable can spell it: lower case, with `_` for `-` and `.`."""
+    """Return a key as an environment variable spells it: lower case, with `_` for `-` and `.`."""
     return name.lower().replace("-", "_").replace(".", "_")

@@ -1,8 +1,8 @@
-"""The words of a command line, as a POSIX shell would split it.
+"""Splits a command line into words as a POSIX shell does.
 
-Quotes, backslashes, comments and continued lines are what they are to a shell. A variable becomes
-a reference to the environment, `${env:NAME}`, since its value is not in the text. What a shell
-would run or cut off is told.
+Quotes, backslashes, comments and continued lines have the shell's meaning. A variable becomes a
+reference to the environment, `${env:NAME}`. Command substitutions are refused, and text after the
+first command is returned.
 """
 
 import re
@@ -20,7 +20,7 @@ _IN_DOUBLE_QUOTES = frozenset('$`"\\')
 
 @dataclass(slots=True)
 class ShellLine:
-    """Words of the first command of a text; `rest` is what stands behind it."""
+    """Words of the first command of a text; `rest` is the text after it."""
 
     words: list[str]
     rest: str = ""
@@ -28,7 +28,7 @@ class ShellLine:
 
 @dataclass(slots=True)
 class _Word:
-    """A word in the making; `begun` also for an empty one in quotes."""
+    """A word being built; `begun` is also true of an empty quoted one."""
 
     parts: list[str] = field(default_factory=list)
     begun: bool = False
@@ -39,15 +39,15 @@ class _Word:
 
 
 def shell_words(text: str) -> ShellLine:
-    """The words of a command; line breaks are blanks, so that pasted commands need no care.
+    """Split a command into words; line breaks count as blanks, so that commands can be pasted.
 
-    ConfigError for a quote without its end and for commands inside of the command.
+    Raises ConfigError for an unterminated quote and for a command substitution.
     """
     return _Splitter(text).split()
 
 
 class _Splitter:
-    """Walks through a text once."""
+    """Splits one text in a single pass."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -83,7 +83,7 @@ class _Splitter:
         self._word = _Word()
 
     def _piece(self, char: str) -> None:
-        """Take the next piece of a word: a quotation, an escape, a variable or one character."""
+        """Read the next piece of a word: a quotation, an escape, a variable or one character."""
         if char == "'":
             end = self._closing("'", self._at + 1)
             self._word.add(self._text[self._at + 1 : end])
@@ -107,7 +107,7 @@ class _Splitter:
         return ConfigError(f"the command line has no end of what begins {self._shown(start)}")
 
     def _quoted(self) -> Iterator[str]:
-        """What stands between double quotes."""
+        """Yield the pieces between double quotes."""
         text, start = self._text, self._at + 1
         self._at = start
         while self._at < len(text) and text[self._at] != '"':
@@ -131,7 +131,7 @@ class _Splitter:
         self._at += 2
 
     def _plain(self, char: str) -> str:
-        """One character, or a variable as a reference."""
+        """Return one character, or a variable as a reference."""
         if char == "`" or self._text.startswith("$(", self._at):
             raise ConfigError(
                 f"the command line runs another command {self._shown(self._at)}; write its output "

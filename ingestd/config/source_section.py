@@ -1,4 +1,4 @@
-"""The section of a source: which topics, in which format, from where to where."""
+"""The section `sources.NAME`: topics, data format, and where reading starts and ends."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -20,7 +20,7 @@ _NEEDED = {"timestamp": "timestamp-millis", "specific-offsets": "specific-offset
 
 
 def _positions(value: object) -> object:
-    """A map topic -> partition -> offset as a text, which is the other form."""
+    """Convert a map topic -> partition -> offset to its text form."""
     if not isinstance(value, dict):
         return value
     if not all(isinstance(partitions, dict) for partitions in value.values()):
@@ -32,12 +32,12 @@ Positions = Annotated[str | None, BeforeValidator(_positions)]
 
 
 class SourceSection(Section):
-    """Topics of one Kafka cluster that are read in one way."""
+    """Topics of one Kafka cluster with the same data format."""
 
     kafka: Texts = Field(
         repr=False,
-        description="Properties of the Kafka client (librdkafka), verbatim; "
-        "`bootstrap.servers` is needed.",
+        description="Properties of the Kafka client (librdkafka), verbatim; `bootstrap.servers` "
+        "is required.",
     )
     format: str = Field(description=f"Data format of the messages: {_FORMATS}.")
     type_mapping: Names = Field(
@@ -51,57 +51,63 @@ class SourceSection(Section):
     topic_pattern: str | None = Field(
         default=None,
         min_length=1,
-        description="Instead of `topics`: a regular expression for whole names; new topics join.",
+        description="Regular expression that matches whole topic names, instead of `topics`; new "
+        "topics that match are read from the next batch on.",
     )
     topic_exclude: Names = Field(
         default=(), description="Names of topics to leave out of `topic-pattern`."
     )
     schema_registry: SchemaRegistrySection = Field(
         default_factory=SchemaRegistrySection,
-        description="Where schemas of messages are, for formats that need them.",
+        description="Where schemas of messages are registered, for formats that need them.",
     )
     startup_mode: StartupMode = Field(
         default="earliest-offset",
-        description="Where a pipeline starts that no table has heard of: `earliest-offset`, "
-        "`latest-offset`, `group-offsets` (of `kafka.group.id`), `timestamp` or "
-        "`specific-offsets`. Topics and partitions that appear later are read from their "
-        "beginning.",
+        description="Where reading starts if no table has progress of the pipeline: "
+        "`earliest-offset`, `latest-offset`, `group-offsets` (of `kafka.group.id`), "
+        "`timestamp` or `specific-offsets`. Topics and partitions that appear later "
+        "are read from their beginning.",
     )
     startup_timestamp_millis: int | None = Field(
         default=None,
         ge=0,
-        description="With `timestamp`: records that are not older, in milliseconds since 1970.",
+        description="With `timestamp`: the first record that is not older is the first one read, "
+        "in milliseconds since 1970.",
     )
     startup_specific_offsets: Positions = Field(
         default=None,
-        description="With `specific-offsets`: `TOPIC:PARTITION:OFFSET;...`, or the same as a map "
-        "of maps; partitions left out begin where their log begins.",
+        description="With `specific-offsets`: `TOPIC:PARTITION:OFFSET;...`, or a map of maps. "
+        "Partitions that are not listed start at their first offset.",
     )
     bounded_mode: BoundedMode = Field(
         default="unbounded",
-        description="Where reading ends: `unbounded`, `latest-offset` (of the start of the run), "
-        "`timestamp` or `specific-offsets`. When all sources have got there the pipeline ends "
-        "with exit code 0.",
+        description="Where reading ends: `unbounded`, `latest-offset` (at the start of the run), "
+        "`timestamp` or `specific-offsets`. When all sources have reached their end "
+        "the pipeline stops with exit code 0.",
     )
     bounded_timestamp_millis: int | None = Field(
         default=None,
         ge=0,
-        description="With `timestamp`: only records before the first one that is not older, in "
-        "milliseconds since 1970.",
+        description="With `timestamp`: the first record that is not older is the first one not "
+        "read, in milliseconds since 1970.",
     )
     bounded_specific_offsets: Positions = Field(
         default=None,
-        description="With `specific-offsets`: first offsets that are not read, as "
-        "`TOPIC:PARTITION:OFFSET;...` or a map of maps; they may lie ahead, and are waited for. "
-        "Partitions left out end where their log ends at the start of the run.",
+        description="With `specific-offsets`: the first offsets that are not read, as "
+        "`TOPIC:PARTITION:OFFSET;...` or a map of maps. Offsets beyond the end of the "
+        "log are waited for. Partitions that are not listed end where their log ends "
+        "at the start of the run.",
     )
     on_offset_out_of_range: Literal["fail", "earliest", "latest"] = Field(
         default="fail",
-        description="What happens when the log no longer has the offsets that come next; anything "
-        "but `fail` loses records and says so: in the log, as a metric and as a dead letter.",
+        description="What happens when the log no longer has the next offsets: `fail`, or "
+        "continue at the `earliest` or `latest` offset, which loses records. A loss "
+        "is reported in the log, as a metric and as a dead letter.",
     )
     max_offsets_per_trigger: int = Field(
-        default=500_000, ge=1, description="Most offsets of this source in one micro-batch."
+        default=500_000,
+        ge=1,
+        description="Maximum number of offsets of this source in one micro-batch.",
     )
 
     @model_validator(mode="after")
@@ -131,12 +137,12 @@ class SourceSection(Section):
 
 
 def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
-    """Offsets that are given as a text, none if nothing is. Raises ConfigError."""
+    """Parse offsets, an empty map for None. Raises ConfigError if they are malformed."""
     return {} if text is None else parse_positions(text, section.topics)
 
 
 def check_positions(section: SourceSection, key: str) -> None:
-    """Raise ConfigError if offsets under a key have no sense, or are of topics not read."""
+    """Raise ConfigError if offsets under a key are malformed, or of topics that are not read."""
     given = {
         "startup-specific-offsets": section.startup_specific_offsets,
         "bounded-specific-offsets": section.bounded_specific_offsets,

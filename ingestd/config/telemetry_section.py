@@ -1,4 +1,4 @@
-"""The section on traces."""
+"""The section `telemetry`."""
 
 from typing import Literal
 from urllib.parse import urlsplit
@@ -9,19 +9,20 @@ from ingestd.config.section import Section
 
 
 class TelemetrySection(Section):
-    """Traces of batches, for a collector of OpenTelemetry."""
+    """Traces of batches, sent to an OpenTelemetry collector."""
 
     traces: Literal["none", "otlp"] = Field(
         default="none",
         description="`otlp` sends a trace of each batch to a collector by OTLP over HTTP; needs "
-        "the extra `ingestd[otel]`. `OTEL_...` variables alone turn nothing on.",
+        "the extra `ingestd[otel]`. `OTEL_...` variables alone do not turn it on.",
     )
     endpoint: str | None = Field(
         default=None,
         min_length=1,
-        description="The collector, as `http://collector:4318`; without it what "
-        "`OTEL_EXPORTER_OTLP_ENDPOINT` says, else `http://localhost:4318`. Headers, certificates, "
-        "sampling and the name of the service are those of the standard `OTEL_...` variables.",
+        description="Base URL of the collector, such as `http://collector:4318`; default "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT`, else `http://localhost:4318`. Headers, "
+        "certificates, sampling and the service name are set by the standard "
+        "`OTEL_...` variables.",
     )
 
     @field_validator("endpoint")

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: `10s`, `1 min`, `512mb`."""
+"""Parses and formats durations and sizes: `10s`, `1 min`, `512mb`."""
 
 import re
 
@@ -33,7 +33,7 @@ _BYTES = {
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; ValueError without a unit or for anything else that is no duration."""
+    """Return seconds. Raises ValueError for a malformed duration or a missing unit."""
     number, unit = _parts(text, "10s, 500ms, 1 min, 2h or 1d")
     if unit not in _SECONDS:
         raise ValueError(f"'{text}' is no duration; write 10s, 500ms, 1 min, 2h or 1d")
@@ -41,7 +41,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Bytes (kb, mb and gb are powers of 1024); ValueError without a unit."""
+    """Return bytes (kb, mb and gb are powers of 1024). Raises ValueError without a unit."""
     number, unit = _parts(text, "512kb, 32mb or 1gb")
     size = number * _BYTES.get(unit, 0)
     if unit not in _BYTES or size != int(size):
@@ -50,7 +50,7 @@ def parse_size(text: str) -> int:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest text that `parse_duration` reads as the same."""
+    """Return the shortest text that `parse_duration` reads as the same value."""
     for unit in ("d", "h", "min", "s"):
         count = seconds / _SECONDS[unit]
         if count >= 1 and count == int(count):
@@ -60,7 +60,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(size: int) -> str:
-    """The shortest text that `parse_size` reads as the same."""
+    """Return the shortest text that `parse_size` reads as the same value."""
     for unit in ("gb", "mb", "kb"):
         if size and size % _BYTES[unit] == 0:
             return f"{size // _BYTES[unit]}{unit}"

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a configuration, said at once, each with its place."""
+"""Errors of a configuration, reported together, each with its place."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ _TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class ValidationIssue:
-    """One thing that is wrong: the place (file and line, or variable) and what to do."""
+    """One error: its place (file and line, or variable) and a message."""
 
     place: str
     message: str
 
     @classmethod
     def at(cls, document: Document, path: Path, problem: str) -> "ValidationIssue":
-        """A fault of the node at a path; `problem` may begin with the path of a node in it."""
+        """Return an error of the node at a path; `problem` may begin with a longer path."""
         where = dotted(path)
         named = not where or problem.startswith((f"{where}.", f"{where}:"))
         return cls(document.place_of(path), problem if named else f"{where}: {problem}")
@@ -49,7 +49,7 @@ class ValidationIssue:
 def validation_errors_of(
     error: ValidationError, document: Document, shape: Shape
 ) -> list[ValidationIssue]:
-    """The faults that validation against the model found."""
+    """Return the errors that validation against the model found."""
     found = []
     for one in error.errors(include_url=False, include_input=False):
         path = tuple(part for part in one["loc"] if part != _KEY)
@@ -58,11 +58,11 @@ def validation_errors_of(
 
 
 def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:
-    """ConfigError with all the faults, if there are any."""
+    """Raise ConfigError with all errors, if there are any."""
     lines = list(dict.fromkeys(str(one) for one in issues))
     if not lines:
         return
-    count = "one fault" if len(lines) == 1 else f"{len(lines)} faults"
+    count = "one error" if len(lines) == 1 else f"{len(lines)} errors"
     raise ConfigError(f"{name} has {count}:\n" + "\n".join(f"  {line}" for line in lines))
 
 

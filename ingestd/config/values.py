@@ -1,4 +1,4 @@
-"""Types of single values: texts in, typed values out, and back again for showing them."""
+"""Types of single values: parsed from strings, and serialized back for display."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def _size(value: object) -> object:
 
 
 def _names(value: object) -> object:
-    """A list, or the text of one: `a, b` or JSON, since an environment has only texts."""
+    """Parse a list from a text, `a, b` or JSON: values of environment variables are strings."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -37,7 +37,7 @@ def _names(value: object) -> object:
 
 
 def _rules(value: object) -> object:
-    """A list of sections, or JSON of one, since an environment has only texts."""
+    """Parse a list of sections from JSON: values of environment variables are strings."""
     if not isinstance(value, str):
         return value
     try:
@@ -47,7 +47,7 @@ def _rules(value: object) -> object:
 
 
 def _computed(value: object) -> object:
-    """Expressions by column name, all of which must be understood."""
+    """Check expressions by column name. Raises ValueError for one that cannot be parsed."""
     if not isinstance(value, Mapping):
         return value
     texts = {name: _expression(one) for name, one in value.items()}
@@ -60,7 +60,7 @@ def _computed(value: object) -> object:
 
 
 def _expression(value: object) -> object:
-    """`{expression: SQL}` as the text of a computed column."""
+    """Convert `{expression: SQL}` to the text of a computed column."""
     if isinstance(value, Mapping) and list(value) == ["expression"]:
         return f"= {value['expression']}"
     return value
@@ -87,7 +87,7 @@ def _show_keys(keys: tuple[str, ...] | None) -> str | list[str]:
 
 
 def _data_type(value: object) -> DataType:
-    """A type as a text, or in the form that a table's schema file has for nested types."""
+    """Parse a type from a text, or from the form of nested types in a table's schema file."""
     if isinstance(value, DataType):
         return value
     try:
@@ -97,7 +97,7 @@ def _data_type(value: object) -> DataType:
 
 
 def _numbered(value: object) -> Any:  # noqa: ANN401  (a document, texts for its numbers)
-    """The same document with the ids of fields as numbers."""
+    """Convert the ids of fields in a document to numbers."""
     if isinstance(value, list):
         return [_numbered(one) for one in value]
     if not isinstance(value, dict):

@@ -43,14 +43,14 @@ class Future(Protocol[_R]):
     """An answer to come."""
 
     def result(self, timeout: float) -> _R:
-        """The answer; TimeoutError if it does not come in time, KafkaException if it is none."""
+        """The answer; TimeoutError if it does not come in time, KafkaException if it is not one."""
 
 
 class Asking:
     """An admin client of one source, with `seconds` for each question.
 
     Raises ConfigError for properties that cannot be used. A question raises SourceSilentError when
-    nobody answers, and SourceError for an answer that is none, or when brokers do not let us in.
+    no one answers, and SourceError for an answer that is not one, or when brokers do not let us in.
     """
 
     def __init__(self, source: KafkaSource, seconds: float) -> None:
@@ -76,7 +76,7 @@ class Asking:
 
     def close(self) -> None:
         """Let go of the brokers; nothing is asked any more."""
-        self._open = None  # nobody else holds the client, which ends with its last reference
+        self._open = None  # no other process holds the client, which ends with its last reference
 
     def metadata(self) -> ClusterMetadata:
         """All topics and brokers."""
@@ -141,7 +141,7 @@ class Asking:
 
 
 def is_silence(error: BaseException | None) -> bool:
-    """Whether an error says that nobody answers."""
+    """Whether an error says that no one answers."""
     if isinstance(error, KafkaException):
         return error.args[0].code() in _SILENT
     return isinstance(error, NoAnswerYet)

@@ -27,7 +27,7 @@ _LASTING = frozenset({*_SASL, *_DENIED, KafkaError._SSL, KafkaError._FATAL})
 _FROM_BROKER = re.compile(r"(?:\w+://)?(?P<address>[^/\s]+:\d+)/\w+: (?P<reason>.*)", re.DOTALL)
 _NOTHING_MORE = re.compile(r" \(after \d+ms in state \w+\)|, \d+ identical error\(s\) suppressed")
 _VALUE = re.compile(r"(beginning (?:at|with)|near)(:? ).*", re.DOTALL)
-"""Behind these words the client library repeats what it was given."""
+"""After these words the client library repeats what it was given."""
 _WANTS_CERTIFICATE = ("alert bad certificate", "alert certificate required", "alert unknown ca")
 _OTHER_PROTOCOL = (
     "connecting to a PLAINTEXT broker listener",
@@ -59,7 +59,7 @@ class ClientErrors:
                 self._since = self._clock()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.problems.clear()
         self._since = None
 

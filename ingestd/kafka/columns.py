@@ -42,7 +42,7 @@ class Columns:
         return len(self) >= max_records or self._bytes >= max_bytes
 
     def take(self, max_records: int, max_bytes: int) -> RecordChunk:
-        """The first records as a chunk: at most so many records and bytes, but at least one."""
+        """The first records as a chunk: at most this many records and bytes, but at least one."""
         offsets, timestamps, sizes = map(np.concatenate, zip(*self._numbers, strict=True))
         ends = np.cumsum(sizes)
         fitting = int(np.searchsorted(ends, max_bytes, side="right"))

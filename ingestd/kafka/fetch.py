@@ -1,7 +1,7 @@
 """The records of exact ranges of offsets, as columns.
 
 Offsets without a record (compacted, transaction markers, aborted) are nothing to be worried
-about: a range is done when the client stands at its end. An offset that the log no longer has is
+about: a range is done when the client is at its end. An offset that the log no longer has is
 a LogChangedError: the next start of the pipeline judges it.
 
 To turn to another topic partition costs the client more than to read a small range of it, so
@@ -28,7 +28,7 @@ from ingestd.kafka.records import Place, Records
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
 _WASTED_RECORDS = 1_000
-"""Records behind the ends of ranges that are taken in vain before the client is told."""
+"""Records after the ends of ranges that are taken in vain before the client is told."""
 STALL_SECONDS = 30.0
 """How long ranges may give nothing before the brokers are taken for silent."""
 _GONE = frozenset(

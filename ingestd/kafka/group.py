@@ -24,7 +24,7 @@ _NO_COORDINATOR = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-"""A group that is new, or whose broker went away, has nobody who keeps its offsets yet."""
+"""A group that is new, or whose broker went away, has no one who keeps its offsets yet."""
 
 _NOT_JOINED = {
     "enable.auto.commit": "false",
@@ -40,7 +40,7 @@ class Group:
     """One group of a source's cluster, with `seconds` for each question.
 
     Raises ConfigError for properties that cannot be used. A question raises SourceSilentError when
-    nobody answers in time, SourceError when the brokers refuse.
+    no one answers in time, SourceError when the brokers refuse.
     """
 
     def __init__(self, source: KafkaSource, name: str, seconds: float) -> None:

@@ -98,8 +98,8 @@ class NativeReader:
     def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
         """At most `count` records, those that come within some time, by where they are from.
 
-        The client holds what it fetched until nobody has a text of it any more. Of one topic
-        partition that is little more than what is asked for; of many, much may lie behind the
+        The client holds what it fetched until no one has a text of it any more. Of one topic
+        partition that is little more than what is asked for; of many, much may lie after the
         ranges, so the texts of these are copied.
         """
         try:

@@ -98,7 +98,7 @@ class OffsetClient:
         return offsets
 
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """The ids of those topics that exist: one created anew under an old name has another."""
+        """The ids of those topics that exist: one created again under an old name has another."""
         names = sorted(topics)
         if not names:
             return {}

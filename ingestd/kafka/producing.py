@@ -46,7 +46,7 @@ class _Failures:
 def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
     """Send messages to a topic of a source's cluster; how many there were, when all are written.
 
-    Raises SourceError if the brokers did not take all of them in time (SourceSilentError if nobody
+    Raises SourceError if the brokers did not take all of them in time (SourceSilentError if no one
     answered) or do not let the client in, PolicyStopError for a
     message that is larger than the topic allows, ConfigError for properties that cannot be used.
     """

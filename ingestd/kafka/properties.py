@@ -38,7 +38,7 @@ _TOKEN_WAYS = (
 _BOOTSTRAP = "bootstrap.servers"
 
 # With the default back-off of 1000 ms a fetch that found its queue full sleeps for a second.
-# Larger fetches and queues bring no more records a second, but more that lie behind the range in
+# Larger fetches and queues bring no more records a second, but more that lie after the range in
 # vain: with 16 MiB of queue a quarter of the client's work.
 _TUNED: Mapping[str, str] = {
     "fetch.queue.backoff.ms": "2",

@@ -42,7 +42,7 @@ class PythonReader:
         if topics <= self._known:
             return
         # The client looks for the brokers of new topics once a second; ask for them at once.
-        with suppress(KafkaException):  # if nobody answers, reading will say so
+        with suppress(KafkaException):  # if no one answers, reading will say so
             self._consumer.list_topics(topics.pop() if len(topics) == 1 else "", _METADATA_SECONDS)
         self._known.update(topic for topic, _ in offsets)
 

@@ -52,7 +52,7 @@ class Reading:
     def _on_event(self, event: Event) -> None:
         problem = event.problem
         if problem.code == KafkaError._PARTITION_EOF:
-            # Stands behind markers and aborted records too; later data gives another one.
+            # Stands after markers and aborted records too; later data gives another one.
             self.position = max(self.position, event.offset)
         elif problem.code in _OUT_OF_RANGE:
             if self.left:

@@ -39,7 +39,7 @@ class Event(NamedTuple):
 class Records:
     """Records of one topic partition with rising offsets, as parallel columns.
 
-    `sizes` are bytes of key and value; `headers` is None when nobody asked for them.
+    `sizes` are bytes of key and value; `headers` is None when no one asked for them.
     """
 
     offsets: Numbers
@@ -58,7 +58,7 @@ class Records:
         return self if count >= len(self) and not self.events else self._part(0, count)
 
     def behind(self, count: int) -> "Records":
-        """The records behind the first `count`, without the events."""
+        """The records after the first `count`, without the events."""
         return self._part(count, len(self))
 
     def _part(self, start: int, stop: int) -> "Records":

@@ -36,7 +36,7 @@ _NOT_THERE = "404"
 class RegistrySettings:
     """Where a registry is, who we are to it, and how long an outage is waited out.
 
-    `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read anew for each
+    `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read again for each
     request. `timeout_seconds` bounds the time of one request, from its first byte to the last of
     its answer. The larger of it and `retry_seconds` bounds the time of one look-up: all requests
     for a schema and what it refers to.

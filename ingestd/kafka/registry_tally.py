@@ -1,4 +1,4 @@
-"""What this process asked of schema registries, until somebody takes the figures away."""
+"""What this process asked of schema registries, until someone takes the figures away."""
 
 import threading
 from collections import Counter

@@ -1,7 +1,7 @@
 """What is wrong with the certificate of a broker, by a handshake of our own.
 
 The client library only says that it could not be verified, which is as true of one that has expired
-as of one that nobody trusts.
+as of one that no one trusts.
 """
 
 import ssl
@@ -15,7 +15,7 @@ _SECONDS = 5.0
 def certificate_error(address: str, properties: Mapping[str, str]) -> str | None:
     """Why the certificate at HOST:PORT does not pass, in OpenSSL's words; None if it does.
 
-    `properties` are those of the Kafka client. None too if nobody answers in a few seconds.
+    `properties` are those of the Kafka client. None too if no one answers in a few seconds.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")

@@ -1,18 +1,23 @@
-"""What one batch knows and gathers on its way from offsets to snapshots."""
+"""The state of one micro-batch, and the records that it reads again because of a late truncate."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 
 from ingestd.ingest.maintenance.batch_summary import BatchListener, TableCommit
 from ingestd.ingest.schemas.discovery import CachedChunk
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import BatchContext, Coverage, Feed, SourceSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.batch_span import BatchSpan
+from ingestd.ingest.tables.older_snapshots import covered_before
+from ingestd.ingest.tables.positions import by_name, lowest
+from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, Place, starts_of
 
 
 @dataclass(slots=True)
@@ -50,3 +55,70 @@ class Batch:
             spent = time.monotonic() - begin
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
             self.listener.phase(name, spent)
+
+
+_Sources = Mapping[str, SourceSettings]
+
+
+def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
+    """The stream of a batch that ends at `until`, and what the pipeline's tables hold of it."""
+
+    def before(name: str, position: int) -> Coverage | None:
+        covered = covered_before(registry.tables[name], settings.name, position)
+        if covered is None:
+            return None
+        fed = {topic: registry.keys[topic] for topic in registry.fed_topics(name)}
+        known = {key: ones for key, ones in registry.progress.end.items() if key in fed.values()}
+        # A log that came after that snapshot is read again from where the pipeline began with it.
+        return by_name(lowest([covered, known], registry.progress.origin), fed)
+
+    return Stream(
+        partitions=lambda source, topic: len(until.get(source, {}).get(topic, {})),
+        held=registry.covered,
+        fed=registry.fed_topics,
+        before=before,
+        begins=lambda places: _begins(settings.sources, places),
+    )
+
+
+def _begins(sources: _Sources, places: Collection[Place]) -> Mapping[Place, int]:
+    """Where the logs of topic partitions begin, of those that exist in a source that there is.
+
+    The brokers are asked again: a truncate that is read late is rare. Raises SourceError.
+    """
+    found: dict[Place, int] = {}
+    for name in {source for source, _, _ in places} & sources.keys():
+        wanted: dict[str, list[int]] = {}
+        for source, topic, partition in places:
+            if source == name:
+                wanted.setdefault(topic, []).append(partition)
+        with closing(OffsetClient(sources[name].kafka)) as cluster:
+            there = cluster.topic_ids(wanted)
+            asked = {topic: tuple(ones) for topic, ones in wanted.items() if topic in there}
+            for topic, begins in cluster.beginning_offsets(asked).items():
+                found.update({(name, topic, one): begin for one, begin in begins.items()})
+    return found
+
+
+def reading_again(
+    context: BatchContext, reading: Iterable[OffsetRange], batch: Iterable[OffsetRange]
+) -> BatchContext:
+    """The context for a batch that reads more than its own ranges.
+
+    Letters are only of the batch's own offsets: the others were told of by the batch that had them
+    first, into a topic too, which no table keeps the offsets of.
+    """
+    own = starts_of(batch)
+    dead_letters = context.tables[context.dead_letters]
+    covered = {
+        source: {topic: dict(partitions) for topic, partitions in topics.items()}
+        for source, topics in dead_letters.covered.items()
+    }
+    for one in reading:
+        first = own.get((one.source, one.topic, one.partition), one.until)
+        known = covered.setdefault(one.source, {}).setdefault(one.topic, {})
+        known[one.partition] = max(first, known.get(one.partition, 0))
+    return replace(
+        context,
+        tables={**context.tables, context.dead_letters: replace(dead_letters, covered=covered)},
+    )

@@ -13,7 +13,7 @@ table covers already, tasks leave out.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,13 +23,16 @@ from typing import Protocol
 from pyspark import SparkContext
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import SchemaConflictError, WorkerLostError
+from ingestd.errors import ConfigError, SchemaConflictError, WorkerLostError
 from ingestd.ingest.maintenance.backlog import is_cut
 from ingestd.ingest.maintenance.batch_summary import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
+from ingestd.ingest.schemas.schema_evolution import plan
+from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.settings.rejection import RejectionGauge
+from ingestd.ingest.settings.rejection import RejectionGauge, SourceRejection
+from ingestd.ingest.settings.routing_rules import TableLimits
 from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, outlives_batch
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
@@ -39,20 +42,19 @@ from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.spark.batch import Batch
+from ingestd.spark.batch import Batch, reading_again, stream_of
 from ingestd.spark.prefetch import Prefetch
-from ingestd.spark.reread import reading_again, stream_of
 from ingestd.spark.set_aside import SetAsideTopics
 from ingestd.spark.stages import run_stages
-from ingestd.spark.table_changes import act_on_findings
 
 _LOG = logging.getLogger(__name__)
 _MAX_ATTEMPTS = 8
 _COMMIT_THREADS = 8
 
 
-class BeforeCommit(Protocol):
+class CommitGuard(Protocol):
     """What a batch asks before and after its reading."""
 
     @property
@@ -75,14 +77,14 @@ class MicroBatch:
         settings: PipelineSettings,
         registry: TableRegistry,
         read_offsets: Callable[[int], BatchOffsets],
-        before_commit: BeforeCommit,
+        commit_guard: CommitGuard,
         listener: BatchListener,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._registry = registry
         self._read_offsets = read_offsets
-        self._before_commit = before_commit
+        self._commit_guard = commit_guard
         self._listener = listener
         self._gauge = RejectionGauge(settings.rejection_limits)
         self.set_aside = SetAsideTopics(settings, listener)
@@ -100,7 +102,7 @@ class MicroBatch:
 
         Raises FencedError if the process does not lead any more, and what a commit raises.
         """
-        self._before_commit.check([])
+        self._commit_guard.check([])
         refreshed = self._registry.refresh_records()
         if refreshed:
             self._registry.write_claims()
@@ -121,8 +123,8 @@ class MicroBatch:
 
     def _run(self, batch_id: int) -> Offsets:
         planned, clock = self._read_offsets(batch_id), time.monotonic()
-        self._before_commit.learn(planned.all_ranges())
-        self._registry.keys = self._before_commit.keys
+        self._commit_guard.learn(planned.all_ranges())
+        self._registry.keys = self._commit_guard.keys
         stream = stream_of(self._registry, self._settings, planned.until)
         self._registry.begin(planned)  # has the first offsets of topics that are set aside, too
         offsets = self.set_aside.without(planned)
@@ -194,7 +196,7 @@ class MicroBatch:
                 batch.kept.extend(result.kept)
                 with batch.phase("evolve"):
                     limits = self._settings.routing.limits
-                    act_on_findings(self._registry, limits, context, batch, result)
+                    _act_on_findings(self._registry, limits, context, batch, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ATTEMPTS} "
@@ -236,7 +238,7 @@ class MicroBatch:
     def _commit(self, batch: Batch, result: AttemptResult) -> None:
         """Dead letters first, so that a rejected record is never between two stools."""
         # Of what was read again, too: offsets of a topic that is another one mean other records.
-        self._before_commit.check(batch.truncates.reading(batch.ranges, batch.stream))
+        self._commit_guard.check(batch.truncates.reading(batch.ranges, batch.stream))
         names = sorted({*result.messages, *batch.truncates.emptied})
         self._registry.mark(names)
         first = [name for name in names if name == self._registry.dead_letters]
@@ -295,6 +297,64 @@ class MicroBatch:
             position=result.positions.get(name, -1),
             batch=batch.batch_id,
         )
+
+
+def _act_on_findings(
+    registry: TableRegistry,
+    limits: TableLimits,
+    context: BatchContext,
+    batch: Batch,
+    result: AttemptResult,
+) -> None:
+    """Settle truncates and claims to tables, and make one new schema for each table found.
+
+    What is decided is noted in the batch, for its next run.
+    """
+    batch.truncates.settle(context, result, batch.stream)
+    batch.owners.update(result.contested)
+    for table, owners in result.contested.items():
+        names = sorted(map(str, owners))
+        _LOG.warning("table_contested", extra={"ctx": {"table": table, "rows_of": names}})
+    batch.found.update(found.table for found in result.discoveries)
+    new = [
+        found
+        for found in result.discoveries
+        if found.table in context.tables or registry.adopt(found.table) is None
+    ]
+    now_ms = int(time.time() * 1000)
+    existing = [one.table for name, one in registry.tables.items() if name != registry.dead_letters]
+    evolution = within_limits(plan(context, new, now_ms), existing, limits, now_ms)
+    refused = {**evolution.refused, **_create(registry, context, evolution.creates)}
+    batch.refused.update(refused)
+    for name, one in refused.items():
+        at = {"table": name, "stage": one.stage, "reason": one.reason, "problem": one.message}
+        _LOG.warning("table_refused", extra={"ctx": at})
+    for name, changes in evolution.changes.items():
+        registry.alter(name, changes)
+        done = [str(change) for change in changes]
+        _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
+
+
+def _create(
+    registry: TableRegistry, context: BatchContext, creates: Mapping[str, TableSchema]
+) -> Mapping[str, SourceRejection]:
+    """Create tables; those that the catalog refuses, unless their policy is to stop."""
+    refused: dict[str, SourceRejection] = {}
+    try:
+        registry.ensure_all(creates)
+    except (ConfigError, SchemaConflictError):
+        for name, schema in creates.items():  # one of several: which one it is shows one by one
+            try:
+                registry.ensure(name, schema)
+            except (ConfigError, SchemaConflictError) as error:
+                if context.settings_of(name).evolution.fails:
+                    raise
+                refused[name] = SourceRejection("schema", "impossible-table", error.message)
+    for name, schema in creates.items():
+        if name not in refused:
+            columns = [column.name for column in schema.fields]
+            _LOG.info("table_created", extra={"ctx": {"table": name, "columns": columns}})
+    return refused
 
 
 def batch_name(begun: datetime, number: int) -> str:

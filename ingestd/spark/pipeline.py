@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import partial
 
 from py4j.protocol import Py4JError
@@ -13,33 +14,34 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingestd.errors import FencedError, IngestdError, RetryableError
+from ingestd.errors import FencedError, IngestdError, RetryableError, SourceError
 from ingestd.ingest.maintenance.batch_summary import BatchListener
-from ingestd.ingest.recovery.logs import TopicKeyCheck
+from ingestd.ingest.recovery.logs import LogCluster, TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
+from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.topic_trial import without_topics
-from ingestd.ingest.tables.leadership import Leadership
+from ingestd.ingest.tables.leadership import Leadership, this_process
+from ingestd.ingest.tables.positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import Offsets, covers
+from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets, covers
+from ingestd.kafka.start_stop import last_positions
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.exclusive import prove_exclusive
-from ingestd.paimon.io.file_io import file_io_for, is_local, storage_options
+from ingestd.paimon.io.file_io import FileIO, file_io_for, is_local, storage_options
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error
-from ingestd.spark.group_offsets import GroupOffsets
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
-from ingestd.spark.recovery import BeforeCommit, bounds_ahead, lead
 from ingestd.spark.set_aside import take_given_up
-from ingestd.spark.startup.jvm_exit import named_jvm_end
+from ingestd.spark.startup.jvm_exit import reported_jvm_exit
 from ingestd.spark.startup.session import build_session
 from ingestd.spark.startup.settings import with_worker_memory
-from ingestd.spark.startup.warm_up import warm_up
 
 _LOG = logging.getLogger(__name__)
+_REQUEST_SECONDS = 5.0
 _REFRESH_SECONDS = 600.0
 """How often the records of tables that get no rows are looked at."""
 
@@ -78,7 +80,7 @@ class Pipeline:
         """
         settings = self._settings
         spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
-        with named_jvm_end(), ThreadPoolExecutor(1, "session") as pool:
+        with reported_jvm_exit(), ThreadPoolExecutor(1, "session") as pool:
             session = pool.submit(build_session, settings.name, spark)
             try:
                 self._prepare(session, until_latest=until_latest)
@@ -107,13 +109,12 @@ class Pipeline:
         topics = TopicKeyCheck(registry.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())
         session = starting.result()
-        warm_up(session.sparkContext)
         batch = MicroBatch(
             session.sparkContext,
             settings,
             registry,
             partial(read_batch_offsets, checkpoint),
-            BeforeCommit(leadership, topics),
+            CommitPreconditions(leadership, topics),
             self._listener,
         )
         self._clients.callback(batch.close)
@@ -145,7 +146,7 @@ class Pipeline:
         Raises the error that ended it; a failure of Spark itself becomes a RetryableError, the
         end of its JVM a FatalError.
         """
-        with named_jvm_end():
+        with reported_jvm_exit():
             return self._await_termination(timeout)
 
     def _await_termination(self, timeout: float) -> bool:
@@ -263,6 +264,82 @@ class Pipeline:
             self._listener.between_batches(self._stopping)
 
         return run_batch
+
+
+@dataclass(frozen=True)
+class CommitPreconditions:
+    """Asked before a batch is read, and between its reading and its commits."""
+
+    leadership: Leadership
+    topics: TopicKeyCheck
+
+    @property
+    def keys(self) -> TopicKeys:
+        """The keys of the topics that were read so far."""
+        return self.topics.keys
+
+    def learn(self, ranges: list[OffsetRange]) -> None:
+        """Learn the keys of topics that are read for the first time."""
+        self.topics.learn(ranges)
+
+    def check(self, ranges: list[OffsetRange]) -> None:
+        """FencedError or LogChangedError if nothing of the batch may be committed."""
+        self.leadership.check()
+        self.topics.check(ranges)
+
+
+class GroupOffsets:
+    """Writes offsets to the group of each source; a failure is only logged."""
+
+    def __init__(self, sources: Mapping[str, SourceSettings]) -> None:
+        self._sources = sources
+        self._clients: dict[str, OffsetClient] = {}
+
+    def publish(self, until: Offsets) -> None:
+        """Write the next offset of every topic partition."""
+        for name, topics in until.items():
+            try:
+                client = self._client(name)
+                client.commit_group_offsets(client.source.group, topics)
+            except SourceError as error:
+                _LOG.warning("group_offsets_not_written", extra={"ctx": {"error": str(error)}})
+
+    def close(self) -> None:
+        """Let go of the brokers; what is published later opens clients again."""
+        while self._clients:
+            self._clients.popitem()[1].close()
+
+    def _client(self, name: str) -> OffsetClient:
+        if name not in self._clients:
+            kafka = self._sources[name].kafka
+            self._clients[name] = OffsetClient(kafka, request_seconds=_REQUEST_SECONDS)
+        return self._clients[name]
+
+
+def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
+    """Become the process that leads a pipeline, or stay it; FencedError if another replaced it."""
+    folder = f"{settings.warehouse}/.ingestd/{settings.name}"
+    leadership = Leadership(io, folder, settings.name, this_process())
+    leadership.claim()
+    return leadership
+
+
+def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster]) -> Offsets:
+    """The offsets at which a pipeline is to end, if some of them are yet to be written.
+
+    None of them if all are in the logs, or if some source does not end. Raises SourceError, and
+    ConfigError for offsets of what does not exist.
+    """
+    kafka = {name: one.kafka for name, one in settings.sources.items()}
+    if not settings.is_bounded or not any(one.bounded_offsets for one in kafka.values()):
+        return {}
+    ends: dict[str, TopicOffsets] = {}
+    wanted: dict[str, TopicOffsets] = {}
+    for name, source in kafka.items():
+        cluster = clusters[name]
+        ends[name] = cluster.end_offsets(cluster.list_topic_partitions())
+        wanted[name] = last_positions(source, cluster, ends[name]) or {}
+    return {} if covers(ends, wanted) else wanted
 
 
 def _translated(error: StreamingQueryException) -> IngestdError:

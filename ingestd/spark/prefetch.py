@@ -18,13 +18,14 @@ from threading import Event
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import RDD, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from ingestd.errors import RetryableError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.spark.pyspark_internals import submit_map_stage, uses_optional_internals
 from ingestd.spark.stages import HandOver, Pairs, decoded, exchange_folder
 
 _LOG = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ class Prefetch:
         submitted first has the cores first. Its stage 1 ends before this one begins, even if it ran
         early itself: else both would be done when it commits, and nothing be left for the cores.
         """
-        if self._begun is not None:
+        if self._begun is not None or not uses_optional_internals():
             return
         stack = ExitStack()
         try:
@@ -113,7 +114,7 @@ class Prefetch:
             pairs = decoded(self._spark, view, groups, folder)
             if waits:
                 self._wait_behind(before, ending)
-            return pairs, _map_stage(self._spark, pairs)
+            return pairs, submit_map_stage(self._spark, pairs)
 
         running = self._pool.submit(submitted)
         self._begun = _Begun(view, groups, folder, stack, ending, running)
@@ -163,11 +164,3 @@ class Prefetch:
 
 def _view(context: BatchContext, groups: Groups) -> BatchContext:
     return decode_view(context, chain.from_iterable(groups))
-
-
-def _map_stage(spark: SparkContext, shuffled: RDD[Any]) -> Any:  # noqa: ANN401  (py4j has no types)
-    """Have everything run up to the shuffle of an RDD, and no further; what runs it."""
-    values: Any = shuffled._jrdd
-    pairs = values.rdd().dependencies().head().rdd()
-    context: Any = spark._jsc
-    return context.sc().submitMapStage(pairs.dependencies().head())

@@ -9,12 +9,11 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
@@ -31,6 +30,7 @@ from ingestd.spark.exchange.local_exchange import FolderBlobStore, read_blobs, w
 from ingestd.spark.exchange.shared_folder import shared_folder
 from ingestd.spark.exchange.spool import Spool
 from ingestd.spark.failure import task_error
+from ingestd.spark.pyspark_internals import translate_task, use_java_serializer
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
 
@@ -155,28 +155,8 @@ def decoded(
         return pairs
     shuffled = pairs.partitionBy(view.slots, _slot)
     if folder is not None:
-        _serialize_plainly(spark, shuffled)
+        use_java_serializer(spark, shuffled)
     return shuffled
-
-
-def _serialize_plainly(spark: SparkContext, shuffled: Pairs) -> None:
-    """Have a shuffle of nothing but names use Java's serializer instead of Kryo.
-
-    Spark chooses Kryo for numbers and bytes, and makes each task's anew, with all of Scala's
-    classes. For blobs it stays: Java's holds on to what it has written. Where a Spark is built
-    otherwise nothing changes.
-    """
-    values: Any = shuffled._jrdd
-    with suppress(Py4JError):
-        values.rdd().dependencies().head().rdd().setSerializer(_java_serializer(spark))
-
-
-@cache
-def _java_serializer(spark: SparkContext) -> Any:  # noqa: ANN401  (of the JVM)
-    """A name costs the JVM a look into each of its jars, so it is asked for once."""
-    jvm: Any = spark._jvm
-    context: Any = spark._jsc
-    return jvm.org.apache.spark.serializer.JavaSerializer(context.sc().conf())
 
 
 def _collected(
@@ -184,7 +164,7 @@ def _collected(
 ) -> list[WriteOutcome | FatalError]:
     """All outcomes; `behind` is called when nothing but the submission is left to do."""
     if behind is not None:
-        _ = written._jrdd  # what PySpark makes of the task, which takes longer than to submit it
+        translate_task(written)
         behind()
     return written.collect()
 

@@ -29,7 +29,7 @@ class OtlpSink:
     """Spans of one pipeline for one collector.
 
     `endpoint` is the collector's base, as `http://collector:4318`; None leaves it to the
-    environment. Spans that nobody takes are dropped after a while; a batch never waits for them.
+    environment. Spans that no one takes are dropped after a while; a batch never waits for them.
     """
 
     def __init__(self, pipeline: str, version: str, endpoint: str | None) -> None:

@@ -41,7 +41,7 @@ from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.spark.micro_batch import MicroBatch
-from ingestd.spark.recovery import BeforeCommit, lead
+from ingestd.spark.pipeline import CommitPreconditions, lead
 from tests.support.crash_scene import _Local, _Silent
 
 DATABASE = "lake"
@@ -178,10 +178,10 @@ class Truth:
     """Runs after the reading of each batch, before its commits."""
 
     def live(self, batches: int = 1 << 30) -> TableRegistry:
-        """Start, go on to the ends of all topics, and end; at most so many batches."""
+        """Start, go on to the ends of all topics, and end; at most this many batches."""
         settings = self.settings
         clusters = {name: self.kafka.of(one.kafka) for name, one in settings.sources.items()}
-        with mock.patch("ingestd.spark.recovery.this_process", lambda: self.holder):
+        with mock.patch("ingestd.spark.pipeline.this_process", lambda: self.holder):
             leadership = lead(settings, self.io)
         registry = TableRegistry(settings, self.catalog, self.io, self.now_ms)
         registry.open()
@@ -193,7 +193,7 @@ class Truth:
             settings,
             registry,
             planned.__getitem__,
-            BeforeCommit(leadership, topics),
+            CommitPreconditions(leadership, topics),
             _Silent(),
         )
         planner = Planner(

@@ -116,7 +116,7 @@ def _decimal(name: str, schema: Schema) -> WireColumn:
     parameters = schema.get("parameters") or {}
     scale = int(parameters.get("scale", 0))
     precision = int(parameters.get("connect.decimal.precision", MAX_PRECISION))
-    # numeric(3,-2) has five digits before the point, numeric(2,5) five behind it.
+    # numeric(3,-2) has five digits before the point, numeric(2,5) five after it.
     digits = precision - scale if scale < 0 else max(precision, scale)
     if digits > MAX_PRECISION or precision < 1:
         return WireColumn(name, STRING, Meaning.UNSCALED, scale)

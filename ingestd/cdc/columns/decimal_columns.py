@@ -60,7 +60,7 @@ def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.Da
     """Big-endian two's complement integers of `wire_scale` digits as `target` decimals.
 
     Raises ValueError (of Arrow) when a value has more digits than the target holds, or when it
-    has more behind the point.
+    has more after the point.
     """
     binary = pa.array(values, pa.binary())
     words = _little_endian(binary) if wire_scale >= 0 else None
@@ -105,7 +105,7 @@ def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
     """The value, if Arrow may be given it for a column of a scale; ValueError if it is too fine.
 
     Arrow looks beyond its tables, and may end the process, for a number with many more digits
-    behind the point than the column has. None of them but zero is a value of the column.
+    after the point than the column has. None of them but zero is a value of the column.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

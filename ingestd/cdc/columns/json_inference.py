@@ -2,7 +2,7 @@
 
 A kind says how a value looks, no more than reading it needs: integers by the width they need,
 text by whether it could be a number, arrays by the kinds of their elements as well. The kinds of
-a column's values decide its type when nobody has fixed it, and its fastest reader in any case.
+a column's values decide its type when no one has fixed it, and its fastest reader in any case.
 """
 
 import re

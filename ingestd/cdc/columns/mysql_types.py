@@ -42,7 +42,7 @@ class _Type:
 
 
 def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
-    """The column of a type's text; types that nobody knows are text."""
+    """The column of a type's text; types that no one knows are text."""
     match = _TYPE.fullmatch(text)
     if match is None:
         return _column(name, STRING)

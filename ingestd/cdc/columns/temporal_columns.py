@@ -79,7 +79,7 @@ def coarser_timestamps(values: Array, target: TimestampType) -> Array:
 
 
 def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
-    """ISO text as the type says; ValueError names the first text that is none.
+    """ISO text as the type says; ValueError names the first text that is not one.
 
     Fractions finer than the unit are cut. TIMESTAMP_LTZ needs a zone; in TIMESTAMP one is taken
     to UTC.

@@ -18,7 +18,7 @@ from ingestd.cdc.texts import Texts, picked, there
 
 _NULL = b"null"
 _MISFITS = 64
-"""Reads of a look that may fail before nobody looks any further."""
+"""Reads of a look that may fail before no one looks any further."""
 
 
 @dataclass(frozen=True, slots=True)

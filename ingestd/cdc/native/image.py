@@ -1,4 +1,4 @@
-"""Rows before and after changes, as they lie in the columns of the native reader.
+"""Rows before and after changes, as they are in the columns of the native reader.
 
 Every image has a place for each row of a batch; where a row has no such image its cells are null.
 """
@@ -46,7 +46,7 @@ class Image(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage:
-    """What stands at one place of all messages."""
+    """What is at one place of all messages."""
 
     columns: Columns
     path: Path

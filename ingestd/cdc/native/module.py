@@ -33,7 +33,7 @@ class NativeColumn(Protocol):
     left_out: Any
     """Rows whose text is a placeholder, as unsigned 32-bit integers."""
     lacking: Any
-    """Pairs of unsigned 32-bit integers: first of some rows without the field, and the row behind
+    """Pairs of unsigned 32-bit integers: first of some rows without the field, and the row after
     them."""
     runs: list[tuple[int, bytes | None]] | None
     """First row and JSON text of each run of equal values."""

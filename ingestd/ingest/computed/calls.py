@@ -52,7 +52,7 @@ def _is_closed(inside: str) -> bool:
 
 
 def parse_call(text: str) -> Call:
-    """The call that a text is; ConfigError if it is none."""
+    """The call that a text is; ConfigError if it is not one."""
     found = _CALL.fullmatch(text)
     if found is None:
         raise ConfigError(f"'{text}' is no function(column, ...)")

@@ -85,7 +85,7 @@ def _read(text: str) -> Call | Expression:
 
 
 def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
-    """Computed columns such that each comes behind those it is made from.
+    """Computed columns such that each comes after those it is made from.
 
     ConfigError for columns that are made from one another.
     """

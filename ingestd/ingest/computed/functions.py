@@ -37,7 +37,7 @@ class _Function:
     """What a function takes beside its column, how it is checked and what it gives.
 
     `takes` are the least and the most arguments; `check` raises ConfigError for arguments;
-    `evaluate` takes an Arrow array, its type and the arguments behind the column.
+    `evaluate` takes an Arrow array, its type and the arguments after the column.
     """
 
     takes: tuple[int, int]

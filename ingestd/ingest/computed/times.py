@@ -190,7 +190,7 @@ def _named(numbers: Values, names: Sequence[str], count: int) -> Values:
 
 
 def _fraction(points: Values) -> Values:
-    """The nine digits behind the seconds."""
+    """The nine digits after the seconds."""
     parts: tuple[Values, ...] = (
         pc.millisecond(points),
         pc.microsecond(points),

@@ -1,6 +1,6 @@
 """Whether the stream is behind its sources, as far as whoever works beside it should care.
 
-Nobody is asked for it: a batch that took as much as its limits allow left something for the next.
+No one is asked for it: a batch that took as much as its limits allow left something for the next.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class Backlog:
         self._behind, self._in_batch, self._until = cut, False, now + _PAUSE_SECONDS
 
     def died(self) -> None:
-        """The run has ended, and with it the batch that had begun: nobody is in a hurry."""
+        """The run has ended, and with it the batch that had begun: no one is in a hurry."""
         self._behind, self._in_batch = False, False
 
     def is_behind(self, now: float) -> bool:

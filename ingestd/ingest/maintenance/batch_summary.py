@@ -62,7 +62,7 @@ class BatchListener(Protocol):
         ...
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
-        """At most so many records of a topic are lost, which was accepted at the start."""
+        """At most this many records of a topic are lost, which was accepted at the start."""
         ...
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:

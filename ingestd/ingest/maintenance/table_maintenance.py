@@ -38,7 +38,7 @@ class WorkRules:
 
     `runs` in a bucket, or `new_files` in it since the last look; `stop_runs` (None: never) are
     more than writers should add to. Every `commits_per_full` commits (None: never) all is to be
-    compacted. `write_only`: somebody else does all of it, expiry as well.
+    compacted. `write_only`: another process does all of it, expiry as well.
     """
 
     runs: int
@@ -143,7 +143,7 @@ class TableWork:
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
-        """Whether it was compacted a moment ago, and nobody waits to see what is new.
+        """Whether it was compacted a moment ago, and no one waits to see what is new.
 
         Small commits follow each other fast: one compaction does for all buckets that they fill.
         """
@@ -156,7 +156,7 @@ class TableWork:
         return every is not None and self._since_full >= every
 
     def touched(self) -> None:
-        """Somebody commits to it, so that there will be something to expire."""
+        """Someone commits to it, so that there will be something to expire."""
         self._idle = 0
 
     def committed(self, growth: TableGrowth, now: float) -> None:
@@ -202,7 +202,7 @@ class TableWork:
         self.due_since = now if self.due_since is None else self.due_since
 
     def expired(self, now: float, interval: float) -> None:
-        """Expiry has run; a table that nobody commits to is looked at less and less."""
+        """Expiry has run; a table that no one commits to is looked at less and less."""
         self.running = False
         wait = interval * 2.0 ** min(self._idle, 30)
         self.expires_at = now + max(interval, min(wait, _MOST_IDLE_SECONDS))

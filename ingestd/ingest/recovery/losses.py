@@ -25,7 +25,7 @@ NO_END = -1
 class Loss:
     """Offsets [`start`, `until`) of a log that a table lacks, or holds otherwise than the log.
 
-    `reason` is a reason code of dead letters; `until` -1 if nobody knows how far the log went;
+    `reason` is a reason code of dead letters; `until` -1 if no one knows how far the log went;
     `goes_on` the position that the table has once the loss is accepted.
     """
 
@@ -167,7 +167,7 @@ def lost_topics(
     """Return the losses of topics that were read and exist no more under their key.
 
     A table is concerned if the topic fed it, or if it covers less of the topic than was finished:
-    what fed it is forgotten when it is rolled back. Of a topic that concerns no table nobody knows
+    what fed it is forgotten when it is rolled back. Of a topic that concerns no table no one knows
     whether it had records that were never read. `fed` has topic keys by table; `topics` the names
     of all keys; `sources` the source by the name of each topic that is selected now; `accepted`
     the keys whose end the record of a table, or TO_BE, has accepted.

@@ -67,7 +67,7 @@ class RowBlob:
 class UnsentRows:
     """Decoded rows of one table that become bytes where these are needed.
 
-    In a file they are written as they lie in memory; to make a blob of them first would copy them
+    In a file they are written as they are in memory; to make a blob of them first would copy them
     twice, into memory that is new each time.
     """
 

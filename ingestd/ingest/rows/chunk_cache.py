@@ -1,7 +1,7 @@
 """Decoded chunks that wait for their table: what a run that discovers it leaves to the next one.
 
 A table that is not there yet makes a batch run twice. Its decoded rows need no table, so the first
-run puts those of a good chunk on a shelf, and the next run takes them from there instead of
+run puts those of a good chunk into the cache, and the next run takes them from there instead of
 fetching and decoding again, provided that the table came to be of exactly the types that they have.
 """
 
@@ -51,7 +51,7 @@ def keep(
     chunk: RecordChunk,
     decoded: Decoded,
 ) -> CachedChunk | None:
-    """Put the rows of a chunk on the shelf; None unless every record of it is good.
+    """Put the rows of a chunk into the cache; None unless every record of it is good.
 
     `start` is the offset from which on nothing was read before the chunk.
     """
@@ -104,7 +104,7 @@ def take(
     """The rows of a kept chunk as decoding it again would give them; None if it has to be.
 
     That is when the table has another key or another type for one of its columns, a row does not
-    fit into the table, nobody knew that rows before changes are wanted, or the blob is not here.
+    fit into the table, no one knew that rows before changes are wanted, or the blob is not here.
     """
     target = context.tables.get(kept.table)
     if blob_store is None or target is None:

@@ -266,7 +266,7 @@ def _nulls(count: int, arrow_type: Values) -> Values:
 
 
 def _zero(arrow_type: pa.DataType) -> Values:
-    """A value for a cell that must hold one and that nobody will read."""
+    """A value for a cell that must hold one and that no one will read."""
     if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
         return pa.scalar("", pa.string()).cast(arrow_type)
     if pa.types.is_nested(arrow_type):

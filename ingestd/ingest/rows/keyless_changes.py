@@ -30,7 +30,7 @@ def is_audit(settings: TableSettings, batch: ChangeBatch, target: TableContext |
 def latest_only(
     batch: ChangeBatch, settings: TableSettings, target: TableContext | None
 ) -> tuple[ChangeBatch, int]:
-    """The rows behind changes, where the table takes these alone, and how many others there are."""
+    """The rows after changes, where the table takes these alone, and how many others there are."""
     if settings.keyless_table_mode != "latest-only" or not _is_keyless(settings, batch, target):
         return batch, 0
     gone = np.isin(batch.row_kind, (RowKind.DELETE, RowKind.UPDATE_BEFORE))

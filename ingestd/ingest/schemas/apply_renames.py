@@ -1,7 +1,7 @@
-"""Rows from before and behind statements about columns, under the names of today.
+"""Rows from before and after statements about columns, under the names of today.
 
 A row that is older than a statement has the old name, one that is newer the new name; an old name
-behind the statement is another column. The source's log is the order. A row, or a statement, that
+after the statement is another column. The source's log is the order. A row, or a statement, that
 has no position there is ordered by its record: by the offset where both are in one topic partition,
 else by the time at which the connector wrote the two.
 """

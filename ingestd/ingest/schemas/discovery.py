@@ -35,7 +35,7 @@ class Discovery:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is only about columns of a table that there is not."""
+        """Whether it is only about columns of a table that does not exist."""
         return self.fresh and bool(self.proven) and not self.columns
 
     @property

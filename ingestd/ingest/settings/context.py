@@ -164,7 +164,7 @@ class Emptying:
     """How a batch empties a table: which rows that it reads are older than the truncate.
 
     Those with a source position up to `position` (None: positions do not tell), and those before
-    the offsets `covered` (None: the table's own). What lies behind these is read again.
+    the offsets `covered` (None: the table's own). What lies after these is read again.
     """
 
     position: int | None = None

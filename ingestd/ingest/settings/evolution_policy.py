@@ -59,7 +59,7 @@ class EvolutionPolicy:
 
     @property
     def column_limit(self) -> int:
-        """Beyond so many columns a table gets no others."""
+        """Beyond this many columns a table gets no others."""
         return self.max_columns or MAX_COLUMNS
 
     @property

@@ -37,7 +37,7 @@ class RouteRule:
 
     `match` has regular expressions for some of `PARTS`; a name that a source does not have is "".
     `to` is the target's name (None: as without the rule), `add_columns` text columns with what
-    they hold in every row; those of `key_columns` stand before the message key in a key that is
+    they hold in every row; those of `key_columns` precede the message key in a key that is
     taken from it. `merge_shards` lets source tables share a target by this rule.
     """
 

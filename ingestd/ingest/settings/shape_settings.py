@@ -17,7 +17,7 @@ class ShapeSettings:
     """Computed and metadata columns, and a selection of the source's; None: not said.
 
     `include` are the columns of the source to take (None: all), less those of `exclude`. Metadata
-    columns are called by their name behind the prefix.
+    columns are called by their name after the prefix.
     """
 
     computed: tuple[ComputedColumn, ...] = ()

@@ -12,7 +12,7 @@ class TruncatePolicy:
     """What becomes of truncates; None: not said.
 
     `mode` says whether the table is emptied (the default) or keeps its rows. `on_refused` is for
-    truncates of which nobody can tell which rows came before them: the truncate becomes a dead
+    truncates of which no one can tell which rows came before them: the truncate becomes a dead
     letter (the default), or is left out, and no row goes; or the pipeline stops.
     """
 

@@ -94,7 +94,7 @@ class MapSideDedup:
         rows = with_reached_positions(rows, slots)
         stay = newest_rows(self._context.tables[identifier].table, rows)
         self._count_others(identifier, rows.column(KIND).to_numpy(), stay)
-        # What is taken lies in memory several times until it has gone.
+        # What is taken is in memory several times until it has gone.
         pieces = 1 + rows.nbytes // self._context.max_chunk_bytes
         for some in np.array_split(stay, min(pieces, len(stay))):
             first, count = int(some[0]), int(some[-1] - some[0]) + 1

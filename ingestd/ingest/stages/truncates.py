@@ -42,7 +42,7 @@ class Stream:
     `partitions` counts those of a (source, topic); `held` gives what of the stream a table covers,
     `fed` the topics that ever brought it rows.
     `before` gives for a table and a source position the offsets from which on to read so that
-    nothing behind the position is missed, None where no snapshot is left that tells. `begins` gives
+    nothing after the position is missed, None where no snapshot is left that tells. `begins` gives
     the first offsets that the logs have, without those of what cannot be read any more.
     """
 
@@ -152,7 +152,7 @@ def _by_position(
 
 
 def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str | None:
-    """Why so many records from these offsets on cannot be read once more, None if they can."""
+    """Why this many records from these offsets on cannot be read once more, None if they can."""
     if rows > MAX_READ_AGAIN:
         return (
             f"to find them {rows} records would be read again, above the limit of {MAX_READ_AGAIN}"

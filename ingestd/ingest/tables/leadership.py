@@ -1,7 +1,7 @@
 """Which process leads a pipeline: the one that claimed the newest term.
 
 A term is a file that is created once, by whoever is first, so no two hold the same one; who claims
-the next takes the file of the last away. No clock is asked: nobody loses a term by being slow, and
+the next takes the file of the last away. No clock is asked: no one loses a term by being slow, and
 a process that slept for a day finds its file gone. Tables are safe without it, as each commit is a
 compare-and-swap; it settles which of two goes on, and ends the other with an error that says so.
 """
@@ -131,7 +131,7 @@ class Leadership:
         if not older:
             return
         for one in set(older).intersection(self._terms()):
-            # Where nobody may delete, another name in the file tells its holder as well.
+            # Where no one may delete, another name in the file tells its holder as well.
             self._io.overwrite(self._path(one), _document(self._holder, []))
 
     def _terms(self) -> list[int]:
@@ -154,7 +154,7 @@ class Leadership:
         return f"{self._folder}/{_PREFIX}{term}"
 
     def _fenced(self, leader: str) -> FencedError:
-        """The error for a process that leads no more; `leader` is empty if nobody else does."""
+        """The error for a process that no longer leads; `leader` is empty if none does."""
         what = f"another daemon has taken over ({leader})"
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"

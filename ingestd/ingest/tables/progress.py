@@ -176,7 +176,7 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
 def encode_pipeline(progress: PipelineProgress) -> str:
     """Return the progress of a pipeline as text; compressed above 8 KiB.
 
-    Fingerprints stand before it, in the order of keys and partitions; 0 is an unknown one.
+    Fingerprints precede it, in the order of keys and partitions; 0 is an unknown one.
     """
     keys = sorted({*progress.topics, *progress.end, *progress.origin})
     document = {

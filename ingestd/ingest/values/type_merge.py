@@ -84,7 +84,7 @@ def _merge_numbers(one: DataType, other: DataType) -> DataType | None:
 
 
 def _decimal_size(t: DataType) -> tuple[int, int] | None:
-    """Digits before and behind the point."""
+    """Digits before and after the point."""
     if t.root == "DECIMAL":
         return (t.precision or 0) - (t.scale or 0), t.scale or 0
     digits = INTEGER_DIGITS.get(t.root)

@@ -131,7 +131,7 @@ def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
 
 
 def cast_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Values of one type as another; UnsupportedError names a cast that there is not.
+    """Values of one type as another; UnsupportedError names a cast that does not exist.
 
     It also names a value that the other type has no place for, where Java stops as well.
     """
@@ -159,7 +159,7 @@ def _cast_plain(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def cast_text(array: Array, target: DataType) -> Array:
-    """Texts as values of any type; UnsupportedError names a text that is none.
+    """Texts as values of any type; UnsupportedError names a text that is not one.
 
     More than `cast_array` takes: default values of nested columns are texts as well.
     """

@@ -83,7 +83,7 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(text: str, target: DataType) -> int:
-    """What stands behind the point is left out."""
+    """What follows the point is left out."""
     match = _WHOLE.fullmatch(text)
     if match is None or text in ("", "+", "-"):
         raise _unreadable(text, str(target))

@@ -29,7 +29,7 @@ def java_double(value: float) -> str:
 
 
 def _notation(digits: str, point: int) -> str:
-    """Digits as text; `point` of them stand before the decimal point."""
+    """Digits as text; `point` of them precede the decimal point."""
     if 0 < point < 8:
         whole = digits[:point].ljust(point, "0")
         return f"{whole}.{digits[point:] or '0'}"
@@ -67,7 +67,7 @@ def _bits_of_power(exponent: int) -> int:
 
 @dataclass(slots=True)
 class _Remainder:
-    """What is left to print is `rest / unit`, to be told apart by `margin / unit`.
+    """What is left to print is `rest / unit`, to be distinguished by `margin / unit`.
 
     `point` is the decimal exponent of the digit to come, `width` the bits of the numbers (0:
     as many as it takes).
@@ -81,7 +81,7 @@ class _Remainder:
 
     @classmethod
     def of(cls, mantissa: int, exponent: int, tiny: int) -> "_Remainder":
-        """A double by its odd mantissa, its binary exponent and its bits behind the point."""
+        """A double by its odd mantissa, its binary exponent and its bits after the point."""
         length = mantissa.bit_length()
         normalized = mantissa / (1 << length - 1)
         point = math.floor(

@@ -39,7 +39,7 @@ def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
 
 
 def _content(text: str, root: str) -> tuple[str, bool]:
-    """What stands inside, and whether it was written as a function."""
+    """What is inside, and whether it was written as a function."""
     trimmed = text.strip()
     for number, form in enumerate(_FORMS[root]):
         match = form.fullmatch(trimmed)
@@ -51,7 +51,7 @@ def _content(text: str, root: str) -> tuple[str, bool]:
 def split_elements(content: str, *, keep_marks: bool = True) -> list[str]:
     """Parts between the commas that are in neither quotes nor brackets; empty ones are no parts.
 
-    Without `keep_marks` quotes, backslashes and what a backslash stands before are left out.
+    Without `keep_marks` quotes, backslashes and what a backslash precedes are left out.
     """
     parts: list[str] = []
     current: list[str] = []

@@ -1,6 +1,6 @@
 """VARIANT values as the JSON text that Java gives them.
 
-A value is a header byte (two bits of kind, six of detail) with what it announces behind it;
+A value is a header byte (two bits of kind, six of detail) with what it announces after it;
 field names stand once, in the metadata. Specification: Data files (VARIANT).
 """
 

@@ -284,7 +284,7 @@ class ServerCommit:
         )
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Forget the snapshots behind one; ConfigError if the server doesn't have it."""
+        """Forget the snapshots after one; ConfigError if the server doesn't have it."""
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 
 

@@ -95,7 +95,7 @@ class RestClient:
     def pages(self, path: str, member: str) -> Iterator[str]:
         """All names of a listing, page by page; NothingThereError if there is nothing to list.
 
-        StorageError for a listing that is none, or has no end.
+        StorageError for a listing that is not one, or has no end.
         """
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
@@ -190,7 +190,7 @@ class _NotSentError(StorageError):
 
 
 def base_uri(text: str) -> str:
-    """The address of a server without a slash at the end; ConfigError if it is none."""
+    """The address of a server without a slash at the end; ConfigError if it is not one."""
     uri = text.strip()
     if "://" not in uri:
         uri = f"http://{uri}"

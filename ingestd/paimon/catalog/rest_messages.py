@@ -48,7 +48,7 @@ def schema_document(schema: TableSchema) -> _Document:
 
 
 def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
-    """The schema in a server's answer; FormatError names `source` if it is none.
+    """The schema in a server's answer; FormatError names `source` if it is not one.
 
     Which field ids were in use once is known to the server alone, so the schema is not to be
     altered here.

@@ -131,5 +131,5 @@ def load_format(name: str) -> FileFormat:
 
 
 def format_of(file_name: str) -> str:
-    """Format name in a data file's name: what stands behind the last dot."""
+    """Format name in a data file's name: what follows the last dot."""
     return file_name.rpartition(".")[2]

@@ -180,7 +180,7 @@ def _message(data: bytes) -> _Message:
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """A number of seven bits a byte, and where the next begins.
 
-    IndexError behind the end, ValueError for one that is too long.
+    IndexError after the end, ValueError for one that is too long.
     """
     number = shift = 0
     while True:

@@ -38,7 +38,7 @@ from ingestd.paimon.spec.options import CoreOptions
 
 _GROUP_SIZE = BatchSize(32 << 20, 1 << 20)
 _PAGE_SIZE = BatchSize(1 << 20, 1024)
-"""The library looks at the size of a page after so many rows."""
+"""The library looks at the size of a page after this many rows."""
 _SAMPLE_ROWS = 4096
 _DELTAS = "DELTA_BINARY_PACKED"
 _INTEGER_DIGITS = 18

@@ -18,7 +18,7 @@ _COLUMNS, _META = 1, 3
 
 
 def read_footer(source: pa.NativeFile) -> Struct:
-    """The footer of an open file; IndexError or ValueError if it is none."""
+    """The footer of an open file; IndexError or ValueError if it is not one."""
     size = source.size()
     source.seek(size - _TAIL)
     length = int.from_bytes(source.read(4), "little")
@@ -43,14 +43,14 @@ def check_chunk_types(source: pa.NativeFile) -> None:
 
 
 def member(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the field holds
-    """The value of a field, [] if the structure has no such field; ValueError if it is none."""
+    """The value of a field, [] if the structure has no such field; ValueError if it is not one."""
     if not isinstance(struct, list):
         raise ValueError("a value in the footer is no structure")
     return next((value for field, _, value in struct if field == number), [])
 
 
 def structs(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
-    """The elements of a list of structures; ValueError if it is none."""
+    """The elements of a list of structures; ValueError if it is not one."""
     if value == []:
         return []
     if not isinstance(value, tuple):

@@ -20,7 +20,7 @@ _FIRST_ROWS = 4096
 _FIRST_OF_DICTIONARIES = 64
 """Values that a dictionary keeps short in the file may be of any length."""
 _GROWTH = 8
-"""A part has at most so many times the rows of the one before."""
+"""A part has at most this many times the rows of the one before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class FilePart:
 
 
 StreamPart: TypeAlias = tuple[int, pa.Table | None]
-"""The next so many rows of a file; None for rows that are left out."""
+"""The next this many rows of a file; None for rows that are left out."""
 
 
 class RowSink(Protocol):
@@ -70,7 +70,7 @@ class RowSink(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give up a file that nobody will read, while its stream is still open; never raises."""
+        """Give up a file that no one will read, while its stream is still open; never raises."""
         ...
 
 

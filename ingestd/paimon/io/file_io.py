@@ -139,7 +139,7 @@ def _home(scheme: str, uri: str) -> ModuleType:
 
 
 def is_local(uri: str) -> bool:
-    """Whether a path lies on a file system of this machine."""
+    """Whether a path is on a file system of this machine."""
     return _scheme(uri) in LOCAL
 
 

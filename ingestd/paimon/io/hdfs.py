@@ -113,7 +113,7 @@ class HdfsFileIO:
             _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": said(error)}})
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing; False if it holds any, or is none."""
+        """Delete a directory that holds nothing; False if it holds any, or is not one."""
         hdfs, place = self._place(path)
         with _storage_errors("delete", path):
             try:

@@ -47,7 +47,7 @@ def publish(hdfs: Hdfs, place: str, chunks: Chunks, *, replace: bool = False) ->
 
 
 def _write(hdfs: Hdfs, temporary: str, chunks: Chunks) -> None:
-    """Write a temporary file anew, whatever an earlier try has left of it."""
+    """Write a temporary file again, whatever an earlier try has left of it."""
     options = WriteOptions(overwrite=True, create_parent=True)
     writer = hdfs.once(lambda client: client.create(temporary, options))
     for chunk in chunks():

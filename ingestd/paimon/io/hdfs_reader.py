@@ -23,7 +23,7 @@ class HdfsReader(RangeReader):
         self._reader = reader
 
     def read_range(self, start: int, length: int) -> bytes:
-        """These bytes; asked of the namenode anew where they lie if they are not there."""
+        """These bytes; asked of the namenode again where they lie if they are not there."""
         try:
             return self._once(start, length)
         except FAILURES:

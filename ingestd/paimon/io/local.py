@@ -129,7 +129,7 @@ class LocalFileIO:
             _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": str(error)}})
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing; False if it holds any, or is none."""
+        """Delete a directory that holds nothing; False if it holds any, or is not one."""
         try:
             Path(local_path(path)).rmdir()
         except OSError:

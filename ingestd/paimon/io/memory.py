@@ -98,7 +98,7 @@ class MemoryFileIO:
             self.files.pop(_key(path), None)
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing; False if it holds any, or is none."""
+        """Delete a directory that holds nothing; False if it holds any, or is not one."""
         with self._lock:
             known = _key(path) in self.directories
             inside = any(p.startswith(_key(path) + "/") for p in (*self.files, *self.directories))

@@ -1,7 +1,8 @@
 """Files to objects: small ones by one conditional put, large ones in parts that go side by side.
 
-A name is new and nobody else's (data files are named by chance), so an object that is found under
-it after an error, and is what was to be written, was written by a request whose answer got lost.
+A name is new and no other process's (data files are named by chance), so an object that is found
+under it after an error, and is what was to be written, was written by a request whose answer got
+lost.
 """
 
 from pathlib import Path

@@ -30,7 +30,7 @@ class Family:
     home: str = _OBJECTS
 
     def bare_name(self, name: str) -> str | None:
-        """An option's name as in `names`; None if it is none of this kind of store."""
+        """An option's name as in `names`; None if it is not one of this kind of store."""
         found = next((one for one in self.prefixes if name.startswith(one)), None)
         return name if found is not None and self.whole else found and name[len(found) :]
 

@@ -72,15 +72,15 @@ class Table:
     def scan(self, **how: Unpack[Selection]) -> Scan:
         """Rows that are read when they are taken.
 
-        ConfigError for a column, tag or moment that there is not, a condition that cannot be read,
-        several points in time, or a snapshot that is not there.
+        ConfigError for a column, tag or moment that does not exist, a condition that cannot be
+        read, several points in time, or a snapshot that is not there.
         """
         return scan_rows(self.files, how)
 
     def changes(self, **how: Unpack[ChangeSelection]) -> Scan:
         """Changes in the order in which they were committed, read when they are taken.
 
-        ConfigError for a column that there is not or a condition that cannot be read.
+        ConfigError for a column that does not exist or a condition that cannot be read.
         """
         return scan_changes(self.files, how)
 

@@ -1,4 +1,4 @@
-"""Rows that somebody asked for, as Arrow, pandas, Polars or DuckDB; read when they are taken.
+"""Rows that someone asked for, as Arrow, pandas, Polars or DuckDB; read when they are taken.
 
 Specification: Read path; Tag; Changelog.
 """
@@ -55,7 +55,7 @@ class Selection(TypedDict, total=False):
 class ChangeSelection(TypedDict, total=False):
     """Which changes, and what of them: `columns` and `where` as in `Selection`.
 
-    Two columns stand before the table's: `_snapshot`, an id, and `rowkind` (+I, -U, +U, -D).
+    Two columns precede the table's: `_snapshot`, an id, and `rowkind` (+I, -U, +U, -D).
     `between` are two snapshot ids: the changes after the first, up to the second.
     """
 
@@ -66,7 +66,7 @@ class ChangeSelection(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows of a table; each call of a method reads them anew, as of when the scan was made.
+    """Rows of a table; each call of a method reads them again, as of when the scan was made.
 
     Reading raises FormatError for a damaged file, StorageError if the storage does not answer,
     UnsupportedError for a table that cannot be read right.
@@ -109,7 +109,7 @@ class Scan:
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     """The rows of a selection; without a point in time those that the table's options name.
 
-    ConfigError for a column, tag or moment that there is not, a condition that cannot be read,
+    ConfigError for a column, tag or moment that does not exist, a condition that cannot be read,
     several points in time, or a snapshot that is not there.
     """
     given = [name for name in _TIMES if name in how]
@@ -135,7 +135,7 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
 def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
     """The changes of a selection.
 
-    ConfigError for a column that there is not or a condition that cannot be read.
+    ConfigError for a column that does not exist or a condition that cannot be read.
     """
     after, last = _range(how["between"]) if "between" in how else (None, None)
     first = None if after is None else after + 1

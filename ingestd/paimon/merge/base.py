@@ -171,7 +171,7 @@ def _decimal_ranks(array: Array) -> list[Ranks]:
 
 
 def float_codes(values: Ranks) -> Ranks:
-    """Whole numbers that order floating-point ones: NaN behind all, -0.0 before 0.0."""
+    """Whole numbers that order floating-point ones: NaN after all, -0.0 before 0.0."""
     whole = np.int32 if values.dtype == np.float32 else np.int64
     bits: Ranks = np.where(np.isnan(values), values.dtype.type("nan"), values).view(whole)
     return np.where(bits < 0, bits ^ np.iinfo(whole).max, bits)

@@ -2,7 +2,7 @@
 
 What stays in bounds is added in whole arrays. A key that may leave them goes row by row, since
 what Java makes of it depends on where: a number that is too large becomes null, and the next
-value starts anew. Specification: Merge engines.
+value starts again. Specification: Merge engines.
 """
 
 from collections.abc import Callable

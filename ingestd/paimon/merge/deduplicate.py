@@ -20,7 +20,7 @@ def merge(
     """The newest row of each key, ordered by key.
 
     Without `keys` the rows stand from oldest to newest. If the rules ignore deletions, the newest
-    row that is none; keys of deletions only have no row.
+    row that is not one; keys of deletions only have no row.
     """
     keys = sort_keys(rows, key_columns) if keys is None else keys
     return take_rows(rows, pick(rows, keys, rules))

@@ -1,7 +1,7 @@
 """Folding elements event by event: where values are taken back or there is a limit.
 
 Elements are pairs of a code, which is equal for equal elements (-1: a null row), and a position;
-nobody looks at the values themselves. Specification: Merge engines.
+no one looks at the values themselves. Specification: Merge engines.
 """
 
 from collections.abc import Callable

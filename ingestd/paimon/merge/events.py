@@ -54,7 +54,7 @@ class Events:
 
     @property
     def ends(self) -> Index:
-        """Behind the last event of each key."""
+        """After the last event of each key."""
         return np.append(self.starts[1:], len(self.rows))
 
     @property

@@ -120,6 +120,6 @@ def _without(at: Index, empty: np.ndarray) -> Index:
 
 
 def _floor(events: Events, since: Index) -> Index:
-    """For each event the last deciding one of its key, whether before it or behind it."""
+    """For each event the last deciding one of its key, whether before it or after it."""
     found: Index = np.maximum.reduceat(since, events.starts)
     return found[events.key]

@@ -1,4 +1,4 @@
-"""Which rows of a partial update are the newest of a sequence group, and which start a row anew.
+"""Which rows of a partial update are the newest of a sequence group, and which start a row again.
 
 A row is accepted by a group if the group's sequence columns are not all null in it and not less
 than in any row accepted before. Specification: Merge engines.
@@ -36,7 +36,7 @@ class GroupOrder:
         self.accepted = self.among(segments)
 
     def among(self, segments: Index) -> Mask:
-        """Events that are accepted when every segment, numbered in order, begins anew."""
+        """Events that are accepted when every segment, numbered in order, begins again."""
         # An offset of its own keeps each segment above the one before.
         width = int(self._ranks.max(initial=0)) + 1
         lifted = self._ranks + segments * width
@@ -58,7 +58,7 @@ def restarts(orders: Sequence[GroupOrder], given: MergeInput) -> Mask:
     """Events that delete the whole row by one of the groups that remove, which `orders` then
     take into account.
 
-    Each such event changes what the groups accept behind it, so the first of every key is found
+    Each such event changes what the groups accept after it, so the first of every key is found
     at once, then the second, and so on.
     """
     events, found = given.events, np.zeros(len(given.kinds), np.bool_)

@@ -17,12 +17,12 @@ Numbers = npt.NDArray[Any]
 
 _WORD = 64
 _RUN_ROWS = 1024
-"""Runs of at least so many rows, on the average, are merged and not sorted."""
+"""Runs of at least this many rows, on the average, are merged and not sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Codes:
-    """Numbers of at most so many bits."""
+    """Numbers of at most this many bits."""
 
     values: npt.NDArray[np.uint64]
     bits: int

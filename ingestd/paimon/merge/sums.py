@@ -17,7 +17,7 @@ from ingestd.paimon.merge.events import RETRACT, Chosen, Events, Index, Mask, Op
 from ingestd.paimon.spec.arrow import Array, Column
 
 _LONG_KEY = 64
-"""From so many events on a key is folded by itself instead of together with the others."""
+"""From this many events on a key is folded by itself instead of together with the others."""
 
 Numbers = npt.NDArray[Any]
 _Reduce = Callable[[Numbers, Numbers, Index], Numbers]

@@ -30,7 +30,7 @@ def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
         return [_numbered(array)]
     data = _bytes(array, offsets)
     ranks: list[npt.NDArray[Any]] = list(_chunks(data, offsets, lengths, longest))
-    # Behind a text stand zeros, which only a text with zeros of its own can be mistaken for.
+    # After a text stand zeros, which only a text with zeros of its own can be mistaken for.
     if not ranks or (int(lengths.min()) < longest and not bool(data[:-_CHUNK].all())):
         ranks.append(lengths)
     return ranks
@@ -85,13 +85,13 @@ def _chunk(
     lengths: npt.NDArray[np.int64],
     start: int,
 ) -> Codes:
-    """The eight bytes of each text from a place on, zeros behind its end."""
+    """The eight bytes of each text from a place on, zeros after its end."""
     # Eight bytes from each place on, as one number.
     at_each = np.ndarray((len(data) - _CHUNK + 1,), ">u8", data, strides=(1,))
     inside = np.clip(lengths - start, 0, _CHUNK)
     places = np.minimum(offsets[:-1] + start, len(at_each) - 1)
     codes: Codes = at_each[places].astype(np.uint64)
-    # What stands behind a text is the next one.
+    # What follows a text is the next one.
     behind = (8 * (_CHUNK - inside)).astype(np.uint64)
     return np.where(inside > 0, (codes >> behind) << behind, np.uint64(0))
 

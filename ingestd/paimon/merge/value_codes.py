@@ -32,7 +32,7 @@ def joint_codes(columns: Sequence[Index], count: int) -> Index:
 
 
 def _codes_of_texts(array: Array) -> Index:
-    """Lists and maps have no codes in Arrow: they are told apart by their printed form."""
+    """Lists and maps have no codes in Arrow: they are distinguished by their printed form."""
     known: dict[str, int] = {}
     codes = [known.setdefault(repr(value), len(known)) for value in array.to_pylist()]
     return np.array(codes, np.int64)

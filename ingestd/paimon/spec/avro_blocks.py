@@ -103,7 +103,7 @@ class BlockWriter:
         return self._ends[-1] + _SYNC_SIZE * len(self._ends) if self._ends else 0
 
     def add(self, count: int, payload: bytes) -> None:
-        """One more block of so many records, given as their encoded bytes."""
+        """One more block of this many records, given as their encoded bytes."""
         block = self._pack(payload, self._level)
         self._checksum = _checksum(self._checksum, count, block)
         self._digest.update(block)
@@ -124,7 +124,7 @@ class BlockWriter:
 
 
 def decode_blocks(data: bytes) -> AvroBlocks:
-    """The blocks of a container file, decompressed; one of `BROKEN` if it is none."""
+    """The blocks of a container file, decompressed; one of `BROKEN` if it is not one."""
     opened = open_blocks(io.BytesIO(data), len(data))
     return AvroBlocks(opened.schema, tuple(opened.blocks))
 
@@ -132,7 +132,7 @@ def decode_blocks(data: bytes) -> AvroBlocks:
 def open_blocks(stream: IO[bytes], end: int) -> OpenBlocks:
     """A container file of `end` bytes whose blocks are read as they are asked for.
 
-    One of `BROKEN` if it is none, perhaps only behind the last block.
+    One of `BROKEN` if it is not one, perhaps only after the last block.
     """
     head = stream.read(len(_MAGIC))
     if head != _MAGIC:

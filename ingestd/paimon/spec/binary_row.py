@@ -63,7 +63,7 @@ def ticks_per_milli(t: DataType) -> int:
 
 
 class _Buffer:
-    """Slots at fixed offsets and the variable part that grows behind them."""
+    """Slots at fixed offsets and the variable part that grows after them."""
 
     __slots__ = ("slots", "tail")
 

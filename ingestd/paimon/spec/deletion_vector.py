@@ -1,7 +1,7 @@
 """Deletion vectors: the positions of a data file's deleted rows, as bytes.
 
 An index file is a version byte and then vectors one after another; its manifest entry says
-where the vector of each data file lies. Two layouts exist, told apart by their magic numbers:
+where the vector of each data file lies. Two layouts exist, distinguished by their magic numbers:
 32-bit ones, which every reader knows and which are written here, and 64-bit ones
 (`deletion-vectors.bitmap64`). Specification: Deletion Vectors.
 """

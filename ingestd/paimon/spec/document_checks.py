@@ -1,8 +1,8 @@
-"""Whether a document still says what was written: a checksum behind its end, its keys, its names.
+"""Whether a document still says what was written: a checksum after its end, its keys, its names.
 
 Snapshot and schema files have no checksum in the specification. Those written here end with one in
 blanks, which are no part of a JSON document: whoever reads it finds what Java would have written,
-and whoever writes it anew leaves them out. Of a file without it only the keys can be looked at.
+and whoever writes it again leaves them out. Of a file without it only the keys can be looked at.
 Specification: Snapshot, Schema.
 """
 
@@ -16,7 +16,7 @@ _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """A JSON object with its CRC-32 behind it, a blank for 0 and a tabulator for 1."""
+    """A JSON object with its CRC-32 after it, a blank for 0 and a tabulator for 1."""
     return document + b"\n" + _blanks(document)
 
 

@@ -96,7 +96,7 @@ def _of_floats(array: Array, width: int) -> _Hashes:
 
 
 def _of_bytes(array: Array) -> _Hashes:
-    """Each byte, with its sign, times a power of 31 that counts the bytes behind it."""
+    """Each byte, with its sign, times a power of 31 that counts the bytes after it."""
     large: Any = array.cast(pa.large_binary())
     buffers = large.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[large.offset : large.offset + len(large) + 1]

@@ -28,7 +28,7 @@ DELETION_VECTORS_INDEX = "DELETION_VECTORS"
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorRange:
-    """Where the deletion vector of one data file lies in its index file."""
+    """Where the deletion vector of one data file is in its index file."""
 
     data_file_name: str
     offset: int

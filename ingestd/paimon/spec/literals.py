@@ -118,7 +118,7 @@ def _offset_nanos(zone: str | None) -> int:
 def timestamp_millis(text: str) -> int:
     """Milliseconds of the epoch of an ISO timestamp, UTC unless it says otherwise.
 
-    ConfigError if it is none; a plain number is taken for milliseconds already.
+    ConfigError if it is not one; a plain number is taken for milliseconds already.
     """
     if text.isascii() and text.isdigit():
         return int(text)

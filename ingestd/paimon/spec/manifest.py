@@ -81,7 +81,7 @@ def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """What remains of entries in their order: live ADDs, and DELETEs whose ADD came earlier.
 
     FormatError if a file is added while it is there. File names are never used again, so an
-    ADD behind a pending DELETE of the same file is an error too.
+    ADD after a pending DELETE of the same file is an error too.
     """
     live: dict[FileIdentifier, ManifestEntry] = {}
     for entry in entries:

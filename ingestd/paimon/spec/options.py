@@ -116,7 +116,7 @@ class CoreOptions:
 
     @property
     def file_extension(self) -> str:
-        """What stands behind the first dot of a data file's name."""
+        """What follows the first dot of a data file's name."""
         if self.file_suffix_include_compression:
             return f"{self.file_compression}.{self.file_format}"
         return self.file_format

@@ -1,7 +1,7 @@
 """Where everything of a table lies: names of files and directories below its root.
 
 Paths are plain strings with `/`; nothing here looks at a disk. The values in a partition path
-are text as Java prints them, since every reader derives the directory anew from the partition
+are text as Java prints them, since every reader derives the directory again from the partition
 row. Specification: Partition; Bucket; Snapshot.
 """
 
@@ -48,7 +48,7 @@ def partition_path(
     default_name: str,
     legacy: bool,
 ) -> str:
-    """The directories of a partition with a slash behind each ("dt=2024/hr=1/"), or "".
+    """The directories of a partition with a slash after each ("dt=2024/hr=1/"), or "".
 
     `legacy` is the option `partition.legacy-name`. UnsupportedError names a column whose
     values have no text.
@@ -174,7 +174,7 @@ def _timestamp_text(t: DataType, value: int, legacy: bool) -> str:
 class TablePaths:
     """Paths of one table; `root` is its directory, without a slash at the end.
 
-    A branch has schemas, snapshots, tags and consumers of its own; all other files lie where
+    A branch has schemas, snapshots, tags and consumers of its own; all other files are where
     those of the main branch do.
     """
 

@@ -108,7 +108,7 @@ def _may_be_like(leaf: Like, stats: ColumnStats) -> bool:
 def _sure_high(stats: ColumnStats) -> Value | None:
     """The upper bound, unless it may be one that Java cut wrongly.
 
-    Cutting a text behind U+D7FF, Java writes a question mark for the next code point, which
+    Cutting a text after U+D7FF, Java writes a question mark for the next code point, which
     makes the bound less than its values.
     """
     high = stats.high

@@ -18,7 +18,7 @@ _Words = npt.NDArray[np.uint16]
 _COOKIE = 12346
 _COOKIE_WITH_RUNS = 12347
 _OFFSETS_FROM = 4
-"""With the cookie of runs, offsets of containers stand there only from so many containers on."""
+"""With the cookie of runs, offsets of containers stand there only from this many containers on."""
 _ARRAY_LIMIT = 4096
 _BIT_SET_BYTES = 8192
 _MAX_CONTAINERS = 1 << 16

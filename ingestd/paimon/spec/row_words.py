@@ -1,6 +1,6 @@
 """Columns as the 8-byte words of the BinaryRows they would make, without making the rows.
 
-A row is its null bits, one word per field, and behind them what did not fit into a word. All
+A row is its null bits, one word per field, and after them what did not fit into a word. All
 rows have the same words in front; the rest is asked for word by word, only for the rows that
 are that long. Specification: BinaryRow.
 """

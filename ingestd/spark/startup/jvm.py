@@ -1,9 +1,10 @@
-"""The JVM of a local session, started by ourselves and early.
+"""Start and keep the JVM of a local session.
 
-PySpark's launcher starts a shell and a JVM of its own only to compose a command line, and waits for
-Spark before it returns. Here the JVM starts while Python still imports, on the archive of classes
-if there is one, and PySpark is given its address as to a JVM that runs already. What is not plain
-(a cluster, jars, an own Spark installation or its settings) is left to PySpark's launcher.
+PySpark's launcher starts a shell and another JVM to compose a command line, and waits for Spark
+before it returns. This module starts the JVM directly while Python still imports (`prestart`), with
+the class archive if there is one, and `startup.session` connects PySpark to it. A prestarted JVM
+whose settings differ from the session's is ended and not used. PySpark's launcher is used for
+clusters, jars, and another Spark installation or its settings.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from ingestd.spark.startup.settings import (
     PYTHON,
     UMASK,
     current_umask,
+    session_settings,
     worker_path,
 )
 
@@ -71,7 +74,7 @@ _OPENED = (
     "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
-# Those of Spark's launcher, but for a module that its linear algebra alone uses.
+# The flags of Spark's launcher, without a module that only its linear algebra uses.
 _FLAGS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "--sun-misc-unsafe-memory-access=allow",
@@ -81,19 +84,19 @@ _FLAGS = (
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
 )
 _POLL_SECONDS = 0.005
-_PATIENCE_SECONDS = 120.0
+_START_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Where PySpark reaches a JVM."""
+    """The port and the secret of a JVM's gateway."""
 
     port: int
     secret: str
 
 
 class Jvm:
-    """A running JVM that waits for PySpark; it ends with this process or with `stop`."""
+    """A running JVM that waits for PySpark; it ends with this process, `close` or `kill`."""
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class Jvm:
 
     @property
     def python(self) -> str | None:
-        """The command that its Python workers are started with; None for this Python."""
+        """The command that starts its Python workers; None for this Python."""
         return (
             None
             if self._prefork_server is None
@@ -118,20 +121,20 @@ class Jvm:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment in which that command finds the prefork server; empty without one."""
+        """The environment variables that `python` needs; empty without a prefork server."""
         return {} if self._prefork_server is None else self._prefork_server.variables
 
     def fork_prefork_server(self) -> None:
-        """Make the prefork server of this process, which must have no threads yet."""
+        """Fork the prefork server from this process, which must not have threads yet."""
         if self._prefork_server is not None:
             stdin = self._process.stdin
             self._prefork_server.fork([] if stdin is None else [stdin.fileno()])
 
     def gateway(self) -> Gateway:
-        """Wait until it listens. Raises RetryableError when it ended or stays silent."""
+        """Wait until the gateway listens. Raises RetryableError if the JVM ends or is silent."""
         if self._prefork_server is not None:
             self._prefork_server.spawn()
-        end = time.monotonic() + _PATIENCE_SECONDS
+        end = time.monotonic() + _START_SECONDS
         file = self._folder / "address"
         try:
             while not file.exists():
@@ -142,7 +145,7 @@ class Jvm:
                 if time.monotonic() > end:
                     self._process.kill()
                     raise RetryableError(
-                        f"Spark's JVM did not answer within {_PATIENCE_SECONDS:.0f} s"
+                        f"Spark's JVM did not answer within {_START_SECONDS:.0f} s"
                     )
                 time.sleep(_POLL_SECONDS)
             return _read_gateway(file.read_bytes())
@@ -150,7 +153,7 @@ class Jvm:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Let it end by itself, and wait until it has."""
+        """Ask the JVM to exit, and wait until it has."""
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -160,27 +163,32 @@ class Jvm:
             self._prefork_server.close()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the JVM and wait for its exit."""
         self._process.kill()
         self.close()
 
-    def ended_with(self, patience: float) -> int | None:
-        """Its exit code, a signal's as a negative one, if it ends within so many seconds."""
+    def wait(self, seconds: float) -> int | None:
+        """Return the exit code if the JVM ends within `seconds`; negative for a signal."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(patience)
+            return self._process.wait(seconds)
         return None
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the JVM is running."""
         return self._process.poll() is None
 
 
-def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
-    """Start the JVM of a session, without waiting for it; None where PySpark's launcher has to.
+_lock = threading.Lock()
+_prestarted: list[Jvm] = []
+_kept: list[Jvm] = []
 
-    With it starts a prefork server for its Python processes, by `fork_prefork_server` or at the
-    latest by `gateway`, unless the user names the Python for them.
+
+def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
+    """Start the JVM of a session without waiting for it; None if PySpark's launcher is needed.
+
+    Its prefork server is forked by `fork_prefork_server`, or else started by `gateway`. A JVM has
+    none if the user sets the Python of the workers.
     """
     command = jvm_command(settings)
     if command is None:
@@ -189,9 +197,9 @@ def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
     prefork_server = None if PYTHON in settings else open_prefork_server()
     variables = prefork_server.variables if prefork_server is not None else {}
     try:
-        process = subprocess.Popen(  # noqa: S603  (the user's own options)
+        process = subprocess.Popen(  # noqa: S603  (options of the user)
             command,
-            stdin=subprocess.PIPE,  # its end is the end of the JVM
+            stdin=subprocess.PIPE,  # the JVM exits when it is closed
             env={**_environment(settings, folder / "address"), **variables},
             preexec_fn=_ignore_signals,
             umask=PRIVATE_UMASK,
@@ -205,7 +213,7 @@ def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
 
 
 def jvm_command(settings: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The command line, on the archive if there is one; None where PySpark's launcher has to."""
+    """Return the command line of the JVM; None if PySpark's launcher is needed."""
     java, home = java_command(), spark_home()
     if java is None or home is None or not _is_plain(settings, home):
         return None
@@ -224,30 +232,108 @@ def jvm_command(settings: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def java_command() -> str | None:
-    """The java of JAVA_HOME, or else of the PATH."""
+    """Return the path of java in JAVA_HOME, or else on the PATH."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(str(Path(home) / "bin" / "java") if home else "java")
 
 
 def spark_home() -> Path | None:
-    """The folder of the PySpark package, without importing it."""
+    """Return the folder of the PySpark package, without importing it."""
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
 def class_path(home: Path) -> list[str]:
-    """Spark's jars in an order that does not depend on the file system."""
+    """Return the paths of Spark's jars in an order that does not depend on the file system."""
     return sorted(str(jar) for jar in (home / "jars").glob("*.jar"))
 
 
-def own_archive() -> Path | None:
-    """The archive that a JVM of ours uses, whether it is there or not."""
+def class_archive_path() -> Path | None:
+    """Return the path of the class archive of our JVMs, whether it exists or not."""
     java, home = java_command(), spark_home()
     return None if java is None or home is None else archive_file(java, class_path(home))
 
 
+def prestart(extra: Mapping[str, str]) -> None:
+    """Start the JVM for a session with the user's settings `extra`, without waiting for it."""
+    settings = session_settings(extra)
+    with _lock:
+        if not _prestarted and not _kept:
+            jvm = start_jvm(settings)
+            if jvm is not None:
+                _prestarted.append(jvm)
+
+
+def fork_prestarted() -> None:
+    """Fork the prefork server of a prestarted JVM; this process must not have threads."""
+    with _lock:
+        for jvm in _prestarted:
+            jvm.fork_prefork_server()
+
+
+def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
+    """Return the prestarted JVM; None, and end it, if the session needs another command line."""
+    with _lock:
+        jvm = _prestarted.pop() if _prestarted else None
+    if jvm is not None and jvm.command != jvm_command(settings):
+        jvm.kill()
+        return None
+    return jvm
+
+
+def keep(jvm: Jvm) -> None:
+    """Keep the JVM of the session, which ends when its last reference is dropped."""
+    with _lock:
+        _kept.append(jvm)
+
+
+def session_jvm() -> Jvm | None:
+    """Return the JVM of the session; None without a session in a JVM of ours."""
+    with _lock:
+        return _kept[-1] if _kept else None
+
+
+def forked_python() -> tuple[str, Mapping[str, str]] | None:
+    """Return a command and its environment that run a module in a fork of the prefork server.
+
+    The command takes `-m MODULE` of this package and ends with the forked process. None without
+    a session in a JVM of ours, or if the user sets the Python of the workers.
+    """
+    with _lock:
+        commands = [(jvm.python, jvm.variables) for jvm in _kept]
+    for command, variables in commands:
+        if command is not None:
+            return command, variables
+    return None
+
+
+def archive_wanted() -> Path | None:
+    """Return the path of the class archive for the session's JVM; None without such a JVM."""
+    with _lock:
+        return class_archive_path() if _kept else None
+
+
+def end_unused() -> None:
+    """Kill a prestarted JVM that no session took."""
+    with _lock:
+        unused = _prestarted[:]
+        _prestarted.clear()
+    for jvm in unused:
+        jvm.kill()
+
+
+def end_all() -> None:
+    """End all JVMs of this process and wait for their exit; the session's is not killed."""
+    end_unused()
+    with _lock:
+        kept = _kept[:]
+        _kept.clear()
+    for jvm in kept:
+        jvm.close()
+
+
 def _is_plain(settings: Mapping[str, str], home: Path) -> bool:
-    """Whether nothing asks for what only the launcher does."""
+    """Return whether the session needs no feature of PySpark's launcher."""
     options = settings[JVM_OPTIONS]
     return (
         sys.platform != "win32"
@@ -260,7 +346,10 @@ def _is_plain(settings: Mapping[str, str], home: Path) -> bool:
 
 
 def _environment(settings: Mapping[str, str], address: Path) -> dict[str, str]:
-    """Without SPARK_HOME workers import the PySpark that is installed, not an archive's sources."""
+    """Return the environment of the JVM.
+
+    It has no SPARK_HOME, so that workers import the installed PySpark and not a source archive.
+    """
     python = settings.get(PYTHON, sys.executable)
     return {
         **os.environ,
@@ -276,7 +365,7 @@ def _environment(settings: Mapping[str, str], address: Path) -> dict[str, str]:
 
 
 def _ignore_signals() -> None:
-    """Signals to a whole group are for the daemon, which ends the JVM when it is done."""
+    """Ignore signals to the process group: the daemon ends the JVM when it is done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 

@@ -1,26 +1,25 @@
-"""What a JVM that ended under a running query ended with, said instead of a broken connection."""
+"""Report how the JVM of a running query ended, instead of a broken connection."""
 
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 
 from ingestd.errors import FatalError
-from ingestd.spark.startup.prestart import session_jvm
+from ingestd.spark.pyspark_internals import gateway_process
+from ingestd.spark.startup.jvm import session_jvm
 
-_SECONDS = 5.0
-"""A connection may break a moment before the system says that the process has ended."""
+_EXIT_SECONDS = 5.0
+"""A connection may break shortly before the exit of the process can be seen."""
 
 
 @contextmanager
-def named_jvm_end() -> Iterator[None]:
-    """Let errors of the connection to a JVM that is no more be a FatalError that says so.
+def reported_jvm_exit() -> Iterator[None]:
+    """Turn connection errors in the block into a FatalError if the JVM has ended.
 
-    A process holds one JVM in its life, so nothing but another process can go on.
+    PySpark supports one JVM per process, so only a new process can continue.
     """
     try:
         yield
@@ -28,18 +27,18 @@ def named_jvm_end() -> Iterator[None]:
         code = _exit_code()
         if code is None:
             raise
-        raise FatalError(jvm_end_message(code)) from error
+        raise FatalError(jvm_exit_message(code)) from error
 
 
-def jvm_end_message(code: int) -> str:
-    """What to say of a JVM with this exit code, a signal's being negative."""
+def jvm_exit_message(code: int) -> str:
+    """Return the message for an exit code; a negative one is the number of a signal."""
     names = {one.value: one.name for one in signal.Signals}
     how = f"ended with {code}"
     if code < 0:
         how = f"was killed by {names.get(-code, f'signal {-code}')}"
-    hint = ", as by the system when memory is short" if code == -signal.SIGKILL else ""
+    hint = ", as the kernel does when memory is short" if code == -signal.SIGKILL else ""
     return (
-        f"Spark's JVM {how}{hint}; what is committed stays sound, and the next start goes on "
+        f"Spark's JVM {how}{hint}; committed data is complete, and the next start continues "
         "from there: start ingestd again"
     )
 
@@ -47,11 +46,10 @@ def jvm_end_message(code: int) -> str:
 def _exit_code() -> int | None:
     jvm = session_jvm()
     if jvm is not None:
-        return jvm.ended_with(_SECONDS)
-    gateway: Any = SparkContext._gateway
-    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+        return jvm.wait(_EXIT_SECONDS)
+    process = gateway_process()
     if process is None:
         return None
     with suppress(subprocess.TimeoutExpired):
-        return process.wait(_SECONDS)
+        return process.wait(_EXIT_SECONDS)
     return None

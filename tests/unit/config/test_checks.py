@@ -19,7 +19,7 @@ sources:
 def issue(folder: Path, text: str) -> str:
     path = folder / "f.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match="one fault") as caught:
+    with pytest.raises(ConfigError, match="one error") as caught:
         load_config(path, {})
     found = caught.value.message.splitlines()[1].strip().removeprefix(f"{folder}/")
     assert not re.search(r" ([\w.-]+): \1[.: ]", found), "a path is repeated"

@@ -47,7 +47,7 @@ def table(folder: Path, text: str) -> TableSettings:
 
 
 def issue(folder: Path, text: str) -> str:
-    with pytest.raises(ConfigError, match="one fault") as caught:
+    with pytest.raises(ConfigError, match="one error") as caught:
         load(folder, text)
     return caught.value.message.splitlines()[1].strip()
 

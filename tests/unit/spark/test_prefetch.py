@@ -73,7 +73,7 @@ class Stages:
 def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stages]:
     stages = Stages(tmp_path)
     monkeypatch.setattr(module, "decoded", stages.decoded)
-    monkeypatch.setattr(module, "_map_stage", stages.map_stage)
+    monkeypatch.setattr(module, "submit_map_stage", stages.map_stage)
     monkeypatch.setattr(module, "exchange_folder", stages.folder)
     yield stages
     remove_kept_folder()
@@ -208,7 +208,7 @@ def test_what_cannot_be_cancelled_leaves_no_files_and_says_so(
     def gone(_: object, pairs: str) -> Any:
         raise ConnectionRefusedError(pairs)
 
-    monkeypatch.setattr(module, "_map_stage", gone)
+    monkeypatch.setattr(module, "submit_map_stage", gone)
     prefetch.follow(VIEW, GROUPS)
     with pytest.raises(ConnectionRefusedError):
         prefetch.forget()

@@ -30,7 +30,7 @@ from ingestd.paimon.spec.type_casts import can_cast
 _WHOLE = re.compile(r"^-?[0-9]{1,18}$").pattern
 _EXACT = re.compile(r"^-?[0-9]{1,18}(\.[0-9]{1,18})?$").pattern
 _MOST_DIGITS = 18
-"""Digits behind the point of such a text."""
+"""Digits after the point of such a text."""
 _DAY = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$").pattern
 _MOMENT = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}$").pattern
 _READ_BY_ARROW: Mapping[str, str] = {

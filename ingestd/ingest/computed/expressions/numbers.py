@@ -2,8 +2,8 @@
 
 Integers stay in the wider of their types, and what does not fit fails. Exact numbers stay exact:
 sums, differences and products of decimals have all their digits, up to 38; beyond them the digits
-behind the point stay, and a number too large fails. `/` gives a DOUBLE for integers, a DECIMAL of
-at least six digits behind the point for decimals, rounded half up. To divide by zero fails.
+after the point stay, and a number too large fails. `/` gives a DOUBLE for integers, a DECIMAL of
+at least six digits after the point for decimals, rounded half up. To divide by zero fails.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ def _has_null(arguments: Sequence[Argument]) -> bool:
 
 
 def _decimal(whole: int, scale: int) -> DataType:
-    """A DECIMAL with the digits behind the point, as many before it as there is room for."""
+    """A DECIMAL with the digits after the point, as many before it as there is room for."""
     if scale > MAX_DIGITS:
         raise ConfigError(
             f"{scale} digits behind the point are more than {MAX_DIGITS}; CAST one value to fewer"

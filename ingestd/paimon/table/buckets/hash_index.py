@@ -30,7 +30,7 @@ MAPPED_BYTES = 1 << 30
 MAPPED_FILES = 400
 """Files that these may be: each takes one of the process's file descriptors."""
 _LEAST_MAPPED = 64 << 10
-"""Below so many bytes an index file is read again just as soon."""
+"""Below this many bytes an index file is read again just as soon."""
 
 Hashes = npt.NDArray[np.int32]
 
@@ -72,7 +72,7 @@ class HashCache:
             return kept
 
     def limit(self, max_bytes: int) -> None:
-        """Hold no more than so many bytes in memory from now on."""
+        """Hold no more than this many bytes in memory from now on."""
         with self._lock:
             self._memory.max_bytes = max_bytes
             self._memory.give_up()
@@ -186,7 +186,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     except FileNotFoundError as error:
         raise FormatError(
             f"hash index {path} is missing: its snapshot was expired meanwhile, or the table is "
-            "damaged, then `ingestd rebuild-index` makes it anew"
+            "damaged, then `ingestd rebuild-index` rebuilds it"
         ) from error
     if len(hashes) != entry.row_count:
         raise FormatError(

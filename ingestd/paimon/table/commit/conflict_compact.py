@@ -21,7 +21,7 @@ _Bucket = tuple[bytes, int]
 def check_expected_files(
     table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
 ) -> None:
-    """Refuse a compaction if somebody has changed its bucket above level 0 meanwhile."""
+    """Refuse a compaction if someone has changed its bucket above level 0 meanwhile."""
     if not change.beside:
         return
     replaced = {entry.identifier for entry in change.entries if entry.kind == FileKind.DELETE}

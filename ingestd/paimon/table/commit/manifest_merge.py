@@ -95,7 +95,7 @@ def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequenc
 
 
 def _outweighing(group: Sequence[ManifestFileMeta]) -> int:
-    """How many manifests at the front are each more than twice as large as all behind them."""
+    """How many manifests at the front are each more than twice as large as all after them."""
     rest = _size(group)
     for position, meta in enumerate(group):
         rest -= meta.file_size

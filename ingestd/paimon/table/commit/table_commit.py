@@ -83,14 +83,14 @@ def commit(
 
     Raises FencedError if another committer with this user name went past `state`;
     CommitConflictError if the change cannot land or lost every try, then nothing of it is
-    visible, except that an APPEND stays when only the COMPACT behind it was refused;
+    visible, except that an APPEND stays when only the COMPACT after it was refused;
     CommitUnknownError if the storage does not say whether it landed (delete nothing, try again).
     """
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
         return CommitResult("empty", state.snapshot, state, 0)
     origin = CommitRequest(commit_user, committable, now_ms, state.loaded_at)
-    # What is no part of a stream is never done again, so nobody has to look for it.
+    # What is no part of a stream is never done again, so no one has to look for it.
     current = state if _is_batch(origin) else with_user(table, state, commit_user)
     attempts = 0
     if _is_replay(current, origin):
@@ -142,7 +142,7 @@ class _CommitRetry:
         self._delta: Delta | None = None
 
     def run(self) -> bool:
-        """Land it; False if somebody has committed the same identifier meanwhile."""
+        """Land it; False if someone has committed the same identifier meanwhile."""
         try:
             landed = self._try_until_landed()
         except CommitUnknownError:

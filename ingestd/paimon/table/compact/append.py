@@ -21,7 +21,7 @@ from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_d
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _FULL_FILES = 3
-"""A full compaction of a bucket is worth it from so many files on."""
+"""A full compaction of a bucket is worth it from this many files on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _bucket_groups(
 def _full(
     bucket: CompactBucket, files: list[DataFileMeta], deleted: dict[str, int]
 ) -> list[DataFileMeta]:
-    """All files behind the first large ones, if more of them are small than large."""
+    """All files after the first large ones, if more of them are small than large."""
     table = bucket.table
     vectors = bool_option(table.schema.options, "deletion-vectors.enabled", False)
     rewrites_all = compaction_options(table.schema).rewrites_all
@@ -117,7 +117,7 @@ def _packed(
 ) -> list[list[DataFileMeta]]:
     """Bins of files that are small or of which much is deleted.
 
-    Files whose vectors share an index file go together: it is written anew once.
+    Files whose vectors share an index file go together: it is written again once.
     """
     table = bucket.table
     options, small = (

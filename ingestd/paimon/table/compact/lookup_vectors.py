@@ -1,7 +1,7 @@
 """The deletion vectors of one bucket while it is compacted: which rows are new among the deleted.
 
 Specification: Deletion Vectors. A bucket has one index file with all of its vectors, which is
-written anew when one of them changes.
+written again when one of them changes.
 """
 
 from collections.abc import Iterable

@@ -32,7 +32,7 @@ class CompactPlan(Protocol):
 
 
 def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPlan]:
-    """Plans with the most files, until their inputs are so many bytes; at least one."""
+    """Plans with the most files, until their inputs are this many bytes; at least one."""
     chosen: list[CompactPlan] = []
     size = 0
     for plan in sorted(plans, key=lambda plan: -len(plan.inputs)):

@@ -168,7 +168,7 @@ class _OpenFile:
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:
-        """Take more rows, each of about `row_bytes` in a file (None: nobody knows)."""
+        """Take more rows, each of about `row_bytes` in a file (None: no one knows)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
         stored = file_rows(self._place.table.schema, rows)

@@ -198,7 +198,7 @@ class _Cursor:
         return rows.slice(0, count)
 
     def _first(self, rows: pa.Table, holds: Callable[[Key], bool]) -> int:
-        """The first row for whose key something holds that holds for all keys behind it, too."""
+        """The first row for whose key something holds that holds for all keys after it, too."""
         low, high = 0, rows.num_rows
         while low < high:
             middle = (low + high) // 2

@@ -4,7 +4,7 @@
     result = compact_table(table, now_ms=now, full=True)
 
 Nothing is visible before the snapshot is, and ingest may go on meanwhile: its appends and our
-snapshot are rebased over each other. A bucket that somebody else has compacted meanwhile is given
+snapshot are rebased over each other. A bucket that another process has compacted meanwhile is given
 up, with the files that were made for it. Specification: Compaction; Snapshot (conflicts).
 """
 
@@ -104,7 +104,7 @@ def compact_table(
     is left, so that what is done lands soon.
 
     `table` is as of its newest schema. `write-only` is an option for other writers: this is the
-    compaction that they leave to somebody. `commit_user` is for its snapshots alone (None: a new
+    compaction that they leave to someone. `commit_user` is for its snapshots alone (None: a new
     one); two compactions may have the same. Raises UnsupportedError for a table that cannot be
     written, FormatError for a damaged file, StorageError; in all of these nothing is left behind.
     CommitUnknownError if the storage does not say whether the snapshot landed: files stay.

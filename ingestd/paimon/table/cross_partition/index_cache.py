@@ -2,7 +2,7 @@
 
 An index belongs to a snapshot. What a batch changes is a new index beside it, which counts only
 once a snapshot has the files that the batch wrote: a batch that failed, or ran twice, leaves
-nothing behind. Specification: Bucket (cross partition).
+nothing after. Specification: Bucket (cross partition).
 """
 
 import threading

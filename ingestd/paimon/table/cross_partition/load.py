@@ -27,7 +27,7 @@ from ingestd.paimon.table.read.bucket_read import BucketFiles, BucketReader, gro
 from ingestd.paimon.table.read.table_read import index_entries
 
 _SEEDS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)))
-"""Of this process, so that nobody can choose keys with equal prints."""
+"""Of this process, so that no one can choose keys with equal prints."""
 
 _Mask = npt.NDArray[np.bool_]
 

@@ -20,7 +20,7 @@ from ingestd.paimon.spec.schema import TableSchema
 
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
     """FormatError if the file lacks columns that its schema has and that were asked for, or has
-    row kinds that there are not."""
+    row kinds that do not exist."""
     present = set(rows.column_names)
     missing = [name for name in names if name not in present]
     if missing and file.write_cols is None:

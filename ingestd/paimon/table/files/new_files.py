@@ -1,4 +1,4 @@
-"""Data files that nobody sees yet: the columns they get, and how they are taken back.
+"""Data files that no one sees yet: the columns they get, and how they are taken back.
 
 Specification: Data files.
 """

@@ -37,7 +37,7 @@ def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) ->
 
 
 def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
-    """Delete the long-lived changelogs behind an id, the newest first; their ids."""
+    """Delete the long-lived changelogs after an id, the newest first; their ids."""
     ids = changelog_ids(table)
     going = [one for one in reversed(ids) if one > last]
     if going:

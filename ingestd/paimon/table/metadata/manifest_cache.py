@@ -33,7 +33,7 @@ class ManifestCache:
         return self._count
 
     def limit(self, max_entries: int) -> None:
-        """Hold no more than so many entries from now on."""
+        """Hold no more than this many entries from now on."""
         with self._lock:
             self._max_entries = max_entries
             self._drop_oldest()

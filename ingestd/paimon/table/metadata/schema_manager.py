@@ -31,7 +31,7 @@ def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
 def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
     """Id of the newest schema, when `known` is known to exist: one look in the usual case.
 
-    A listing may be behind, so the ids that follow are looked for instead.
+    A listing may be after, so the ids that follow are looked for instead.
     """
     while has_file(io, paths.schema(known + 1)):
         known += 1
@@ -53,7 +53,7 @@ def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
 
 
 def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
-    """Publish a schema under its id; False if somebody else has published that id.
+    """Publish a schema under its id; False if another process has published that id.
 
     SchemaConflictError names a column whose default value is no value of its type.
     """

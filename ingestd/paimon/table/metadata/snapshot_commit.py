@@ -41,7 +41,7 @@ class SnapshotCommit(Protocol):
         ...
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Forget the snapshots behind one; `tag` names it if it has expired but for that.
+        """Forget the snapshots after one; `tag` names it if it has expired but for that.
 
         ConfigError if it isn't there.
         """

@@ -42,7 +42,7 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 
 def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | None:
-    """The newest by a listing; it may be behind, so the names that follow are looked for."""
+    """The newest by a listing; it may lag behind, so the names that follow are looked for."""
     ids = snapshot_ids(io, paths)
     if hint is not None and has_file(io, paths.snapshot(hint)):
         ids.append(hint)

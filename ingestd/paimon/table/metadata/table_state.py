@@ -31,7 +31,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 
 
 def steady_seconds() -> float:
-    """Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
+    """Seconds of a clock that no one sets, and that goes on while the machine is suspended."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -74,7 +74,7 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
     """The state of the newest snapshot, by way of `state`; the same object if nothing happened.
 
     CommitConflictError if the table no longer holds the state's snapshot because it was rolled
-    back: what was planned on it has lost its ground and has to be planned anew.
+    back: what was planned on it has lost its ground and has to be planned again.
     """
     latest = latest_snapshot(table.io, table.paths)
     if is_same_snapshot(latest, state.snapshot):

@@ -35,7 +35,7 @@ def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
 def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
     """Changes in their order, each row of kind -U joined with the one behind it.
 
-    Columns that are not of the table, as the one named `kind`, are those of the row behind.
+    Columns that are not of the table, as the one named `kind`, are those of the row after.
     """
     symbols = rows.column(kind).combine_chunks()
     before = symbols.to_numpy(zero_copy_only=False) == RowKind.UPDATE_BEFORE.symbol

@@ -1,7 +1,7 @@
 """Branches: lines of snapshots of their own over the files of one table.
 
 Specification: Branch. A branch has its own schemas, snapshots, tags and consumers below
-`branch/branch-<name>`; data files, manifests and indexes lie where those of the main branch do.
+`branch/branch-<name>`; data files, manifests and indexes are where those of the main branch do.
 """
 
 from ingestd.errors import ConfigError, FormatError
@@ -97,7 +97,7 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 
 
 def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
-    """Take away what a table has from a snapshot on and behind a schema, the newest first."""
+    """Take away what a table has from a snapshot on and after a schema, the newest first."""
     io, paths = table.io, table.paths
     for tag in tag_names(io, paths):
         if tagged_snapshot(table, tag).id >= first:

@@ -14,7 +14,7 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The ids that are there, and the first that somebody else still needs (None: nobody)."""
+    """The ids that are there, and the first that another process still needs (None: no one)."""
 
     earliest: int
     latest: int

@@ -92,7 +92,7 @@ def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
 
 
 def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str]:
-    """Names of manifest lists, each behind its manifests; a list that is gone is left out."""
+    """Names of manifest lists, each after its manifests; a list that is gone is left out."""
     names: list[str] = []
     for name in lists:
         if name is None:

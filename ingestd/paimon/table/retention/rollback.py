@@ -1,6 +1,6 @@
 """Going back to an older snapshot: what came after it is forgotten.
 
-Specification: Snapshot, Tag (rollback). Snapshots, tags and long-lived changelogs behind the
+Specification: Snapshot, Tag (rollback). Snapshots, tags and long-lived changelogs after the
 target go; files that only they needed become orphans. What writers record in the properties of
 their snapshots goes back with the table. No writer may be at work meanwhile.
 """
@@ -17,7 +17,7 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagge
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What going back to `target` takes away: snapshots, changelogs and tags behind it.
+    """What going back to `target` takes away: snapshots, changelogs and tags after it.
 
     `record` is the newest snapshot that is left with a progress record in its properties;
     `forgets_record` is true if only what goes has one: then no snapshot says any more what the
@@ -68,7 +68,7 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
     for name in plan.tags:
         table.io.delete_quietly(tag_path(table.paths, name))
     cut_changelogs(table, target.id)
-    # From a listing: by the hint alone a snapshot behind a gap would not be seen.
+    # From a listing: by the hint alone a snapshot after a gap would not be seen.
     newest = max(snapshot_ids(table.io, table.paths), default=None)
     if newest != target.id:
         raise CommitConflictError(

@@ -1,1 +1,1 @@
-"""Files of a table written anew for other reasons than levels: moves, rescales, sorts, repairs."""
+"""Files of a table written again for other reasons than levels: moves, rescales, sorts, repairs."""

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def rounds(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
-    """Consecutive parts as one table of so many bytes at most; a larger part comes alone."""
+    """Consecutive parts as one table of this many bytes at most; a larger part comes alone."""
     held, size = list[pa.Table](), 0
     for part in parts:
         if held and size + part.nbytes > most_bytes:

@@ -1,9 +1,9 @@
-"""Deleting rows of an append table without buckets: files that have some are written anew.
+"""Deleting rows of an append table without buckets: files that have some are written again.
 
 The new files take the place of the old ones as those of a compaction do, in a COMPACT snapshot, so
-rows that others append meanwhile stay, and a file that somebody else has replaced meanwhile refuses
-the commit. Streaming readers do not see such a snapshot. Older snapshots keep the rows until they
-expire. Specification: Snapshot, Compaction (append tables).
+rows that others append meanwhile stay, and a file that another process has replaced meanwhile
+refuses the commit. Streaming readers do not see such a snapshot. Older snapshots keep the rows
+until they expire. Specification: Snapshot, Compaction (append tables).
 """
 
 from collections.abc import Callable, Sequence

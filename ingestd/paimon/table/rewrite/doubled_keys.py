@@ -1,8 +1,8 @@
 """Rows of keys that are in several buckets: all but the newest of each are dropped.
 
-Files that hold older ones are written anew without them, in the level where they are, by a COMPACT
+Files that hold older ones are written again without them, in the level where they are, by a COMPACT
 snapshot: the key stays, so those who follow the changes are told of no delete. Only files that the
-newest row was found among are written anew; a row that somebody appends meanwhile stays.
+newest row was found among are written again; a row that someone appends meanwhile stays.
 Specification: Hash index; Compaction.
 """
 

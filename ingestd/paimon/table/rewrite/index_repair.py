@@ -1,7 +1,7 @@
-"""The hash index of dynamic buckets made anew from the data files, where it is lost or wrong.
+"""The hash index of dynamic buckets recreated from the data files, where it is lost or wrong.
 
 What is right stays as it is. The new files are committed in one COMPACT snapshot that changes no
-data, and only if nobody has changed the index of these partitions meanwhile: a writer that goes on
+data, and only if no one has changed the index of these partitions meanwhile: a writer that goes on
 is refused its next commit if it relied on what was replaced, and plans again. Specification: Hash
 index.
 """
@@ -46,7 +46,7 @@ _NONE = np.empty(0, np.int32)
 
 @dataclass(frozen=True, slots=True)
 class WrongIndex:
-    """The index of one bucket that is made anew, and what is wrong with the one that is there.
+    """The index of one bucket that is recreated, and what is wrong with the one that is there.
 
     `missing` keys of the bucket are not in it, `foreign` ones are in another bucket. `problem`
     says why it could not be used at all.
@@ -62,7 +62,7 @@ class WrongIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """What was made anew, or would be; `shared` by partition; `snapshot` is None without one.
+    """What was recreated, or would be; `shared` by partition; `snapshot` is None without one.
 
     `dropped` says which rows of shared keys went, if that was asked for.
     """
@@ -118,7 +118,7 @@ def repair_hash_index(
 def _done(
     table: FileStoreTable, state: TableState, plan: IndexRepair, now_ms: int, *, drop_doubled: bool
 ) -> IndexRepair:
-    """The index first: from then on nobody writes a key of several buckets into another one."""
+    """The index first: from then on no one writes a key of several buckets into another one."""
     if plan.wrong:
         plan = replace(plan, snapshot=_commit(table, state, plan.wrong, now_ms))
     if drop_doubled:

@@ -52,8 +52,8 @@ def move_waiting(
     """Move the rows that wait as of `state` into buckets; the result is `empty` if none do.
 
     New files are of level 0: they are readable at once, but for tables whose readers leave out
-    level 0 until it is compacted. Raises what `commit` raises; CommitConflictError if somebody
-    else has moved the same rows first. What was written is deleted again then, unless nobody knows
+    level 0 until it is compacted. Raises what `commit` raises; CommitConflictError if someone
+    else has moved the same rows first. What was written is deleted again then, unless no one knows
     whether the snapshot landed.
     """
     messages: list[CommitMessage] = []

@@ -1,7 +1,7 @@
 """Another number of buckets for a table: its rows rewritten, partition by partition.
 
 Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that
-were read: nothing that somebody else writes meanwhile is lost. A partition keeps its old number
+were read: nothing that another process writes meanwhile is lost. A partition keeps its old number
 of buckets until it is rewritten, so an interrupted rescale goes on where it was when it is called
 again. Specification: Bucket (rescale); Snapshot (overwrite).
 """
@@ -28,12 +28,12 @@ from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCom
 
 _Index = dict[int, list[IndexManifestEntry]]
 COMMIT_BYTES = 1 << 30
-"""Partitions are committed together until they have so many bytes."""
+"""Partitions are committed together until they have this many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRescale:
-    """A partition that lies in another number of buckets than it should."""
+    """A partition that is in another number of buckets than it should."""
 
     partition: bytes
     buckets: int

@@ -27,7 +27,7 @@ def land(
 ) -> CommitResult:
     """Commit what was planned as of `state`, as `commit_user` (None: a new one).
 
-    Raises what `commit` raises; `abort_files` is called before, unless nobody knows whether the
+    Raises what `commit` raises; `abort_files` is called before, unless no one knows whether the
     snapshot landed.
     """
     user = str(uuid.uuid4()) if commit_user is None else commit_user
@@ -41,7 +41,7 @@ def land(
 
 
 def delete_made(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
-    """Delete the data and changelog files that were made for messages nobody will commit."""
+    """Delete the data and changelog files that were made for messages no one will commit."""
     for message in messages:
         values = deserialize_row(table.partition_types, message.partition)
         made = (*message.new_files, *message.changelog_files, *message.compact_after)

@@ -1,4 +1,4 @@
-"""Append tables without buckets written anew in the order of some columns.
+"""Append tables without buckets written again in the order of some columns.
 
 All files of a partition become files that hardly overlap in these columns, so that readers who ask
 for some of their values open few of them. Files that are appended meanwhile stay as they are.
@@ -44,7 +44,7 @@ STRATEGIES = ("order", "zorder")
 
 @dataclass(frozen=True, slots=True)
 class SortPlan:
-    """A partition with its files, all of which are written anew."""
+    """A partition with its files, all of which are written again."""
 
     bucket: CompactBucket
 
@@ -61,7 +61,7 @@ class SortPlan:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A partition that was written anew: its new files, and the snapshot that has them."""
+    """A partition that was written again: its new files, and the snapshot that has them."""
 
     plan: SortPlan
     files: tuple[DataFileMeta, ...]
@@ -116,7 +116,7 @@ def sort_compact(
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
 ) -> Iterator[Sorted]:
-    """Write each partition anew, sorted, by a COMPACT snapshot of its own.
+    """Write each partition again, sorted, by a COMPACT snapshot of its own.
 
     Raises as `sort_fields`; CommitConflictError if others have replaced files of the partition
     meanwhile, or deleted rows of it; FormatError for a damaged file, StorageError. Partitions that

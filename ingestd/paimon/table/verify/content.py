@@ -109,7 +109,7 @@ class _FileCheck:
         check_file_index(table, self.entry, rows, self.findings)
 
     def _check_place(self, table: FileStoreTable, rows: pa.Table) -> None:
-        """Every row must belong to the partition and the bucket that its file lies in."""
+        """Every row must belong to the partition and the bucket that its file is in."""
         values = deserialize_row(table.partition_types, self.entry.partition)
         for name, value in zip(table.schema.partition_keys, values, strict=True):
             if any(found != value for found in column_values(pc.unique(rows.column(name)))):

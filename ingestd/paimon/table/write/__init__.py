@@ -1,1 +1,1 @@
-"""Rows of a batch become files of level 0, which nobody sees yet."""
+"""Rows of a batch become files of level 0, which no one sees yet."""

@@ -72,7 +72,7 @@ class BucketFiles:
         return tuple(written)
 
     def delete(self, files: list[DataFileMeta] | tuple[DataFileMeta, ...]) -> None:
-        """Take back files that nobody can have seen."""
+        """Take back files that no one can have seen."""
         delete_files(self.table, self.partition_values, self.bucket, files)
 
     def _rolled(self, rows: pa.Table) -> Iterator[pa.Table]:

@@ -15,7 +15,7 @@ class CommitMessage:
 
     `partition` is the serialized partition row. `new_files` and `changelog_files` land in an
     APPEND snapshot (or in an OVERWRITE), together with `new_index_files`; `compact_before`,
-    `compact_after` and `compact_changelog` in a COMPACT snapshot behind it (with the index files
+    `compact_after` and `compact_changelog` in a COMPACT snapshot after it (with the index files
     if there is nothing to append). A name that was deleted from a level once must not be added
     there again: readers take it for deleted.
 

@@ -1,7 +1,7 @@
 """Tables whose rows wait for their bucket (`bucket` = -2): how their files are written.
 
 Such rows are in no order and not merged; a later compaction gives them buckets (see
-`postpone_move`). Until then nobody reads them but streaming readers. Specification: Bucket.
+`postpone_move`). Until then no one reads them but streaming readers. Specification: Bucket.
 """
 
 from dataclasses import replace

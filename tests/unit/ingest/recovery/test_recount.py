@@ -22,7 +22,7 @@ from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSetti
 from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.spark.reread import stream_of
+from ingestd.spark.batch import stream_of
 from tests.support.native_tables import native_table
 from tests.support.truth_rig import Topic, Truth
 

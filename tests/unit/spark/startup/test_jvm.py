@@ -1,4 +1,4 @@
-"""The command line of the JVM, when it is left to Spark's launcher, and waiting for its address."""
+"""The JVM's command line, when PySpark's launcher is used, the gateway's address, prestart."""
 
 import os
 import shutil
@@ -6,13 +6,15 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from ingestd.errors import RetryableError
+from ingestd.spark.startup import jvm as module
 from ingestd.spark.startup.class_archive import FOLDER, OFF
-from ingestd.spark.startup.jvm import Jvm, class_path, jvm_command, own_archive, spark_home
+from ingestd.spark.startup.jvm import Jvm, class_archive_path, class_path, jvm_command, spark_home
 from ingestd.spark.startup.settings import JVM_OPTIONS, session_settings
 
 
@@ -38,7 +40,7 @@ def test_it_runs_the_gateway_with_the_memory_and_the_options_asked_for() -> None
 
 
 def test_an_archive_that_is_there_is_used_and_the_user_s_flags_come_after_it() -> None:
-    file = own_archive()
+    file = class_archive_path()
     assert file is not None
     file.parent.mkdir()
     file.touch()
@@ -49,7 +51,7 @@ def test_an_archive_that_is_there_is_used_and_the_user_s_flags_come_after_it() -
 
 def test_no_archive_is_used_when_it_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FOLDER, OFF)
-    assert own_archive() is None
+    assert class_archive_path() is None
     assert command() is not None
 
 
@@ -139,3 +141,65 @@ def test_kill_does_not_wait_for_a_process_that_does_not_listen(tmp_path: Path) -
     jvm.kill()
     assert not jvm.running
     assert time.monotonic() - begun < 50
+
+
+SETTINGS = {"spark.driver.memory": "700m"}
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Jvm]]:
+    found: list[Jvm] = []
+
+    def start(settings: Mapping[str, str]) -> Jvm | None:
+        command = jvm_command(settings)
+        if command is None:
+            return None
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+        )
+        found.append(Jvm(process, command, tmp_path / "jvm"))
+        return found[-1]
+
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(module, "start_jvm", start)
+    yield found
+    module.end_all()
+
+
+def test_the_session_takes_the_jvm_that_fits_once(begun: list[Jvm]) -> None:
+    module.prestart(SETTINGS)
+    settings = {**session_settings(SETTINGS), "spark.app.name": "any"}
+    assert module.take_prestarted(settings) is begun[0]
+    assert module.take_prestarted(settings) is None
+    assert begun[0].running
+    begun[0].kill()
+
+
+def test_a_jvm_with_other_settings_is_ended(begun: list[Jvm]) -> None:
+    module.prestart({"spark.driver.memory": "2g"})
+    assert module.take_prestarted(session_settings(SETTINGS)) is None
+    assert not begun[0].running
+
+
+def test_nothing_is_begun_where_the_launcher_has_to(begun: list[Jvm]) -> None:
+    module.prestart({"spark.master": "spark://host:7077"})
+    assert begun == []
+
+
+def test_a_jvm_that_nobody_took_does_not_stay(begun: list[Jvm]) -> None:
+    module.prestart(SETTINGS)
+    assert module.archive_wanted() is None, "no session ran in it"
+    module.end_unused()
+    assert not begun[0].running
+
+
+def test_the_session_s_jvm_ends_by_itself_at_the_end(begun: list[Jvm]) -> None:
+    module.prestart(SETTINGS)
+    jvm = module.take_prestarted(session_settings(SETTINGS))
+    assert jvm is not None
+    module.keep(jvm)
+    module.end_unused()
+    assert jvm.running
+    module.end_all()
+    assert not jvm.running

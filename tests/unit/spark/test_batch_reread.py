@@ -1,0 +1,156 @@
+"""Truncates among several topic partitions, by real batches: the table ends as its source."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ingestd.errors import PolicyStopError
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.truncate_policy import TruncatePolicy
+from ingestd.spark.batch import stream_of
+from tests.support.truncated_source import (
+    PARTITIONS,
+    TABLE,
+    TOPIC,
+    Cluster,
+    Pipeline,
+    TruncatedSource,
+)
+
+
+def behind(source: TruncatedSource) -> None:
+    """Rows from before and after a truncate that waits in the first partition."""
+    for key in (1, 2, 3):
+        source.put(key)
+    source.truncate(0)
+    source.put(4)
+    source.put(5)
+
+
+def test_a_truncate_that_lags_takes_only_what_was_there_before_it(tmp_path: Path) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source)
+    behind(source)
+    pipeline.run(1, 1, 0)
+    pipeline.run(1, 2, 2)
+    assert sorted(pipeline.rows()) == [1, 2, 3, 4, 5]
+    pipeline.run(2, 2, 2)
+    assert pipeline.rows() == source.rows
+    # What came before the last snapshot that was older than the truncate is not read again.
+    assert [(one.partition, one.start, one.until) for one in pipeline.fetched] == [
+        (0, 1, 2),
+        (1, 1, 2),
+        (2, 0, 2),
+    ]
+    assert pipeline.topics.checked == pipeline.fetched, "whose topics have to be the same as before"
+
+
+def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source)
+    behind(source)
+    pipeline.run(1, 1, 0)
+    pipeline.run(1, 2, 2)
+    table = pipeline.table_registry.tables[TABLE].table
+    table.io.delete_quietly(table.paths.snapshot(1))
+    with pytest.raises(PolicyStopError, match="no snapshot left"):
+        pipeline.run(2, 2, 2)
+
+
+POLICIES = {
+    "fail": TableSettings(truncates=TruncatePolicy(on_refused="fail")),
+    "ignore": TableSettings(truncates=TruncatePolicy(on_refused="ignore")),
+}
+
+
+def expired(tmp_path: Path, policy: str) -> Pipeline:
+    """A truncate is about to be read, and the log has not all that came after its snapshot."""
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source, POLICIES[policy])
+    behind(source)
+    pipeline.run(1, 1, 0)
+    pipeline.run(1, 2, 2)
+    source.begins[2] = 1
+    return pipeline
+
+
+def test_a_truncate_is_refused_where_records_have_left_the_log(tmp_path: Path) -> None:
+    pipeline = expired(tmp_path, "fail")
+    with pytest.raises(
+        PolicyStopError, match=rf"offset 0 .* {TOPIC}/2 of .* begins at 1; .*on-ambiguous-truncate"
+    ):
+        pipeline.run(2, 2, 2)
+    pipeline.source.begins[2] = 0
+    pipeline.run(2, 2, 2)
+    assert pipeline.rows() == pipeline.source.rows
+
+
+def test_a_truncate_whose_records_have_left_the_log_goes_by_the_policy(tmp_path: Path) -> None:
+    pipeline = expired(tmp_path, "ignore")
+    pipeline.run(2, 2, 2)
+    assert sorted(pipeline.rows()) == [1, 2, 3, 4, 5]
+
+
+def test_a_truncate_whose_records_are_nowhere_any_more_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = expired(tmp_path, "fail")
+    monkeypatch.setattr(Cluster, "topic_ids", lambda *_: {})
+    with pytest.raises(PolicyStopError, match="exists no more"):
+        pipeline.run(2, 2, 2)
+
+
+def test_a_source_that_was_taken_out_has_no_logs(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, TruncatedSource())
+    settings = replace(pipeline.settings(), sources={})
+    assert stream_of(pipeline.table_registry, settings, {}).begins([("src", TOPIC, 2)]) == {}
+
+
+def test_what_is_read_again_sends_no_letter_twice(tmp_path: Path) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source, letters_to="letters")
+    behind(source)
+    for log in source.logs[1:]:
+        log.append((None, b"nothing of the kind"))
+    pipeline.run(1, 1, 0)
+    pipeline.run(1, 3, 3)
+    source.logs[1].append((None, b"and one that is new"))
+    assert pipeline.dead_letters == [(1, 2), (2, 2)]
+    pipeline.run(2, 4, 3)
+    assert [one.start for one in pipeline.fetched] == [1, 1, 0]
+    assert pipeline.dead_letters == [(1, 2), (2, 2), (1, 3)]
+    assert pipeline.rows() == source.rows
+
+
+def test_rows_of_a_partition_that_had_told_nothing_yet_are_older_than_a_truncate(
+    tmp_path: Path,
+) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source)
+    source.put(0)
+    source.put(1)
+    source.truncate(0)
+    source.put(3)
+    pipeline.run(3, 0, 0)
+    pipeline.run(3, 1, 0)
+    assert pipeline.rows() == source.rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_table_ends_as_its_source_however_partitions_lag(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source)
+    source.put(0)
+    for _ in range(8):
+        for _ in range(chance.randrange(1, 12)):
+            source.act(chance)
+        until = [
+            chance.randint(pipeline.reached[one], len(source.logs[one]))
+            for one in range(PARTITIONS)
+        ]
+        pipeline.run(*until)
+    pipeline.run(*map(len, source.logs))
+    assert pipeline.rows() == source.rows
