@@ -31,7 +31,7 @@ _OrderBy: TypeAlias = Annotated[
     typer.Option(
         "--order-by",
         metavar="COLUMN,...",
-        help="Write all files of a table without keys and buckets anew, sorted.",
+        help="Rewrite all files of a table without keys and buckets, sorted.",
     ),
 ]
 _OrderStrategy: TypeAlias = Annotated[

@@ -93,7 +93,7 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
     text = f"{table.name}: nothing was changed, the index is right in {buckets}."
     if rows:
         by = "" if made is None else f" by snapshot {made}"
-        text = f"{table.name}: the index of {len(rows)} of {buckets} made anew{by}."
+        text = f"{table.name}: the index of {len(rows)} of {buckets} rebuilt{by}."
     tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
     if as_json:
         return

@@ -50,7 +50,7 @@ def test_a_lost_index_is_made_anew_and_told(
     lose_indexes(table)
     planned = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--dry-run")
     assert planned.code == 0
-    assert "It would be: db.t: the index of 2 of 2 buckets made anew." in planned.out
+    assert "It would be: db.t: the index of 2 of 2 buckets rebuilt." in planned.out
     assert "is missing" in planned.out
     done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--json")
     told = json.loads(done.out)
