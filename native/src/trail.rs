@@ -44,7 +44,7 @@ impl Place {
 pub enum Then {
     /// The value of a field.
     Field(usize),
-    /// A value that nobody wants.
+    /// A value that no one wants.
     Skip,
     /// Nothing of the object.
     End,
@@ -85,7 +85,7 @@ impl Trail {
         self.lessons
     }
 
-    /// Notes what stands at a place; `steady` says that the value may be the same each time.
+    /// Notes what is at a place; `steady` says that the value may be the same each time.
     pub fn note(&mut self, place: usize, lead: &[u8], value: &[u8], steady: bool) {
         let Some(noted) = self.places.get_mut(place) else {
             return;

@@ -172,13 +172,14 @@ class Truth:
     pattern: str = ".*"
     mapping: Mapping[str, str] = field(default_factory=lambda: dict(_MAPPING))
     options: Mapping[str, str] = field(default_factory=lambda: {"bucket": "-1"})
+    tables: Mapping[str, TableSettings] = field(default_factory=dict)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     io: FileIO = _IO
     between: Callable[[], object] = lambda: None
     """Runs after the reading of each batch, before its commits."""
 
     def live(self, batches: int = 1 << 30) -> TableRegistry:
-        """Start, go on to the ends of all topics, and end; at most so many batches."""
+        """Start, go on to the ends of all topics, and end; at most this many batches."""
         settings = self.settings
         clusters = {name: self.kafka.of(one.kafka) for name, one in settings.sources.items()}
         with mock.patch("ingestd.spark.pipeline.this_process", lambda: self.holder):
@@ -238,7 +239,7 @@ class Truth:
                 table_mapping=dict(self.mapping),
             ),
             defaults=TableSettings((), (), dict(self.options), {}),
-            tables={},
+            tables=self.tables,
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(slots=1),
         )

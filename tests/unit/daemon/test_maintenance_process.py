@@ -170,7 +170,7 @@ def test_given_up_it_takes_its_files_back(tmp_path: Path, child: MaintenanceClie
         goes_on.start()
         child.close()
     assert _newest(one) == 8
-    # Nobody knows yet of a file that is just being opened: that one may stay, as an orphan.
+    # No one knows yet of a file that is just being opened: that one may stay, as an orphan.
     assert len(_data_files(tmp_path) - known) <= 1
     assert verify(one) == []
 
