@@ -46,11 +46,11 @@ def test_a_lost_index_is_made_anew_and_told(
     table: FileStoreTable, tmp_path: Path, capsys: Capture
 ) -> None:
     sound = run_command(capsys, "rebuild-index", tmp_path, "db.t")
-    assert sound.out == "db.t: nothing was changed, the index is right in 2 buckets.\n"
+    assert sound.out == "db.t: nothing was changed, the index is correct in 2 buckets.\n"
     lose_indexes(table)
     planned = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--dry-run")
     assert planned.code == 0
-    assert "It would be: db.t: the index of 2 of 2 buckets made anew." in planned.out
+    assert "It would be: db.t: the index of 2 of 2 buckets rebuilt." in planned.out
     assert "is missing" in planned.out
     done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--json")
     told = json.loads(done.out)
