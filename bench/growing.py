@@ -1,7 +1,7 @@
 """The pipelines whose cost is watched as they grow: one for each size of each dimension.
 
 Everything but the broker and Spark is the daemon's own. The files that a table is said to hold
-are made up, and lie where a compaction would have put them: on the highest level, in one run.
+are made up, and are where a compaction would have put them: on the highest level, in one run.
 """
 
 import itertools
@@ -103,12 +103,12 @@ Make = Callable[[Path, int], Growing]
 
 
 def events(folder: Path, size: int) -> Growing:
-    """Batches of so many records."""
+    """Batches of this many records."""
     return Batched(_opened(folder), _upserts(folder.name, size, partitions=1))
 
 
 def keys(folder: Path, size: int) -> Growing:
-    """A partition with so many keys, its buckets nearly full."""
+    """A partition with this many keys, its buckets nearly full."""
     bench = _opened(folder)
     table = _create(bench, folder.name)
     hashes = np.unique(np.random.default_rng(1).integers(-(1 << 31), 1 << 31, size, np.int64))
@@ -120,17 +120,17 @@ def keys(folder: Path, size: int) -> Growing:
 
 
 def tables(folder: Path, size: int) -> Growing:
-    """So many tables, of which ten take rows."""
+    """This many tables, of which ten take rows."""
     return _many_tables(folder, size, fed=TOUCHED)
 
 
 def tables_written(folder: Path, size: int) -> Growing:
-    """So many tables that all take rows."""
+    """This many tables that all take rows."""
     return _many_tables(folder, size, fed=size)
 
 
 def partitions(folder: Path, size: int) -> Growing:
-    """So many partitions, of which ten take rows."""
+    """This many partitions, of which ten take rows."""
     return Batched(_holding(folder, [1] * size), _upserts(folder.name, 1_000, partitions=TOUCHED))
 
 
@@ -142,7 +142,7 @@ def partitions_written(folder: Path, size: int) -> Growing:
 
 
 def files(folder: Path, size: int) -> Growing:
-    """So many files in many partitions, of which ten take rows."""
+    """This many files in many partitions, of which ten take rows."""
     return Batched(_of_files(folder, size), _upserts(folder.name, 1_000, partitions=TOUCHED))
 
 
@@ -153,7 +153,7 @@ def maintenance(folder: Path, size: int) -> Growing:
 
 
 def columns(folder: Path, size: int) -> Growing:
-    """So many columns."""
+    """This many columns."""
     extra = {f"c{number}": number for number in range(size)}
 
     def work() -> Batches:
@@ -191,7 +191,7 @@ def _of_files(folder: Path, size: int) -> OneProcess:
 
 
 def _holding(folder: Path, counts: Sequence[int] | npt.NDArray[np.int64]) -> OneProcess:
-    """A table with so many files in the one bucket of each partition; none where all are 0."""
+    """A table with this many files in the one bucket of each partition; none where all are 0."""
     bench = _opened(folder)
     table = _create(bench, folder.name)
     if any(counts):
@@ -226,7 +226,7 @@ def _few_hashes(partition: int) -> Hashes:
 def _bucket(
     table: FileStoreTable, partition: int, bucket: int, files: int, hashes: Hashes
 ) -> CommitMessage:
-    """So many empty files that nobody will open, and a hash index that is there."""
+    """This many empty files that no one will open, and a hash index that is there."""
     row = serialize_row(table.partition_types, (partition,))
     name = f"index-{uuid.uuid4()}-0"
     data = encode_hash_index(np.sort(hashes))

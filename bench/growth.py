@@ -132,7 +132,7 @@ def measured(name: str, dimension: Dimension) -> list[GrowthPoint]:
 
 
 def _sample(sides: Sequence[Growing], steps: int, number: int) -> list[Spent]:
-    """The mean of some steps of each side; nobody is always first."""
+    """The mean of some steps of each side; no one is always first."""
     places = range(len(sides))
     taken: list[list[Spent]] = [[] for _ in places]
     gc.collect()  # as a worker does after its tasks

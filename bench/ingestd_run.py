@@ -53,7 +53,7 @@ def configuration(
 def byte_compile() -> None:
     """Give the package the byte code that an installed one has.
 
-    Where Python may not write byte code, each start would compile a source tree anew.
+    Where Python may not write byte code, each start would compile a source tree again.
     """
     compileall.compile_dir(Path(ingestd.__file__).parent, quiet=2)
 

@@ -30,7 +30,7 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """So many batches of so many records, after the warm-up."""
+    """This many batches of this many records, after the warm-up."""
 
     records: int
     batches: int

@@ -126,7 +126,7 @@ def floor(session: Session, _: str, scale: str) -> list[Record]:
 
 
 def small_batches(records: int) -> Run:
-    """Batches of so many records in a warm daemon, on a topic that is made for each run."""
+    """Batches of this many records in a warm daemon, on a topic that is made for each run."""
 
     def run(session: Session, _: str, scale: str) -> list[Record]:
         sizes = session.sizes

@@ -111,7 +111,7 @@ class OneProcess:
 
     @property
     def keys(self) -> dict[tuple[str, str], str]:
-        """The keys of the topics: nobody deletes one."""
+        """The keys of the topics: no one deletes one."""
         return {(SOURCE, topic): topic for topic in self._logs}
 
     def learn(self, ranges: list[OffsetRange]) -> None:
@@ -146,7 +146,7 @@ class OneProcess:
         self._numbers += 1
         for topic, log in self._logs.items():
             done = self._done.get(topic, 0)
-            # Nobody asks for these again, and a long run has many.
+            # No one asks for these again, and a long run has many.
             log[done:] = [(b"", b"")] * (len(log) - done)
         self._done = {topic: len(log) for topic, log in self._logs.items()}
         return taken

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def reading(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
-    """`bench.read` of so many keys: how many times faster ingestd is than each peer."""
+    """`bench.read` of this many keys: how many times faster ingestd is than each peer."""
     told = _last_line("bench.read", ["--rows", str(rows)], scratch, timeout)
     ratios = {
         peer: one["wall"] for table in told["tables"] for peer, one in table["ratios"].items()
@@ -24,7 +24,7 @@ def reading(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
 
 
 def compacting(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
-    """`bench.compaction` of five runs of so many rows: rows a second, memory, amplification."""
+    """`bench.compaction` of five runs of this many rows: rows a second, memory, amplification."""
     told = _last_line("bench.compaction", ["--rows", str(rows)], scratch, timeout)
     ours, java = told["compactors"]["ingestd"], told["compactors"]["java"]
     return {"times_faster": {"java": ours["rows_per_second"] / java["rows_per_second"]}, **told}

@@ -25,7 +25,7 @@ CHECKPOINT_SECONDS = 10
 class Task:
     """One run: from where, into which warehouse, with which table options, in which folder.
 
-    Flink commits by time, all others for so many events.
+    Flink commits by time, all others for this many events.
     """
 
     bootstrap: str

@@ -15,7 +15,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: its name, and the values of the runs behind it."""
+    """One bar: its name, and the values of the runs after it."""
 
     name: str
     values: Sequence[float]

@@ -29,7 +29,7 @@ class BenchError(Exception):
 def end_all_on_signals() -> None:
     """Let SIGINT and SIGTERM kill what this process has started, and end it by SystemExit.
 
-    Whatever waits for a program meets its end then and cleans up; a second signal waits for nobody.
+    Whatever waits for a program meets its end then and cleans up; a second signal waits for no one.
     """
     ending = False
 

@@ -38,7 +38,7 @@ _DAEMON = "bench.profile_worker"
 def measure(
     events: int = 2_000_000, batch: int = 500_000, folder: Path | None = None
 ) -> dict[str, Any]:
-    """The profile of a run over so many events, as a JSON document; microseconds a record."""
+    """The profile of a run over this many events, as a JSON document; microseconds a record."""
     load = Load(events=events, keys=events * 2 // 5)
     with tempfile.TemporaryDirectory() as scratch, DevBroker() as broker:
         topics = Topics(broker)

@@ -3,7 +3,7 @@
     python -m bench.run [--quick] [--only MEASURE ...] [--subjects NAME ...] [--runs N] [--publish]
 
 Every run adds a line to the log. A second call with the same log goes on where the first one was
-interrupted and tries again what failed; --fresh begins anew. --publish keeps the session as
+interrupted and tries again what failed; --fresh begins again. --publish keeps the session as
 bench/results/stored.json and renews docs/performance.md.
 """
 
@@ -71,7 +71,7 @@ def chosen_measures(only: Sequence[str], sizes: Sizes) -> list[Measure]:
 
 
 class Runner:
-    """Runs jobs on one broker, which is started anew should it die."""
+    """Runs jobs on one broker, which is started again should it die."""
 
     def __init__(self, journal: Journal, sizes: Sizes, folder: Path, timeout: float) -> None:
         self._journal = journal

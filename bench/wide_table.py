@@ -23,7 +23,7 @@ _WORD = 1000
 def make_wide_table(
     warehouse: Path, runs: int, rows: int, row_bytes: int, file_format: str
 ) -> FileStoreTable:
-    """One bucket of so many runs, each of half of all keys; a text fills the rows up."""
+    """One bucket of this many runs, each of half of all keys; a text fills the rows up."""
     typed = [(name, parse_type(t)) for name, t in (("id", "BIGINT"), ("n", "BIGINT"))]
     typed.append(("note", parse_type("STRING")))
     options = {"bucket": "1", "write-only": "true", "file.format": file_format}

@@ -1,6 +1,6 @@
 """Runs the notebook of a table's life as it is and keeps what its cells show.
 
-`python -m docs.notebook_outputs` writes the outputs anew. Cells are plain Python; as in a notebook,
+`python -m docs.notebook_outputs` renews the outputs. Cells are plain Python; as in a notebook,
 the value of a last expression is shown, by its `_repr_svg_` if it has one.
 """
 

@@ -75,7 +75,7 @@ def led(text: str) -> str:
 
 
 def write_source(folder: Path) -> None:
-    """Write what the generator reads into a folder, which is made anew."""
+    """Write what the generator reads into a folder, which is recreated."""
     shutil.rmtree(folder, ignore_errors=True)
     written = pages()
     for page in written:

@@ -24,7 +24,7 @@ from tests.support.pypaimon import Pypaimon  # noqa: E402
 written_check.CHECKS_EVERY_FILE = True
 
 # Machines that run the tests are shared and slow: no test says anything about time. One commit
-# has one verdict: examples are drawn anew only in the long run, which looks for new ones.
+# has one verdict: examples are drawn again only in the long run, which looks for new ones.
 settings.register_profile(
     "untimed",
     deadline=None,

@@ -82,7 +82,7 @@ def parsed(values: list[bytes]) -> pa.RecordBatch:
 
 
 def main(bootstrap: str, topic: str, warehouse: str, commit_every: str, *options: str) -> None:
-    """Write the topic, a commit for so many events."""
+    """Write the topic, a commit for this many events."""
     catalog = CatalogFactory.create({"warehouse": warehouse})
     catalog.create_database(DATABASE, True)
     fields = [pa.field(name, kind, name != "order_id") for name, kind in FIELDS.items()]

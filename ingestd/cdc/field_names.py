@@ -1,8 +1,8 @@
-"""Fields whose names a decoder of JSON cannot be given: messages restated with other names.
+"""Fields whose names a decoder of JSON cannot be given: messages with escaped names.
 
 msgspec gives no field a name that JSON has to escape: with quotes, backslashes or control
 characters. A plan with such a column calls it by a stand-in, and what is decoded in Python is
-restated to that first. It costs a second pass over the messages of such tables, and nothing for
+normalized to that first. It costs a second pass over the messages of such tables, and nothing for
 others.
 """
 

@@ -1,4 +1,4 @@
-"""Row changes of any JSON format restated in the one form that row plans read.
+"""Row changes of any JSON format normalized in the one form that row plans read.
 
 A format says of each message which table, which images and which operation it has; the images
 themselves stay the bytes that came. So the columns of all formats are read by the same plans.

@@ -104,11 +104,11 @@ def proposed_sources(
 
 def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
     """Return the proposal with the tables that the sampled messages would create."""
-    tables = rehearsed(text, folder, records)
+    tables = dry_run_of(text, folder, records)
     return replace(proposal, tables=tuple(tables))
 
 
-def rehearsed(text: str, folder: Path, records: int) -> list[TablePreview]:
+def dry_run_of(text: str, folder: Path, records: int) -> list[TablePreview]:
     """Run a configuration dry over the messages. Raises what loading and reading raise."""
     loaded = load_document(parse_document(text, "the proposal"), folder, os.environ)
     return table_previews(dry_run_pipeline(pipeline_settings(loaded), records).found)

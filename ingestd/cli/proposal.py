@@ -79,7 +79,7 @@ def proposal_yaml(proposal: Proposal) -> str:
         *(f"# {printable(one)}" for one in proposal.remarks),
         "",
         "pipeline:",
-        "  # Its identity in the tables: another name is another pipeline, which begins anew.",
+        "  # Its identity in the tables: another name is another pipeline, which starts again.",
         f"  name: {_scalar(proposal.pipeline)}",
         "",
         "warehouse:",

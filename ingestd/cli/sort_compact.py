@@ -70,7 +70,7 @@ def chosen_order(order_by: str | None, strategy: str | None, *, full: bool) -> O
             raise ConfigError("--order-strategy says how to sort: say by what with --order-by")
         return None
     if full:
-        raise ConfigError("--order-by rewrites all files: leave --full out")
+        raise ConfigError("--order-by rewrites all files anyway: leave --full out")
     columns = tuple(name.strip() for name in order_by.split(",") if name.strip())
     return columns, strategy or STRATEGIES[0]
 

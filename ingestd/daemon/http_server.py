@@ -11,13 +11,14 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
 
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
-from ingestd.daemon.http_connections import ConnectionLimit
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
@@ -246,3 +247,44 @@ def _is_loopback(host: str | None) -> bool:
 def _probe(good: bool, yes: str, no: str) -> Answer:
     code = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
     return Answer(code, _TEXT, f"{yes if good else no}\n".encode())
+
+
+class ConnectionLimit:
+    """At most `most` connections at a time; thread-safe.
+
+    A connection beyond the limit takes the place of another one: of the address with the most
+    connections the oldest is shut down. An address with few connections, as of a probe, keeps them
+    however many another address opens.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._addresses: dict[socket.socket, str] = {}  # oldest connection first
+
+    @contextmanager
+    def place(self, connection: socket.socket, address: str) -> Iterator[None]:
+        """Count a connection in the block, or until `leave`; it may be shut down meanwhile."""
+        self._enter(connection, address)
+        try:
+            yield
+        finally:
+            self.leave(connection)
+
+    def leave(self, connection: socket.socket) -> None:
+        """Count a connection no more."""
+        with self._lock:
+            self._addresses.pop(connection, None)
+
+    def _enter(self, connection: socket.socket, address: str) -> None:
+        with self._lock:
+            self._addresses[connection] = address
+            if len(self._addresses) <= self._most:
+                return
+            counts = Counter(self._addresses.values())
+            largest = max(counts.values())
+            oldest = next(one for one, of in self._addresses.items() if counts[of] == largest)
+            del self._addresses[oldest]
+            with suppress(OSError):
+                # Not the TLS connection's own: that would change it under the thread that reads.
+                socket.socket.shutdown(oldest, socket.SHUT_RDWR)

@@ -1,32 +1,36 @@
-"""Compaction and expiry beside the stream: what is due goes to niced processes, ingest goes on.
+"""Schedule compaction and expiry in separate processes while ingest continues.
 
-Each process has a thread here that asks it, one job at a time; one that dies is started again,
-later each time. While the stream is behind, compactions wait, but for those that are pressing; in
-the mode `inline` none does, since ingest waits for them. Ingest waits between batches only: with
-the mode `inline` for the compactions that its commits have triggered, up to a budget, and in any
-mode, for a bounded time, while a bucket has more sorted runs than the stop trigger of its table.
+Each maintenance process has a thread in the daemon that sends it one job at a time; a process that
+dies is started again with a growing delay. While ingest lags, only pressing compactions run, except
+in mode `inline`, in which ingest waits for them.
+
+Ingest waits only between batches: in mode `inline` for the compactions that its commits triggered,
+up to a budget, and in every mode, for a bounded time, while a bucket has more sorted runs than the
+stop trigger of its table.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from ingestd.daemon.maintenance_client import MaintenanceClient
-from ingestd.daemon.maintenance_process import Opening
-from ingestd.daemon.maintenance_record import MaintenanceRecord
+from ingestd import metrics
+from ingestd.daemon.maintenance_process import MaintenanceClient, Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.maintenance.backlog import Backlog
 from ingestd.ingest.maintenance.batch_summary import TableCommit
-from ingestd.ingest.maintenance.jobs import Compacted, Done, NotDone
+from ingestd.ingest.maintenance.jobs import Compacted, Done, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Due, Job, MaintenancePace, MaintenanceScheduler
 from ingestd.ingest.maintenance.table_maintenance import Ended
+from ingestd.log import redact
 from ingestd.paimon.catalog.base import TableNotFoundError
 from ingestd.paimon.spec.schema import TableSchema
 
 _LOG = logging.getLogger(__name__)
+_HISTORY = 30
 _TICK_SECONDS = 0.5
 _GRACE_SECONDS = 5.0
 _MOST_WAIT_SECONDS = 60.0
@@ -38,10 +42,10 @@ Cause = Literal["inline", "sorted-runs"]
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSettings:
-    """What is done beside the stream, by how many processes; seconds.
+    """Which maintenance runs, in how many processes; times in seconds.
 
-    `inline_budget` is the longest that a batch waits for compactions in the mode `inline`,
-    `max_throttle` the longest that it waits for a bucket above the stop trigger.
+    `inline_budget` is the longest wait for compactions after a batch in mode `inline`,
+    `max_throttle` the longest wait for a bucket above the stop trigger.
     """
 
     mode: CompactionMode = "background"
@@ -53,22 +57,22 @@ class MaintenanceSettings:
 
     @property
     def pace(self) -> MaintenancePace:
-        """What the choice of jobs is told."""
+        """The settings of the scheduler."""
         return MaintenancePace(self.mode != "off", self.expires, self.expiry_interval)
 
 
 class Child(Protocol):
-    """Does jobs, as `MaintenanceClient` does in a process of its own."""
+    """Runs jobs; `MaintenanceClient` runs them in a separate process."""
 
     def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
-        """Do a job; None if it was given up. RetryableError if the process has died."""
+        """Run a job; None if it was abandoned. Raises RetryableError if the process died."""
 
     def close(self) -> None:
-        """End it."""
+        """Stop the process."""
 
 
 class Maintenance:
-    """Maintenance of the tables of one pipeline from `start` to `stop`; any thread may call it."""
+    """Maintenance of the tables of one pipeline, from `start` to `stop`; thread-safe."""
 
     def __init__(
         self,
@@ -79,7 +83,7 @@ class Maintenance:
     ) -> None:
         self._settings = settings
         self._ticks = ticks
-        self._choice = MaintenanceScheduler(settings.pace)
+        self._scheduler = MaintenanceScheduler(settings.pace)
         self._backlog = Backlog()
         self._finishing = False
         self._record = MaintenanceRecord(settings.mode)
@@ -94,77 +98,77 @@ class Maintenance:
         ]
 
     def start(self) -> None:
-        """Begin; a process is started when there is something to do."""
+        """Start the threads; a process is started with its first job."""
         for thread in self._threads:
             thread.start()
 
     def end(self) -> None:
-        """Begin no other job; ingest waits for nothing any longer."""
+        """Start no more jobs, and release ingest if it waits."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Return when all has ended; a job that takes more than a few seconds is given up."""
+        """Wait until all threads have ended; jobs are abandoned after a few seconds."""
         self.end()
         for thread in self._threads:
             thread.join()
 
     def opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """These tables are there; those that are known already go on as they are."""
+        """Add tables; the state of known tables is kept."""
         with self._changed:
             now = self._ticks()
             self._backlog.opened(now)
             for name, schema in tables.items():
-                self._choice.opened(name, schema, now)
+                self._scheduler.opened(name, schema, now)
             self._changed.notify_all()
 
     def batch_started(self) -> None:
-        """A batch has begun."""
+        """Note the start of a batch."""
         with self._changed:
             self._backlog.began()
 
     def run_died(self) -> None:
-        """The stream has ended with an error; another run opens the tables again."""
+        """Note that the query failed; the next run opens the tables again."""
         with self._changed:
             self._backlog.died()
             self._changed.notify_all()
 
     def committed(self, commits: Iterable[TableCommit], *, cut: bool = False) -> None:
-        """A batch has committed; `cut` if more may be waiting."""
+        """Note the commits of a batch; `cut` if the batch was limited and more records may wait."""
         with self._changed:
             self._backlog.ended(cut, self._ticks())
             for one in commits:
                 if one.growth is not None:
-                    self._choice.committed(one.table, one.growth, self._ticks())
-                    self._record.sorted_runs(one.table, self._choice.sorted_runs(one.table))
+                    self._scheduler.committed(one.table, one.growth, self._ticks())
+                    self._record.sorted_runs(one.table, self._scheduler.sorted_runs(one.table))
             self._changed.notify_all()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Wait as long as ingest should, on its thread."""
+        """Block the thread of ingest for as long as it has to wait for maintenance."""
         settings = self._settings
         if settings.mode == "inline":
             self._hold(self._is_triggered, settings.inline_budget, "inline", stopping)
         self._hold(self._is_over_stop, settings.max_throttle, "sorted-runs", stopping)
 
     def finish(self, stopping: threading.Event) -> None:
-        """Return when nothing is left to do that a trigger has asked for, or on `stopping`."""
+        """Wait until all triggered compactions are done, or until `stopping` is set."""
         with self._changed:
             self._finishing = True
             self._changed.notify_all()
             self._wait_while(self._is_triggered, self._ticks() + _TO_THE_END, stopping)
 
     def document(self) -> dict[str, Any]:
-        """What there is to say, for /status."""
+        """Return the part of /status on maintenance."""
         with self._changed:
-            standings, over = self._choice.standings(), sorted(self._choice.over_stop())
-        return self._record.document(standings, over)
+            sorted_runs, over = self._scheduler.standings(), sorted(self._scheduler.over_stop())
+        return self._record.document(sorted_runs, over)
 
     def _is_triggered(self) -> bool:
-        return bool(self._choice.triggered(self._ticks()))
+        return bool(self._scheduler.triggered(self._ticks()))
 
     def _is_over_stop(self) -> bool:
-        return bool(self._choice.over_stop())
+        return bool(self._scheduler.over_stop())
 
     def _hold(
         self, reason: Callable[[], bool], most: float, cause: Cause, stopping: threading.Event
@@ -173,7 +177,7 @@ class Maintenance:
         with self._changed:
             if not reason():
                 return
-            self._record.throttled(cause, sorted(self._choice.over_stop()))
+            self._record.throttled(cause, sorted(self._scheduler.over_stop()))
             self._wait_while(reason, begin + most, stopping)
         self._record.released(cause, self._ticks() - begin)
 
@@ -187,7 +191,7 @@ class Maintenance:
             self._changed.wait(min(left, _TICK_SECONDS))
 
     def _work(self, child: Child) -> None:
-        """One process: jobs until the end."""
+        """Run jobs in one process until `stop`."""
         deaths = 0
         try:
             while (job := self._next()) is not None:
@@ -210,31 +214,153 @@ class Maintenance:
         with self._changed:
             while not self._stopping.is_set():
                 now = self._ticks()
-                job = self._choice.take(now, self._due(now))
+                job = self._scheduler.take(now, self._due(now))
                 if job is not None:
                     return job
                 self._changed.wait(_TICK_SECONDS)
         return None
 
     def _due(self, now: float) -> Due:
-        """Which compactions are begun: all that ingest, or the end, waits for."""
+        """Return which compactions may start: all of them if ingest or `finish` waits for them."""
         if self._finishing or self._settings.mode == "inline":
             return "all"
         return "pressing" if self._backlog.is_behind(now) else "rested"
 
     def _settle(self, done: Done) -> None:
-        """Note what came of a job, and let those who wait for it know."""
+        """Record the result of a job, and wake the threads that wait for it."""
         job, now = done.job, self._ticks()
         with self._changed:
             if isinstance(done, Compacted):
                 how = Ended(done.status != "nothing", done.left > 0, job.kind == "full")
-                self._choice.compacted(job.table, done.sorted_runs, how, now)
+                self._scheduler.compacted(job.table, done.sorted_runs, how, now)
             elif isinstance(done, NotDone) and done.error == TableNotFoundError.__name__:
-                self._choice.forget(job.table)
+                self._scheduler.forget(job.table)
             elif isinstance(done, NotDone) and job.kind != "expire":
-                self._choice.failed(job.table, now)
+                self._scheduler.failed(job.table, now)
             else:
-                self._choice.expired(job.table, now)
-            self._record.sorted_runs(job.table, self._choice.sorted_runs(job.table))
+                self._scheduler.expired(job.table, now)
+            self._record.sorted_runs(job.table, self._scheduler.sorted_runs(job.table))
             self._changed.notify_all()
         self._record.done(done)
+
+
+class MaintenanceRecord:
+    """Metrics, log lines and status of maintenance; thread-safe."""
+
+    def __init__(self, mode: str, clock: Callable[[], float] = time.time) -> None:
+        self._mode = mode
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._compactions: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
+        self._expiries: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
+        self._waiting: str | None = None
+        self._waited = 0.0
+
+    def sorted_runs(self, table: str, sorted_runs: tuple[int | None, int | None]) -> None:
+        """Record the level-0 files of a table, and the sorted runs of its fullest bucket."""
+        level_0, runs = sorted_runs
+        if level_0 is not None and runs is not None:
+            metrics.record_lag(table, level_0, runs)
+
+    def throttled(self, cause: str, tables: Sequence[str]) -> None:
+        """Record that ingest begins to wait."""
+        with self._lock:
+            self._waiting = cause
+        level = logging.WARNING if cause == "sorted-runs" else logging.DEBUG
+        _LOG.log(level, "ingest_throttled", extra={"ctx": {"cause": cause, "tables": tables}})
+
+    def released(self, cause: str, seconds: float) -> None:
+        """Record the end of a wait of `seconds`."""
+        with self._lock:
+            self._waiting = None
+            self._waited += seconds
+        metrics.record_throttled(cause, seconds)
+
+    def done(self, done: Done) -> None:
+        """Record the result of a job."""
+        if isinstance(done, Compacted):
+            self._compacted(done)
+        elif isinstance(done, Expired):
+            self._expired(done)
+        else:
+            self._not_done(done)
+
+    def document(
+        self, sorted_runs: Mapping[str, tuple[int | None, int | None]], over: Sequence[str]
+    ) -> dict[str, Any]:
+        """Return the document for /status, newest jobs first; times are seconds since 1970."""
+        with self._lock:
+            return {
+                "mode": self._mode,
+                "throttled_by": self._waiting,
+                "throttled_seconds": round(self._waited, 3),
+                "over_stop_trigger": list(over),
+                "tables": {
+                    name: {"level_0": level_0, "sorted_runs": runs}
+                    for name, (level_0, runs) in sorted(sorted_runs.items())
+                },
+                "compactions": list(reversed(self._compactions)),
+                "expiries": list(reversed(self._expiries)),
+            }
+
+    def _compacted(self, done: Compacted) -> None:
+        table, seconds = done.job.table, done.seconds
+        metrics.record_compaction(table, done.status, seconds)
+        metrics.record_compacted_bytes(table, done.bytes_read, done.bytes_written)
+        if done.status == "nothing":
+            return
+        line = {
+            "table": table,
+            "result": done.status,
+            "kind": done.job.kind,
+            "snapshot_id": done.snapshot_id,
+            "seconds": round(seconds, 3),
+            "buckets": done.buckets,
+            "lost_buckets": done.lost,
+            "files_before": done.files_before,
+            "files_after": done.files_after,
+            "bytes_read": done.bytes_read,
+            "bytes_written": done.bytes_written,
+            "changelog_rows": done.changelog_rows,
+            "message": "",
+        }
+        self._keep(self._compactions, line)
+        _LOG.info("table_compacted", extra={"ctx": _without(line, "message")})
+
+    def _expired(self, done: Expired) -> None:
+        table = done.job.table
+        metrics.record_expiry(table, done.snapshots, done.files)
+        line = {
+            "table": table,
+            "seconds": round(done.seconds, 3),
+            "snapshots": done.snapshots,
+            "changelogs": done.changelogs,
+            "partitions": done.partitions,
+            "tags": done.tags,
+            "tags_made": done.tags_made,
+            "files": done.files,
+        }
+        if any(line[name] for name in ("snapshots", "changelogs", "partitions", "tags")):
+            self._keep(self._expiries, line)
+            _LOG.info("table_expired", extra={"ctx": line})
+        elif done.tags_made:
+            _LOG.info("tags_made", extra={"ctx": line})
+
+    def _not_done(self, done: NotDone) -> None:
+        table = done.job.table
+        line = {"table": table, "kind": done.job.kind, "error_type": done.error}
+        _LOG.warning("maintenance_failed", extra={"ctx": {**line, "message": done.message}})
+        if done.job.kind == "expire":
+            metrics.record_expiry_failure(table)
+            return
+        metrics.record_compaction(table, "failed", None)
+        failed = {"table": table, "result": "failed", "kind": done.job.kind}
+        self._keep(self._compactions, {**failed, "message": redact(done.message)})
+
+    def _keep(self, lines: deque[dict[str, Any]], line: Mapping[str, Any]) -> None:
+        with self._lock:
+            lines.append({"at": self._clock(), **line})
+
+
+def _without(line: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if key != name}

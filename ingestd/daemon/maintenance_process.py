@@ -1,57 +1,74 @@
-"""The process that compacts and expires, beside the daemon: asked over a socket, one job at a time.
+"""The maintenance process, which compacts and expires tables, and its client in the daemon.
 
-It has its own memory and its own interpreter, so ingest waits for neither, and it is niced, but for
-what ingest is about to wait for, and has a single thread of Arrow's, so ingest goes first. Killed
-at any moment it leaves orphan files and no damage. It ends when the daemon says so or at SIGTERM,
-which give the job under way up and take back the files that it knows of, and at once when the
-daemon has gone.
+The daemon sends jobs over a socket, one at a time. The process has its own memory and interpreter,
+one Arrow thread, and a low priority except for urgent jobs, so that it does not slow down ingest.
+It can be killed at any time: that leaves orphan files only. On a request of the daemon it abandons
+the job in progress, which deletes the files written so far; it exits at once when the daemon exits.
+
+Where Spark's Python processes are forks of the prefork server, the maintenance process is one too.
 """
 
 import logging
 import os
 import queue
 import signal
+import socket
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from types import FrameType
+from typing import Any
 
 import pyarrow as pa
 
-from ingestd.daemon.niceness import give_way
-from ingestd.ingest.maintenance.jobs import do_job
+from ingestd.daemon.maintenance_start import arguments, lower_priority
+from ingestd.errors import RetryableError
+from ingestd.ingest.maintenance.jobs import Done, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.table.metadata.manifest_cache import KEPT
+from ingestd.spark.startup.jvm import forked_python
 from ingestd.spark.startup.python_daemon import name_process
+from ingestd.spark.startup.settings import worker_path
 
 _LOG = logging.getLogger(__name__)
 NAME = "ingestd-maint"
-"""The kernel keeps 15 characters of a process's name."""
+"""The process name; the kernel truncates names to 15 bytes."""
 KEPT_ENTRIES = 100_000
-"""Entries of manifests that are kept from job to job, some 1.1 kB each."""
-_GONE = 1
-_GIVE_UP = signal.SIGUSR1
-"""What the process sends itself to end a job under way."""
+"""Manifest entries that are cached between jobs, about 1.1 kB each."""
+_DAEMON_EXITED = 1
+_ABANDON = signal.SIGUSR1
+"""The signal that the process sends itself to abandon the job in progress."""
+_MODULE = "ingestd.daemon.maintenance_start"
+_POLL_SECONDS = 0.25
+_ABANDON_SECONDS = 3.0
+_ENVIRONMENT: Mapping[str, str] = {
+    # One thread each: idle cores are for ingest.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONSAFEPATH": "1",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """A job, and the level of the daemon's log by now."""
+class JobRequest:
+    """A job, and the current log level of the daemon."""
 
     job: Job
     level: int
 
 
-Asked = queue.SimpleQueue[Asking | None]
+Requests = queue.SimpleQueue[JobRequest | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first thing that the process is told: who it works for, where, and how it logs."""
+    """The first message to the process: the pipeline, its catalog, and logging."""
 
     pipeline: str
     metastore: str
@@ -62,68 +79,167 @@ class Opening:
 
     @property
     def commit_user(self) -> str:
-        """That of compactions; no pipeline can have it, since names have no dot."""
+        """The commit user of compactions; no pipeline has it, since its name contains a dot."""
         return f"ingestd-{self.pipeline}.compact"
 
 
-def main(*, gives_way: bool) -> None:
-    """Serve the socket that is the standard input; says whether the process has given way."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the daemon says when to end
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group: the same
-    signal.signal(_GIVE_UP, _give_up)
+class MaintenanceClient:
+    """The client of one process, which is started for the first job and again after its exit.
+
+    Only `pid` may be used by several threads. A process that has lowered its priority cannot raise
+    it again, so an urgent job is done by a new one.
+    """
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
+        self._connection: Connection | None = None
+        self._low_priority = False
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None while none runs."""
+        return self._pid
+
+    def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
+        """Run a job and return its result; None if it was abandoned.
+
+        A job is abandoned `grace` seconds after `stopping` was set. Raises RetryableError if the
+        process exits before it answers.
+        """
+        if job.urgent and self._low_priority:
+            self.close()
+        try:
+            connection = self._connection or self._start(urgent=job.urgent)
+            self._low_priority = not job.urgent
+            if self._pid is None:
+                self._pid = self._receive(connection, stopping, grace)
+                if self._pid is None:
+                    return None
+                _LOG.info("maintenance_process_started", extra={"ctx": {"pid": self._pid}})
+            connection.send(JobRequest(job, logging.getLogger().level))
+            done: Done | None = self._receive(connection, stopping, grace)
+        except (EOFError, OSError) as error:
+            code = self._reap()
+            raise RetryableError(
+                f"the maintenance process ended{f' with {code}' if code else ''} during a job for "
+                f"table {job.table}; it is started again"
+            ) from error
+        return done
+
+    def close(self) -> None:
+        """Stop the process; a job in progress is abandoned."""
+        if self._process is None:
+            return
+        if self._connection is not None:
+            try:
+                self._connection.send(None)
+            except OSError:
+                _LOG.debug("maintenance_process_ended")
+        self._reap()
+
+    def _start(self, *, urgent: bool) -> Connection:
+        ours, theirs = socket.socketpair()
+        forked = forked_python()
+        command, variables = (sys.executable, _ENVIRONMENT) if forked is None else forked
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603  (no external input)
+                [command, "-m", _MODULE, *arguments(urgent=urgent)],
+                stdin=theirs.fileno(),
+                env={**os.environ, **_ENVIRONMENT, **variables, "PYTHONPATH": worker_path()},
+            )
+        self._connection = Connection(ours.detach())
+        self._connection.send(self._opening)
+        return self._connection
+
+    @staticmethod
+    def _receive(connection: Connection, stopping: threading.Event, grace: float) -> Any:  # noqa: ANN401  (a pickled object)
+        """Return the next message; None if none arrives within `grace` seconds after `stopping`."""
+        end: float | None = None
+        while not connection.poll(_POLL_SECONDS):
+            if stopping.is_set() and end is None:
+                end = time.monotonic() + grace
+            if end is not None and time.monotonic() >= end:
+                return None
+        return connection.recv()
+
+    def _reap(self) -> int | None:
+        """Wait for the exit of the process, kill it after a timeout, and return the exit code."""
+        process, self._process, self._pid = self._process, None, None
+        if process is None:
+            return None
+        try:
+            return process.wait(_ABANDON_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+        finally:
+            if self._connection is not None:
+                self._connection.close()  # a forked process exits when the connection is closed
+                self._connection = None
+
+
+def main(*, low_priority: bool) -> None:
+    """Serve the socket that is the standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent by a terminal: the daemon ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the process group: likewise
+    signal.signal(_ABANDON, _abandon)
     name_process(NAME)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    with Connection(sys.stdin.fileno()) as listener:
-        serve(listener, gives_way=gives_way)
+    with Connection(sys.stdin.fileno()) as connection:
+        serve(connection, low_priority=low_priority)
 
 
-def serve(listener: Connection, *, gives_way: bool) -> None:
-    """Say which process this is, then do jobs until None comes instead of one.
+def serve(connection: Connection, *, low_priority: bool) -> None:
+    """Send the id of this process, then run jobs until None is received.
 
-    A process that has not given way does so at the first job that nobody waits for.
+    The priority is lowered before the first job that is not urgent.
     """
-    listener.send(os.getpid())
-    opening: Opening = listener.recv()
+    connection.send(os.getpid())
+    opening: Opening = connection.recv()
     options = opening.catalog_options
     add_secrets(value for name, value in options.items() if is_secret_name(name))
     level, style = opening.log_level, opening.log_format
     configure_logging(level, style, stream=sys.stdout, pipeline=opening.pipeline)
     KEPT.limit(KEPT_ENTRIES)
     catalog = load_catalog(opening.metastore, opening.warehouse, options)
-    asked = Asked()
-    threading.Thread(target=_listen, args=(listener, asked), name="listen", daemon=True).start()
-    while (asking := asked.get()) is not None:
-        logging.getLogger().setLevel(asking.level)
-        if not (gives_way or asking.job.urgent):
-            give_way()
-            gives_way = True
-        with bind(table=asking.job.table):
-            _LOG.debug("maintenance_job", extra={"ctx": {"kind": asking.job.kind}})
-            listener.send(do_job(catalog, asking.job, opening.commit_user))
-        give_memory_back()
+    requests = Requests()
+    threading.Thread(
+        target=_listen, args=(connection, requests), name="listen", daemon=True
+    ).start()
+    while (request := requests.get()) is not None:
+        logging.getLogger().setLevel(request.level)
+        if not (low_priority or request.job.urgent):
+            lower_priority()
+            low_priority = True
+        with bind(table=request.job.table):
+            _LOG.debug("maintenance_job", extra={"ctx": {"kind": request.job.kind}})
+            connection.send(do_job(catalog, request.job, opening.commit_user))
+        release_memory()
 
 
-def give_memory_back() -> None:
-    """Let the system have what the last job has freed: allocators keep it for a job as large.
+def release_memory() -> None:
+    """Return freed memory to the system; the allocators would keep it for later jobs.
 
-    The system's pool is the C library's, which all that is not Arrow's takes its memory from.
+    The system pool is the C library's, from which everything but Arrow allocates.
     """
     for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
         pool.release_unused()
 
 
-def _listen(listener: Connection, asked: Asked) -> None:
-    """Hear what comes while a job is being done, above all that the daemon is no more."""
+def _listen(connection: Connection, requests: Requests) -> None:
+    """Queue requests during a job; exit if the daemon has exited."""
     try:
         while True:
-            asking: Asking | None = listener.recv()
-            asked.put(asking)
-            if asking is None:
-                os.kill(os.getpid(), _GIVE_UP)
+            request: JobRequest | None = connection.recv()
+            requests.put(request)
+            if request is None:
+                os.kill(os.getpid(), _ABANDON)
     except (EOFError, OSError):
-        os._exit(_GONE)
+        os._exit(_DAEMON_EXITED)
 
 
-def _give_up(number: int, _: FrameType | None) -> None:
+def _abandon(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)

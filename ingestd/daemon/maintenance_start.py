@@ -1,22 +1,40 @@
-"""The first module of an maintenance process: gives way to all others before it imports anything.
+"""Entry point of a maintenance process: lower its priority before it imports anything else.
 
-Unless ingest is about to wait for what the process is started for.
+A process whose first job is urgent keeps its priority, because ingest is about to wait for it.
+Priority that was lowered cannot be raised again without privileges.
 """
 
 import importlib
+import os
 import sys
+from collections.abc import Sequence
 
-from ingestd.daemon.niceness import give_way, gives_way
-
+NICENESS = 10  # with a higher value the process starves where other programs use the machine
 _PROGRAM = "ingestd.daemon.maintenance_process"
+_URGENT = "urgent"
+
+
+def arguments(*, urgent: bool) -> list[str]:
+    """Return the arguments of a process whose first job is urgent, or is not."""
+    return [_URGENT] if urgent else []
+
+
+def is_low_priority(given: Sequence[str]) -> bool:
+    """Return whether a process with these arguments lowers its priority from the start."""
+    return _URGENT not in given
+
+
+def lower_priority() -> None:
+    """Lower the priority of this process to about a tenth of a contended core."""
+    os.nice(NICENESS)
 
 
 def main() -> None:
-    """Become the process."""
-    gentle = gives_way(sys.argv[1:])
-    if gentle:
-        give_way()
-    importlib.import_module(_PROGRAM).main(gives_way=gentle)
+    """Run the maintenance process."""
+    low_priority = is_low_priority(sys.argv[1:])
+    if low_priority:
+        lower_priority()
+    importlib.import_module(_PROGRAM).main(low_priority=low_priority)
 
 
 if __name__ == "__main__":

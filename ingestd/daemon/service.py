@@ -19,7 +19,7 @@ from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
 from ingestd.metrics_page import MetricsPage
-from ingestd.spark.startup.class_archive import make_in_background
+from ingestd.spark.startup.class_archive import create_in_background
 from ingestd.spark.startup.jvm import archive_wanted, end_unused
 from ingestd.telemetry.opening import open_sink
 from ingestd.telemetry.spans import SpanSink
@@ -103,7 +103,7 @@ def serve(config: Path, *, until_latest: bool) -> int:
             code = supervise(settings, daemon, reload=_Reload(config, loaded, settings))
     finally:
         end_unused()
-    if make_in_background(archive_wanted(), _TRAINING):
+    if create_in_background(archive_wanted(), _TRAINING):
         _LOG.info("class_archive_begun")
     return code
 

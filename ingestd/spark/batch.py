@@ -84,7 +84,7 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
 def _begins(sources: _Sources, places: Collection[Place]) -> Mapping[Place, int]:
     """Where the logs of topic partitions begin, of those that exist in a source that there is.
 
-    Asked of the brokers anew: a truncate that is read late is rare. SourceError if they are silent.
+    The brokers are asked again: a truncate that is read late is rare. Raises SourceError.
     """
     found: dict[Place, int] = {}
     for name in {source for source, _, _ in places} & sources.keys():

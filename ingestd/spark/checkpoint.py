@@ -1,6 +1,6 @@
-"""Spark's checkpoint as ingestd uses it: a new folder for each query, and the offsets of a batch.
+"""Spark's checkpoint: a temporary folder for each query, and the offsets of a batch in it.
 
-Nothing of it outlives the query. Where a query begins is decided by the tables.
+The checkpoint is removed when the query ends; a query starts at the positions in the tables.
 """
 
 import shutil
@@ -17,9 +17,10 @@ _PREFIX = "ingestd-checkpoint-"
 
 @contextmanager
 def checkpoint_folder(parent: str | None = None) -> Iterator[str]:
-    """Make an empty folder for the checkpoint of one query; it is removed at the end.
+    """Create an empty folder for the checkpoint of one query; remove it at the end of the block.
 
-    `parent` None takes the folder for temporary files. Raises RetryableError if it cannot be made.
+    Without `parent` it is created in the folder for temporary files. Raises RetryableError if it
+    cannot be created.
     """
     try:
         path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
@@ -35,9 +36,9 @@ def checkpoint_folder(parent: str | None = None) -> Iterator[str]:
 
 
 def read_batch_offsets(path: str, batch_id: int) -> BatchOffsets:
-    """Offsets that Spark planned for a micro-batch, from the checkpoint's write-ahead log.
+    """Return the offsets that Spark planned for a micro-batch, from the checkpoint's offset log.
 
-    Raises `FormatError` naming the file when it is absent or damaged.
+    Raises FormatError, with the path, if the file is missing or corrupt.
     """
     file = Path(path, "offsets", str(batch_id))
     try:

@@ -1,8 +1,8 @@
-"""Proof that tasks write to the disk that the driver reads.
+"""Check that executors write to the disk that the driver reads.
 
-A warehouse on a local path is the same path on every machine of a cluster and perhaps another
-disk: files of executors would be committed and not exist. The driver leaves a token in the
-warehouse, and a task that does not find it there writes nothing.
+A local warehouse path exists on every machine of a cluster, but may be another disk: the driver
+would commit files that it cannot see. The driver writes a token into the warehouse, and a task that
+does not find it writes nothing.
 """
 
 import platform
@@ -20,21 +20,21 @@ from ingestd.paimon.io.local import LocalFileIO
 
 @dataclass(frozen=True, slots=True)
 class DiskToken:
-    """A file that the driver has written, and its content."""
+    """The path and the content of a token."""
 
     path: str
     content: bytes
 
     def prove(self) -> None:
-        """Look for the token on this machine.
+        """Check the token on this machine.
 
-        Raises UnsupportedError if it is not there, StorageError if the disk does not answer.
+        Raises UnsupportedError if it is missing or differs, StorageError if it cannot be read.
         """
         try:
-            found = LocalFileIO().read_bytes(self.path)
+            content = LocalFileIO().read_bytes(self.path)
         except FileNotFoundError:
-            found = b""
-        if found != self.content:
+            content = b""
+        if content != self.content:
             raise UnsupportedError(
                 f"{self.path}, which the driver has written, is not on the disk of the executor on "
                 f"{platform.node()}: nothing is written there; mount the warehouse on all "
@@ -43,9 +43,9 @@ class DiskToken:
 
 
 def disk_tokens(spark: SparkContext, context: BatchContext) -> tuple[DiskToken, ...]:
-    """The tokens of all local places that a batch's tables are in.
+    """Return the tokens of all local warehouses of a batch's tables.
 
-    None where one process runs driver and tasks, or tables are in a shared store.
+    Empty for a local master, which has no executors, and for tables in object stores or HDFS.
     """
     if str(spark.master).split("[")[0] == "local":
         return ()
@@ -60,7 +60,7 @@ def _warehouses(table_paths: Iterable[str]) -> Iterable[str]:
 
 @cache
 def _tokens(warehouses: frozenset[str], pipeline: str) -> tuple[DiskToken, ...]:
-    """Write the tokens of this process; a later process of the pipeline replaces them."""
+    """Write the tokens, once per process; a later process of the pipeline replaces them."""
     tokens = []
     for warehouse in sorted(warehouses):
         token = DiskToken(f"{warehouse}/.ingestd/{pipeline}/disk-token", uuid.uuid4().bytes)

@@ -1,4 +1,4 @@
-"""Errors that come back from other processes as the text of a traceback."""
+"""Rebuild errors from tracebacks that Spark reports from other processes as text."""
 
 import errno
 import os
@@ -13,14 +13,13 @@ _ENDED_WITH = re.compile(r"terminated with exception: (.+)")
 _WORKER_LOST = re.compile(r"Python worker exited unexpectedly|MemoryError\b|ExecutorLostFailure")
 _LONGEST = 500
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
-"""What the system says of a full disk, to Java as well."""
+"""The messages of the system for a full disk, in Java as well."""
 
 
 def raised_error(text: str) -> IngestdError | None:
-    """The error of this package that a traceback shows as raised last, None if there is none.
+    """Return the last ingestd error in a traceback; None if it contains none.
 
-    Spark hands over an error of the source's process as the text of its traceback. A full disk
-    that Spark has met itself is a DiskFullError.
+    A full disk that Spark itself reports is a DiskFullError.
     """
     found = _RAISED.findall(text)
     if not found:
@@ -33,7 +32,7 @@ def raised_error(text: str) -> IngestdError | None:
 
 
 def task_error(text: str) -> IngestdError:
-    """Return the error for a job whose tasks failed as often as Spark tries them."""
+    """Return the error for a job that failed after all of Spark's task attempts."""
     if raised := raised_error(text):
         return raised
     if _WORKER_LOST.search(text):
@@ -45,9 +44,9 @@ def task_error(text: str) -> IngestdError:
 
 
 def last_cause(text: str) -> str:
-    """The last line of a traceback that names an error: what happened, without where.
+    """Return the last line of a traceback that names an error.
 
-    Else what Spark says that its query ended with, behind which it shows a plan.
+    Without one, the reason that Spark gives for the end of its query.
     """
     found = _CAUSE.findall(text) or _ENDED_WITH.findall(text)
     return (found[-1] if found else text.strip().rpartition("\n")[2])[:_LONGEST]

@@ -37,7 +37,7 @@ from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.set_aside import take_given_up
 from ingestd.spark.startup.jvm_exit import reported_jvm_exit
-from ingestd.spark.startup.session import build_session, warm_up
+from ingestd.spark.startup.session import build_session
 from ingestd.spark.startup.settings import with_worker_memory
 
 _LOG = logging.getLogger(__name__)
@@ -109,7 +109,6 @@ class Pipeline:
         topics = TopicKeyCheck(registry.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())
         session = starting.result()
-        warm_up(session.sparkContext)
         batch = MicroBatch(
             session.sparkContext,
             settings,
@@ -306,7 +305,7 @@ class GroupOffsets:
                 _LOG.warning("group_offsets_not_written", extra={"ctx": {"error": str(error)}})
 
     def close(self) -> None:
-        """Let go of the brokers; what is published later opens clients anew."""
+        """Let go of the brokers; what is published later opens clients again."""
         while self._clients:
             self._clients.popitem()[1].close()
 

@@ -5,8 +5,8 @@ Spark has to be checked against this module only. Two groups of functions:
 
     required   has_context, gateway_process, restrict_accumulator_socket, authenticate_callbacks
                The daemon needs them for correct errors and for channels closed to other users.
-    optional   initialize_classes, skip_packaged_sources, cache_classes, use_java_serializer,
-               translate_task, submit_map_stage
+    optional   skip_packaged_sources, cache_classes, use_java_serializer, translate_task,
+               submit_map_stage
                They only save time. `INGESTD_SPARK_INTERNALS=off` disables all of them, and each one
                changes nothing where Spark does not have what it looks for.
 
@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 SWITCH = "INGESTD_SPARK_INTERNALS"
 OFF = "off"
-# Classes whose initialization takes long and does not need a session.
-_SLOW_CLASSES = (
-    "org.apache.spark.sql.internal.SQLConf$",
-    "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$",
-    "org.apache.spark.sql.execution.SparkOptimizer",
-    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
-)
 # Classes and members that PySpark looks up by name in every batch.
 _CACHED_CLASSES: Mapping[str, Sequence[str]] = {
     "PythonRDD": ("readRDDFromFile", "collectAndServe"),
@@ -91,17 +84,6 @@ def authenticate_callbacks(gateway: Any) -> None:  # noqa: ANN401  (py4j has no 
     token = classes.forName("py4j.CallbackClient").getDeclaredField("authToken")
     token.setAccessible(True)
     token.set(client, secret)
-
-
-def initialize_classes(gateway: Any) -> None:  # noqa: ANN401  (py4j has no types)
-    """Initialize slow classes of the JVM; meant for a thread beside the start of the context."""
-    if not uses_optional_internals():
-        return
-    for name in _SLOW_CLASSES:
-        try:
-            gateway.jvm.java.lang.Class.forName(name)
-        except Py4JError:
-            return
 
 
 def skip_packaged_sources(session: SparkSession) -> None:

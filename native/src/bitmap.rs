@@ -45,7 +45,7 @@ impl Absent {
         }
     }
 
-    /// The bits of so many cells, none if all are there.
+    /// The bits of this many cells, none if all are there.
     pub fn validity(&self, cells: usize) -> Option<Vec<u8>> {
         if self.count == 0 {
             return None;

@@ -50,7 +50,7 @@ pub enum Cells {
     Unscaled(Vec<i128>),
     /// Which of some JSON texts it is, counted from one; zero where the field did not come.
     Choice(Vec<Piece>, Vec<u8>),
-    /// Strings that end in at most so many digits behind a separator, or are nothing but digits.
+    /// Strings that end in at most this many digits after a separator, or are nothing but digits.
     Numbered {
         separator: Option<u8>,
         longest: usize,
@@ -64,7 +64,7 @@ pub enum Cells {
 }
 
 impl Cells {
-    /// Makes room for so many rows, and for so many bytes of texts.
+    /// Makes room for this many rows, and for this many bytes of texts.
     pub fn reserve(&mut self, rows: usize, bytes: usize) {
         match self {
             Cells::Int8(_, values) => values.reserve(rows),
@@ -121,7 +121,7 @@ impl Cells {
         std::mem::replace(self, empty)
     }
 
-    /// Adds cells that are not there, behind so many others.
+    /// Adds cells that are not there, after so many others.
     pub fn pad(&mut self, length: usize, count: usize) -> Fit<()> {
         match self {
             Cells::Int8(_, values) => values.resize(length + count, 0),

@@ -33,7 +33,7 @@ pub struct Finished {
     /// Fields that came, null or not.
     pub seen: usize,
     pub left_out: Vec<u32>,
-    /// First of some rows that did not have the field, and the row behind them.
+    /// First of some rows that did not have the field, and the row after them.
     pub lacking: Vec<[u32; 2]>,
 }
 
@@ -59,7 +59,7 @@ impl Column {
         }
     }
 
-    /// Empty again, with room for so many rows.
+    /// Empty again, with room for this many rows.
     pub fn start(&mut self, rows: usize) {
         self.take();
         // After one long cell many short ones may come: what came before bounds the guess.

@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Moves behind blanks, of which there are mostly none.
+    /// Moves past blanks, of which there are mostly none.
     #[inline(always)]
     pub fn blanks(&mut self) {
         if self.peek() <= b' ' {
@@ -92,7 +92,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Moves behind a piece of text if it stands here.
+    /// Moves past a piece of text if it stands here.
     #[inline(always)]
     pub fn passes(&mut self, piece: &Piece) -> bool {
         let length = piece.text.len();
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// True, and moved behind it, if null stands here.
+    /// True, and moved past it, if null stands here.
     #[inline(always)]
     pub fn null(&mut self) -> Fit<bool> {
         if self.peek() != b'n' {
@@ -128,7 +128,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Moves behind a comma, or behind the closing byte; true if there is more. Blanks may follow.
+    /// Moves past a comma, or after the closing byte; true if there is more. Blanks may follow.
     #[inline(always)]
     pub fn more(&mut self, closing: u8) -> Fit<bool> {
         let mut byte = self.peek();

@@ -48,7 +48,7 @@ impl Drop for Client {
             return;
         }
         let (library, handle, queue) = (self.library, self.handle as usize, self.queue as usize);
-        // SAFETY: nobody else holds the client, nor any message of it.
+        // SAFETY: no other process holds the client, nor any message of it.
         Python::attach(|py| {
             py.detach(|| unsafe {
                 (library.queue_destroy)(queue as Handle);
@@ -68,7 +68,7 @@ pub struct Consumer {
     known: HashSet<String>,
 }
 
-// SAFETY: pyo3 lets in one thread at a time, and the messages that wait are nobody else's.
+// SAFETY: pyo3 lets in one thread at a time, and the messages that wait are no other process's.
 unsafe impl Send for Consumer {}
 unsafe impl Sync for Consumer {}
 
@@ -121,7 +121,7 @@ impl Consumer {
     /// Read these topic partitions, each from an offset on, and nothing else.
     ///
     /// The client looks for the brokers of new topics once a second; here they are asked for at
-    /// once. If nobody answers, reading will say so.
+    /// once. If no one answers, reading will say so.
     fn assign(&mut self, py: Python, places: Vec<(String, i32, i64)>) -> PyResult<()> {
         let client = self.open()?.handle as usize;
         let library = self.library;

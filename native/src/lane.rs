@@ -36,7 +36,7 @@ pub fn natural(around: &[u8; 2 * LANE]) -> (u64, usize) {
     }
 }
 
-/// What stands before the middle, and what from it on.
+/// What precedes the middle, and what from it on.
 #[inline(always)]
 pub fn halves(around: &[u8; 2 * LANE]) -> (&Lane, &Lane) {
     let (lanes, _) = around.as_chunks();
@@ -75,7 +75,7 @@ mod wide {
         found.trailing_zeros() as usize
     }
 
-    /// How many bytes stand before the first that is no digit.
+    /// How many bytes precede the first that is no digit.
     #[inline(always)]
     pub fn digits(lane: &Lane) -> usize {
         // SAFETY: every x86-64 processor has SSE2.
@@ -146,7 +146,7 @@ mod wide {
         }))
     }
 
-    /// How many bytes stand before the first that is no digit.
+    /// How many bytes precede the first that is no digit.
     #[inline(always)]
     pub fn digits(lane: &Lane) -> usize {
         // The high bit stays off only for '0' to '9'; borrows reach no byte below the first other.

@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// The same at length, behind blanks.
+    /// The same at length, after blanks.
     #[inline(never)]
     fn read_any(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         cursor.blanks();

@@ -1,4 +1,4 @@
-//! JSON numbers: integers, floats, decimals, and numbers that nobody wants.
+//! JSON numbers: integers, floats, decimals, and numbers that no one wants.
 
 use crate::cursor::{Cursor, Fit, Misfit};
 use crate::lane::{self, LANE};
@@ -13,7 +13,7 @@ fn digit(cursor: &Cursor) -> Option<u8> {
     (value < 10).then_some(value)
 }
 
-/// An integer of 64 bits; what stands behind it is the caller's business.
+/// An integer of 64 bits; what follows it is the caller's business.
 #[inline(always)]
 pub fn integer(cursor: &mut Cursor) -> Fit<i64> {
     let negative = cursor.peek() == b'-';
@@ -30,7 +30,7 @@ pub fn integer(cursor: &mut Cursor) -> Fit<i64> {
     }
 }
 
-/// The natural number that a text is, of 63 bits; zeros may stand before it.
+/// The natural number that a text is, of 63 bits; zeros may precede it.
 pub fn natural_text(text: &[u8]) -> Fit<i64> {
     if text.is_empty() {
         return Err(Misfit);
@@ -62,7 +62,7 @@ pub fn natural(cursor: &mut Cursor) -> (u64, usize) {
     cursor.lend(natural_slowly)
 }
 
-/// Moves behind an integer as most are: a few digits, and behind them a comma or a brace.
+/// Moves past an integer as most are: a few digits, and after them a comma or a brace.
 #[inline(always)]
 pub fn plain_integer(cursor: &mut Cursor) -> Option<i64> {
     let mut ahead = *cursor;
@@ -106,7 +106,7 @@ struct Shape {
     length: usize,
 }
 
-/// Moves behind a number that is written as JSON wants it.
+/// Moves past a number that is written as JSON wants it.
 #[inline(always)]
 fn shape(cursor: &mut Cursor) -> Fit<Shape> {
     let start = cursor.at;
@@ -156,7 +156,7 @@ fn some_digits(cursor: &mut Cursor) -> Fit<()> {
     Ok(())
 }
 
-/// Moves behind a number as most are, with a comma or a brace behind it; false if it is another.
+/// Moves past a number as most are, with a comma or a brace after it; false if it is another.
 #[inline(always)]
 pub fn passes_plain(cursor: &mut Cursor) -> bool {
     let Some(ahead) = cursor.lane() else {
@@ -176,7 +176,7 @@ pub fn passes_plain(cursor: &mut Cursor) -> bool {
     }
 }
 
-/// The same for the digits behind a point.
+/// The same for the digits after a point.
 #[inline(always)]
 fn passes_fraction(cursor: &mut Cursor, start: usize) -> bool {
     let mut behind = *cursor;
@@ -192,7 +192,7 @@ fn passes_fraction(cursor: &mut Cursor, start: usize) -> bool {
     passes
 }
 
-/// Moves behind a number.
+/// Moves past a number.
 #[inline(always)]
 pub fn skip(cursor: &mut Cursor) -> Fit<()> {
     if shape(cursor)?.length > LONGEST {

@@ -72,7 +72,7 @@ impl Object {
         }
     }
 
-    /// Forgets what was read, and makes room for so many rows.
+    /// Forgets what was read, and makes room for this many rows.
     pub fn start(&mut self, rows: usize) {
         self.presence = Vec::with_capacity(rows);
         self.seen = 0;
@@ -221,7 +221,7 @@ impl Object {
         Ok(())
     }
 
-    /// Moves to the name at a place; false behind the end of the object.
+    /// Moves to the name at a place; false after the end of the object.
     #[inline(always)]
     fn goes_on(&self, cursor: &mut Cursor, place: usize) -> Fit<bool> {
         if place > 0 {
@@ -234,7 +234,7 @@ impl Object {
         Ok(!is_empty)
     }
 
-    /// Moves behind a name and its colon; none if it is not known.
+    /// Moves past a name and its colon; none if it is not known.
     #[inline(always)]
     fn name(&mut self, cursor: &mut Cursor, place: usize) -> Fit<Option<usize>> {
         cursor.blanks();

@@ -27,7 +27,7 @@ pub struct Column {
     /// Rows of values that were left out, as unsigned 32-bit integers; None if there are none.
     left_out: Option<Py<Buffer>>,
     /// Pairs of unsigned 32-bit integers, the first of some rows without the field and the row
-    /// behind them; None if all rows have it.
+    /// after them; None if all rows have it.
     lacking: Option<Py<Buffer>>,
     /// First row and JSON text of each run of equal values.
     runs: Option<Vec<(usize, Option<Py<PyBytes>>)>>,
@@ -177,7 +177,7 @@ fn read_list(
 ) -> PyResult<bool> {
     let rows = texts.len();
     for start in (0..rows).step_by(BLOCK) {
-        // A tuple of its own: nobody can take a text away while it is read.
+        // A tuple of its own: no one can take a text away while it is read.
         let kept = texts.get_slice(start, start + BLOCK).to_tuple();
         let slices = slices_of(&kept)?;
         let read = texts

@@ -69,7 +69,7 @@ struct Columns {
     values: Vec<Span>,
 }
 
-/// Messages of one topic partition, destroyed once nobody reads their texts any more.
+/// Messages of one topic partition, destroyed once no one reads their texts any more.
 pub struct Batch {
     client: Arc<Client>,
     messages: Vec<*mut Message>,

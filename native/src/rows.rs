@@ -20,7 +20,7 @@ impl Rows {
         }
     }
 
-    /// Forgets what was read, and makes room for so many rows.
+    /// Forgets what was read, and makes room for this many rows.
     pub fn start(&mut self, rows: usize) {
         self.counts = Vec::with_capacity(rows);
         self.total = 0;

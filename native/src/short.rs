@@ -8,7 +8,7 @@ pub struct Short {
     pub negative: bool,
     /// All digits as one integer, below 10^15.
     pub digits: u64,
-    /// How many digits stand before the point, and how many behind it.
+    /// How many digits precede the point, and how many after it.
     pub whole: usize,
     pub fraction: usize,
 }
@@ -36,7 +36,7 @@ impl Short {
     }
 }
 
-/// Moves behind a number if it is a short one; what follows it is the caller's business.
+/// Moves past a number if it is a short one; what follows it is the caller's business.
 #[inline(always)]
 pub fn short(cursor: &mut Cursor) -> Option<Short> {
     let negative = cursor.peek() == b'-';

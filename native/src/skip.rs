@@ -1,4 +1,4 @@
-//! Values that nobody wants: looked over for being JSON, and left behind.
+//! Values that no one wants: looked over for being JSON, and left behind.
 
 use crate::cursor::{Cursor, Fit, Misfit};
 use crate::number;
@@ -7,13 +7,13 @@ use crate::text::{passes_plain, quoted};
 /// How deep a value may be nested.
 const DEEPEST: usize = 64;
 
-/// Moves behind the value that begins here.
+/// Moves past the value that begins here.
 #[inline(always)]
 pub fn value(cursor: &mut Cursor) -> Fit<()> {
     cursor.lend(any_value)
 }
 
-/// Moves behind a plain string or number; false if something else stands here.
+/// Moves past a plain string or number; false if something else stands here.
 #[inline(always)]
 pub fn passes(cursor: &mut Cursor) -> bool {
     passes_plain(cursor) || number::passes_plain(cursor)

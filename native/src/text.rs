@@ -9,7 +9,7 @@ pub struct Quoted<'a> {
     pub escaped: bool,
 }
 
-/// Moves behind the string that begins here. The text is known to be UTF-8.
+/// Moves past the string that begins here. The text is known to be UTF-8.
 #[inline(always)]
 pub fn quoted<'a>(cursor: &mut Cursor<'a>) -> Fit<Quoted<'a>> {
     cursor.expect(b'"')?;
@@ -31,7 +31,7 @@ pub fn quoted<'a>(cursor: &mut Cursor<'a>) -> Fit<Quoted<'a>> {
     Ok(Quoted { raw, escaped })
 }
 
-/// Moves behind the string that begins here, if it has no escapes; false if it is another value.
+/// Moves past the string that begins here, if it has no escapes; false if it is another value.
 #[inline(always)]
 pub fn passes_plain(cursor: &mut Cursor) -> bool {
     if cursor.peek() != b'"' {
@@ -64,7 +64,7 @@ pub fn unescaped<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
     }
 }
 
-/// How many bytes stand before the first quote, backslash or control character.
+/// How many bytes precede the first quote, backslash or control character.
 #[inline(always)]
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
@@ -81,7 +81,7 @@ fn plain_length(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len() - at)
 }
 
-/// Moves behind an escape and says which character it stands for.
+/// Moves past an escape and says which character it stands for.
 fn escape(cursor: &mut Cursor) -> Fit<char> {
     cursor.expect(b'\\')?;
     let kind = cursor.peek();
@@ -121,7 +121,7 @@ fn four_digits(cursor: &mut Cursor) -> Fit<u32> {
     Ok(code)
 }
 
-/// Moves behind the string that begins here and appends what it says.
+/// Moves past the string that begins here and appends what it says.
 #[inline(always)]
 pub fn append(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
     cursor.expect(b'"')?;

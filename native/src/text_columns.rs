@@ -8,7 +8,7 @@ use crate::slices::Items;
 
 /// So many rows ahead their texts are asked for: memory answers while others are copied.
 const AHEAD: usize = 12;
-/// Texts are copied in blocks of so many bytes, also behind their ends where there is room.
+/// Texts are copied in blocks of this many bytes, also after their ends where there is room.
 const BLOCK: usize = 32;
 
 /// A column: one more 32-bit offset than rows, bytes, and a bit for each row if some are null.

@@ -1,4 +1,4 @@
-//! Texts where they are in memory, without an object for any of them until somebody asks for one.
+//! Texts where they are in memory, without an object for any of them until someone asks for one.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Span {
     length: usize,
 }
 
-// SAFETY: the memory behind a span does not change while its owner lives.
+// SAFETY: the memory after a span does not change while its owner lives.
 unsafe impl Send for Span {}
 unsafe impl Sync for Span {}
 
@@ -51,7 +51,7 @@ impl Span {
 #[pyclass(frozen, sequence, module = "ingestd_native")]
 pub struct Texts {
     spans: Vec<Span>,
-    /// Owners, each with the place behind the last text that it may own.
+    /// Owners, each with the place after the last text that it may own.
     owners: Vec<(usize, Owner)>,
 }
 
@@ -64,7 +64,7 @@ impl Texts {
     /// Copies of texts, in memory of their own, one behind the other.
     ///
     /// # Safety
-    /// The owners of the memory behind the spans must live during the call.
+    /// The owners of the memory after the spans must live during the call.
     pub unsafe fn copied(texts: &[Span]) -> Self {
         let there = |one: &Span| !one.start.is_null();
         let size = texts

@@ -2,11 +2,11 @@
 //!
 //! Objects of one origin have their fields in one order, and many values never change. So an object
 //! is mostly a few constant texts with values between them, and a text is quicker compared than
-//! read. Where one differs, the object is read field by field from there on, and learnt anew.
+//! read. Where one differs, the object is read field by field from there on, and learnt again.
 
 use crate::cursor::Piece;
 
-/// How often an object may be learnt anew in one reading.
+/// How often an object may be learnt again in one reading.
 const LESSONS: usize = 24;
 /// Longer values are read each time.
 const LONGEST_CONSTANT: usize = 64;
@@ -44,7 +44,7 @@ impl Place {
 pub enum Then {
     /// The value of a field.
     Field(usize),
-    /// A value that nobody wants.
+    /// A value that no one wants.
     Skip,
     /// Nothing of the object.
     End,
@@ -85,7 +85,7 @@ impl Trail {
         self.lessons
     }
 
-    /// Notes what stands at a place; `steady` says that the value may be the same each time.
+    /// Notes what is at a place; `steady` says that the value may be the same each time.
     pub fn note(&mut self, place: usize, lead: &[u8], value: &[u8], steady: bool) {
         let Some(noted) = self.places.get_mut(place) else {
             return;

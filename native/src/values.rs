@@ -86,7 +86,7 @@ pub fn choice(cursor: &mut Cursor, texts: &[Piece]) -> Fit<u8> {
     Err(Misfit)
 }
 
-/// What stands before the separator, and the number behind it.
+/// What precedes the separator, and the number after it.
 #[inline(always)]
 pub fn numbered(text: &[u8], separator: Option<u8>, longest: usize) -> Fit<(&[u8], i64)> {
     let digits = text

@@ -137,7 +137,7 @@ def test_a_stream_goes_on_after_every_fault_of_broker_and_network(
 
 
 def transactions_keep_out(one: Scene) -> None:
-    """What is aborted never counts, and behind what is open nothing is read until it is decided."""
+    """What is aborted never counts, and after what is open nothing is read until it is decided."""
     topic = f"{one.ledger.prefix}.bank.entry"
     wrong = [(None, b'{"op":"c","after":{"number":-1,"text":"never"}}')] * 5
     produce_transaction(one.broker, topic, wrong, 1, commit=False)

@@ -69,7 +69,7 @@ def _sums(table: FileStoreTable) -> bool:
 
 
 def _own_rows(table: FileStoreTable, process: int, done: int) -> list[tuple[int, int]]:
-    """The rows of a process's own keys after so many of its commits."""
+    """The rows of a process's own keys after this many of its commits."""
     keys = range(process * OWN_KEYS, (process + 1) * OWN_KEYS)
     numbers = range(done if table.schema.primary_keys else 1, done + 1)
     return [(key, number) for key in keys for number in numbers]
@@ -131,7 +131,7 @@ def _shared_rows_are_right(table: FileStoreTable, rows: list[tuple[int, int]]) -
     if _sums(table):
         return rows == [(key, COMMITS * PROCESSES) for key in keys]
     if table.schema.primary_keys:
-        # Whose row is the last one nobody knows.
+        # Whose row is the last one no one knows.
         return [key for key, _ in rows] == keys and {n for _, n in rows} <= {*range(1, COMMITS + 1)}
     each = [n for n in range(1, COMMITS + 1) for _ in range(PROCESSES)]
     return rows == [(key, n) for key in keys for n in each]

@@ -33,7 +33,7 @@ class Disk:
         self.path = path
 
     def mount(self, *options: str) -> bool:
-        """Mount it, or mount it anew with other options; whether that is allowed here."""
+        """Mount it, or mount it again with other options; whether that is allowed here."""
         wanted = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(self.path)]
         return subprocess.run(wanted, capture_output=True, check=False).returncode == 0
 

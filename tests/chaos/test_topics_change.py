@@ -1,4 +1,4 @@
-"""A real topic gets partitions while it is read, and is then deleted and made anew."""
+"""A real topic gets partitions while it is read, and is then deleted and recreated."""
 
 import json
 from pathlib import Path

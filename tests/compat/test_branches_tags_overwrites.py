@@ -45,7 +45,7 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
 
 
 def judged(oracle: Oracle, pypaimon: Pypaimon, table: FileStoreTable, warehouse: Path) -> list[int]:
-    """Keys of the table, on which all readers agree; nobody finds anything wrong."""
+    """Keys of the table, on which all readers agree; no one finds anything wrong."""
     assert oracle.fsck(warehouse, "db", "t", "--all") == []
     assert verify(table) == []
     found = ids(oracle.read(warehouse, "db", "t"))

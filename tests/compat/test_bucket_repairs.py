@@ -1,4 +1,4 @@
-"""Java goes on with tables whose index, buckets or order ingestd has made anew."""
+"""Java goes on with tables whose index, buckets or order ingestd has rebuilt."""
 
 from pathlib import Path
 from typing import Any

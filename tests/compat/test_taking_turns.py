@@ -58,7 +58,7 @@ class _Turns:
         self.log: list[str] = []
 
     def rows(self, parity: int) -> list[dict[str, Any]]:
-        """Rows of even keys (ours) or odd ones: nobody knows whose row of a key is the last.
+        """Rows of even keys (ours) or odd ones: no one knows whose row of a key is the last.
 
         Sums need no order.
         """

@@ -46,7 +46,7 @@ def plant(folder: Path, *documents: dict[str, Any], suffix: str = ".json") -> Pa
 
 
 def fresh(folder: Path) -> Path:
-    """One advisory of each ecosystem that concerns nobody."""
+    """One advisory of each ecosystem that concerns no one."""
     return plant(
         folder,
         advisory(PYPI, "else", "2"),

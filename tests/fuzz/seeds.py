@@ -147,7 +147,7 @@ def _logical(one: Any) -> Any:
 
 
 def _captured_avro() -> Iterator[Case]:
-    """Captured messages, their schemas numbered anew."""
+    """Captured messages, their schemas numbered again."""
     ordered = sorted(_captured("avro-inline"), key=lambda one: one[0])
     for _, named in groupby(ordered, key=lambda one: one[0]):
         numbers: dict[int, int] = {}

@@ -25,7 +25,7 @@ ALLOWED = {
     # With a loader that makes texts, lists and dictionaries only.
     ("config/preload.py", "yaml.load"),
 }
-PIPES_OF_OURS = {"daemon/maintenance_client.py", "daemon/maintenance_process.py"}
+PIPES_OF_OURS = {"daemon/maintenance_process.py"}
 """`Connection.recv` unpickles: a socket pair between the daemon and the process that it started."""
 
 

@@ -25,7 +25,7 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def test_small_ranges_of_many_topics_are_read_together(broker: DevBroker) -> None:
     topics = [fresh_topic(broker) for _ in range(6)]
     for number, topic in enumerate(topics):
-        # A range is a part of what there is, and much lies behind the end of some.
+        # A range is a part of what there is, and much lies after the end of some.
         produce(broker, topic, [(None, b"%d" % i) for i in range(20 + 1500 * number)])
     source = source_of(broker, *topics)
     ranges = [OffsetRange("src", topic, 0, 5, 15) for topic in topics]

@@ -1,6 +1,6 @@
 """`ingestd init` in a real terminal, with a real broker: what it asks, and the file it ends in.
 
-What is seen is kept in tests/golden/terminal/init.txt; with INGESTD_RENEW=1 it is written anew.
+What is seen is kept in tests/golden/terminal/init.txt; with INGESTD_RENEW=1 it is written again.
 """
 
 import json

@@ -62,7 +62,7 @@ class Shop:
             self._columns[number] = [NARROW[0], wide, NARROW[2], *more]
 
     def events(self, tables: Iterable[int], each: int) -> Iterator[Message]:
-        """So many changes of each table, tables in turn."""
+        """This many changes of each table, tables in turn."""
         numbers = list(tables)
         for _ in range(each):
             for number in numbers:

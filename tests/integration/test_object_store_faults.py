@@ -109,7 +109,7 @@ def test_a_store_that_stays_silent_leaves_the_outcome_open_and_the_files_there(
     state = append(table, "me", 1, message("a")).state
     for kind in ("PUT", "GET", "HEAD"):
         proxy.issues.append(ValidationIssue("conflict", kind, "/snapshot-2", times=1000))
-    proxy.issues[-1].first = 2  # the look whether somebody was first
+    proxy.issues[-1].first = 2  # the look whether someone was first
     with pytest.raises(CommitUnknownError, match="whether snapshot 2 was published is not known"):
         append(table, "me", 2, message("b"), state=state)
     proxy.forget()

@@ -43,7 +43,7 @@ def shown_in(png: bytes) -> bytes | None:
 
 
 def marked(png: bytes, mark: bytes) -> bytes:
-    """The picture with a fingerprint behind its header."""
+    """The picture with a fingerprint after its header."""
     _, at, size = next(chunks(png))
     end = at + size + 4
     data = b"tEXt" + _KEYWORD + mark

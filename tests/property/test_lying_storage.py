@@ -72,7 +72,7 @@ def test_a_store_that_takes_nothing_more_is_named_and_work_goes_on_once_it_does(
         with scene_on(kind, io) as scene:
             for _ in range(2):
                 try:
-                    scene.live()  # what is only to be deleted stays, and nobody is stopped by it
+                    scene.live()  # what is only to be deleted stays, and no one is stopped by it
                 except RetryableError as error:
                     assert words in error.message
                     told += 1

@@ -1,4 +1,4 @@
-"""Chunks that mix tables, statements and tombstones come out as if each message was restated."""
+"""Chunks that mix tables, statements and tombstones come out as if each message was normalized."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Values of usual form take a short way through the native reader: here it ends where it must.
 
-The first object of a reading goes field by field, those behind it by what was learnt and in steps
+The first object of a reading goes field by field, those after it by what was learnt and in steps
 of sixteen bytes. Whatever stands wherever, both ways must take the same and make the same of it.
 """
 

@@ -176,7 +176,7 @@ POSITIONS = st.sampled_from(
 
 @st.composite
 def damaged(draw: st.DrawFn, data: bytes) -> bytes:
-    """A message with a byte changed, cut short, or with something before or behind it."""
+    """A message with a byte changed, cut short, or with something before or after it."""
     at = draw(st.integers(0, len(data) - 1))
     how = draw(st.integers(0, 4))
     if how == 0:

@@ -185,7 +185,7 @@ class ApiServer(Closing):
             "--service-account-issuer=https://rehearsal",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
-            "--disable-admission-plugins=ServiceAccount",  # nobody makes the default account here
+            "--disable-admission-plugins=ServiceAccount",  # no one makes the default account here
         )
 
     def _start(self, name: str, program: Path, *arguments: str) -> None:

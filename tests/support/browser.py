@@ -24,7 +24,7 @@ def browser() -> str | None:
 
 
 def document_after(url: str, folder: Path, seconds: float, *flags: str) -> str:
-    """The page's document as HTML, after its scripts have run for so many seconds of its time."""
+    """The page's document as HTML, after its scripts have run for this many seconds of its time."""
     budget = f"--virtual-time-budget={int(seconds * 1000)}"
     return _run(folder, budget, *flags, "--dump-dom", url)
 

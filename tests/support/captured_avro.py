@@ -22,7 +22,7 @@ def saved_registry() -> dict[str, Any]:
 
 
 def schema_texts(number: int) -> tuple[str, list[str]]:
-    """The text of a schema, and those of what it refers to, each behind what it uses."""
+    """The text of a schema, and those of what it refers to, each after what it uses."""
     found = saved_registry()["ids"][str(number)]
     texts: list[str] = []
     for reference in found.get("references") or ():

@@ -71,7 +71,7 @@ class World:
             state = with_user(table, load_state(table), user)
             while (number := max(state.committed[user], 0) + 1) <= wanted:
                 name = f"{user}-{number}"
-                # A second attempt writes another file: nobody knows of the first.
+                # A second attempt writes another file: no one knows of the first.
                 _keep(table, name)
                 committable = ManifestCommittable(number, (message(name),))
                 state = commit(table, user, committable, state=state, now_ms=NOW_MS).state
@@ -80,7 +80,7 @@ class World:
         return self._stubborn(write)
 
     def compactor(self) -> Actor:
-        """Puts all files into one, once; gives up if somebody has been faster."""
+        """Puts all files into one, once; gives up if someone has been faster."""
 
         def compact(table: FileStoreTable) -> bool:
             state = load_state(table)
@@ -162,7 +162,7 @@ class World:
 def noticed(operation: str, path: str) -> bool:
     """Whether a call can be noticed by others, or can notice them.
 
-    Manifests and data files have names of their own, so nobody meets while they are written.
+    Manifests and data files have names of their own, so no one meets while they are written.
     """
     if operation == "delete_quietly":
         return "/snapshot/" in path

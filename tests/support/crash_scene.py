@@ -70,7 +70,7 @@ class _Silent:
 
 @dataclass
 class SameTopics:
-    """Topics that nobody deletes; `checked` are the ranges of the last check."""
+    """Topics that no one deletes; `checked` are the ranges of the last check."""
 
     keys: dict[tuple[str, str], str]
     checked: list[OffsetRange] = field(default_factory=list)

@@ -203,7 +203,7 @@ def ingestd(*arguments: object, timeout: float = 120) -> subprocess.CompletedPro
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now.
+    """A port of 127.0.0.1 that no one listens on now.
 
     It is below those that systems give to connections, so that none takes it before it is used.
     """

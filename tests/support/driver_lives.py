@@ -487,7 +487,7 @@ def missing(world: World, home: Home) -> list[str]:
         for partition, log in enumerate(topic.logs):
             place = (key, partition)
             if dead and place not in home.seen:
-                continue  # nobody can know that it was there
+                continue  # no one can know that it was there
             start = home.begun.get(place, log.first)
             # Nor what came in the place of something else, and went again before it was looked at.
             gone = len(log.records) if dead else log.first

@@ -1,7 +1,7 @@
 """fake-gcs-server, a process that keeps generations of objects as Google's store does.
 
 It knows the JSON interface for uploads and copies alone, and our client asks by the XML interface;
-`XmlFront` stands before it and says the same in the other words. What the XML interface calls the
+`XmlFront` precedes it and says the same in the other words. What the XML interface calls the
 parts of an upload are objects that the JSON interface composes into one. The server is built from
 its Go module, once into the user's cache.
 """

@@ -2,7 +2,7 @@
 
 An actor is a function that works on a FileIO. It runs in a thread of its own that stops before
 each call that others could notice, until the scheduler lets it go on: one thread moves at a time,
-so a run depends on nothing but the scheduler's choices. All runs with at most so many preemptions
+so a run depends on nothing but the scheduler's choices. All runs with at most this many preemptions
 (a turn taken from an actor that could have gone on) and so many faults are made, each once.
 """
 
@@ -113,7 +113,7 @@ def explore(
     """Make every run within the bound in a world of its own; how many there were.
 
     `world` gives the files, the actors and a check that is made when all have ended. An actor
-    whose process crashed begins anew. `seen` says which calls others could notice. What an actor
+    whose process crashed begins again. `seen` says which calls others could notice. What an actor
     or the check raises is raised here, with the choices that led to it.
     """
     waiting: list[list[Choice]] = [[]]

@@ -19,7 +19,7 @@ _NO_COORDINATOR = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""A new group has nobody who keeps its offsets yet: it has told none."""
+"""A new group has no one who keeps its offsets yet: it has told none."""
 Record = tuple[bytes | None, bytes | None]
 
 
@@ -41,7 +41,7 @@ def running_broker() -> Iterator[DevBroker]:
 def fresh_topic(
     broker: DevBroker, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> str:
-    """Create a topic with a name that nobody has used."""
+    """Create a topic with a name that no one has used."""
     name = f"t-{uuid.uuid4().hex[:10]}"
     broker.create_topic(name, partitions, config)
     return name

@@ -52,7 +52,7 @@ def _started() -> tuple[DevBroker, ...]:
         brokers = _made()
         try:
             start_together(brokers)
-        except BrokerError:  # somebody else may have taken a port
+        except BrokerError:  # another process may have taken a port
             for one in brokers:
                 one.stop()
             if attempt + 1 == _TRIES:

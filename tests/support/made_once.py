@@ -20,7 +20,7 @@ def alone(home: Path) -> Iterator[None]:
 def built_by_go(program: Path, package: str, seconds: float) -> Path:
     """A program of a Go package (`path@version`), from the cache or built into it.
 
-    SubprocessError when it cannot be built in so many seconds.
+    SubprocessError when it cannot be built in this many seconds.
     """
     with alone(program.parent):
         if not program.exists():

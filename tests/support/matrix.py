@@ -1,6 +1,6 @@
 """What every reader and writer made of every capability, as the compatibility tests found it.
 
-Results lie in ``docs/compatibility.json``: the tests compare with it, and write it anew when asked.
+Results lie in ``docs/compatibility.json``: the tests compare with it, and renew it when asked.
 """
 
 import json

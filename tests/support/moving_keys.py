@@ -1,7 +1,7 @@
 """Batches written to tables whose keys move between partitions, as a write task does it.
 
 batch = Batch(table)
-batch.write([{"id": 1, "day": "a"}])      # files that nobody sees yet
+batch.write([{"id": 1, "day": "a"}])      # files that no one sees yet
 batch.commit()
 """
 

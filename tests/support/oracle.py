@@ -44,7 +44,7 @@ class Oracle(Closing):
     """One running oracle; safe to share between tests, one request at a time.
 
     An `exclusive` one never replaces a snapshot that another process has just put on the local
-    disk: Java's own rename there looks first and moves then. What a command answers lies in the
+    disk: Java's own rename there looks first and moves then. What a command answers is in the
     `heap` as a whole. `zone` is the time zone of the JVM.
     """
 

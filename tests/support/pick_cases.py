@@ -4,7 +4,7 @@ Java's picks of the cases of `SEED` are kept in `tests/golden/compaction_picks.t
 
     python -m tests.support.pick_cases
 
-written anew. Its first word is a digest of the cases that the picks are of.
+written again. Its first word is a digest of the cases that the picks are of.
 """
 
 import dataclasses

@@ -21,7 +21,7 @@ from tests.support.http_serving import HttpServing
 
 Trouble = Literal["slow-down", "broken", "lost", "cut", "conflict", "taken"]
 TROUBLES: tuple[Trouble, ...] = ("slow-down", "broken", "lost", "cut", "conflict", "taken")
-"""`slow-down`, `broken`: 503 and 500, nothing is done. `lost`: it is done and nobody answers.
+"""`slow-down`, `broken`: 503 and 500, nothing is done. `lost`: it is done and no one answers.
 `cut`: it is done and half of the answer comes (of its body, if it has one). `conflict`: 409, as
 when two puts of a name meet, nothing is done. `taken`: 412 although nothing is there."""
 _REFUSALS = {
@@ -104,7 +104,7 @@ class FaultyProxy(HttpServing):
         return sum(one.kind == kind for one in self.seen)
 
     def forget(self) -> None:
-        """Count from nothing again, and trouble nobody any more."""
+        """Count from nothing again, and trouble no one any more."""
         with self._lock:
             self.issues.clear()
             self.seen.clear()

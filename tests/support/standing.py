@@ -27,7 +27,7 @@ class Watched:
         return sum(one["position"] or 0 for one in self._places())
 
     def await_offsets(self, wanted: int) -> None:
-        """Return when so many offsets are in the tables, and no more are known of."""
+        """Return when this many offsets are in the tables, and no more are known of."""
         self.daemon.wait_until(lambda: self.reached() >= wanted and self._behind() == 0)
 
     def await_silence(self, address: str) -> None:

@@ -1,6 +1,6 @@
 """Command lines of ingestd in a real terminal, and what people see of them, kept for review.
 
-`python -m tests.support.terminal --write` writes tests/golden/terminal anew; its diff is what to
+`python -m tests.support.terminal --write` writes tests/golden/terminal again; its diff is what to
 review. Without --write it names what differs.
 """
 

@@ -3,7 +3,7 @@
 with Tmux(folder) as tmux:
     window = tmux.run(["python", "-c", "input('name? ')"], cwd=folder, env={})
     window.wait_for("name?")
-    window.press("somebody", "Enter")
+    window.press("someone", "Enter")
     shown, code = window.screen(), window.code()
 """
 

@@ -13,7 +13,7 @@ CLIENT_SECRET = "planted-oauth-55c0"
 
 
 class TokenEndpoint(HttpServing):
-    """Tokens of so many seconds for `CLIENT`; while `down` it only says that it cannot."""
+    """Tokens of this many seconds for `CLIENT`; while `down` it only says that it cannot."""
 
     def __init__(self, seconds: float = 3600.0) -> None:
         self.given = 0
@@ -54,7 +54,7 @@ def _is_known(authorization: str) -> bool:
 
 
 def unsigned_token(seconds: float, subject: str = "reader") -> str:
-    """A token for so many seconds from now."""
+    """A token for this many seconds from now."""
     now = time.time()
     claims = {"sub": subject, "iat": int(now), "exp": int(now + seconds), "scope": ""}
     parts = [json.dumps(one).encode() for one in ({"alg": "none"}, claims)]

@@ -17,7 +17,7 @@ class Trickle(Closing):
         self._broker = broker
         self._step = step
         self._reached = 0
-        self.others = 0  # records that somebody else puts into the same topics
+        self.others = 0  # records that another process puts into the same topics
         self._turn = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="trickle", daemon=True)

@@ -178,7 +178,7 @@ class Truth:
     """Runs after the reading of each batch, before its commits."""
 
     def live(self, batches: int = 1 << 30) -> TableRegistry:
-        """Start, go on to the ends of all topics, and end; at most so many batches."""
+        """Start, go on to the ends of all topics, and end; at most this many batches."""
         settings = self.settings
         clusters = {name: self.kafka.of(one.kafka) for name, one in settings.sources.items()}
         with mock.patch("ingestd.spark.pipeline.this_process", lambda: self.holder):

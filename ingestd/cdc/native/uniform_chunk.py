@@ -1,6 +1,6 @@
 """Whole messages of one form through their layout, where all of them are alike.
 
-No byte of them is restated. What does not pass is taken apart message by message, which gives the
+No byte of them is normalized. What does not pass is taken apart message by message, which gives the
 same rows.
 """
 

@@ -102,7 +102,7 @@ def run_dry(
 
 
 class _Run:
-    """The rounds of one rehearsal; each evolves what the one before found missing."""
+    """The attempts of one dry run; each evolves what the one before found missing."""
 
     def __init__(
         self,

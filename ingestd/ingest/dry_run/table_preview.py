@@ -1,4 +1,4 @@
-"""What a rehearsal says of each table, in words: its columns, keys, buckets, and what is new."""
+"""What a dry run reports of each table, in words: its columns, keys, buckets, and what is new."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

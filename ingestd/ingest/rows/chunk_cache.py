@@ -1,7 +1,7 @@
 """Decoded chunks that wait for their table: what a run that discovers it leaves to the next one.
 
 A table that is not there yet makes a batch run twice. Its decoded rows need no table, so the first
-run puts those of a good chunk on a shelf, and the next run takes them from there instead of
+run puts those of a good chunk into the cache, and the next run takes them from there instead of
 fetching and decoding again, provided that the table came to be of exactly the types that they have.
 """
 
@@ -51,7 +51,7 @@ def keep(
     chunk: RecordChunk,
     decoded: Decoded,
 ) -> CachedChunk | None:
-    """Put the rows of a chunk on the shelf; None unless every record of it is good.
+    """Put the rows of a chunk into the cache; None unless every record of it is good.
 
     `start` is the offset from which on nothing was read before the chunk.
     """

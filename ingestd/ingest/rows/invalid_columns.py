@@ -16,7 +16,7 @@ from ingestd.ingest.settings.context import TableContext, TableSettings
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import RowKind
 
-REASON = "unfit-column-name"
+REASON = "invalid-column-name"
 
 
 def without_invalid(

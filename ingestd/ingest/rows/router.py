@@ -81,7 +81,7 @@ class Router:
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:
             problem = self._invalid[topic, source_table]
             return Complaint(
-                "unfit-table-name",
+                "invalid-table-name",
                 f"topic {topic}: no table can have the name that table {forms[-1]} would get: "
                 f"{problem}; give it another in routing.table-mapping or routing.rules",
             )

@@ -62,7 +62,7 @@ def decode_ranges(
     The last pair is the task's report, in slot `task_index` modulo the slots. If it says that the
     batch must run again, every slot gets a void as well, so that nothing is written in vain;
     decoding goes on, to find everything of the batch at once. Chunks of tables that are not there
-    yet are put on the `shelf`; `kept` are those that earlier runs of the batch put there, which
+    yet are put into `blob_store`; `kept` are those that earlier runs of the batch put there, which
     are not read and decoded again.
 
     Raises SourceError from fetching; PolicyStopError, SchemaConflictError and
@@ -247,7 +247,7 @@ class _DecodeTask:
                     yield from self._decode_batch(source, part, again, dead_letters)
 
     def _keep(self, source: str, chunk: RecordChunk, decoded: Decoded, start: int) -> None:
-        """Put a chunk on the shelf whose rows all wait for one table."""
+        """Put a chunk into the cache whose rows all wait for one table."""
         source_table = decoded.batches[0].source
         table = self._router.route(chunk.topic, source_table)
         shaped = self._shapes.of(chunk.topic, source_table) is not None

@@ -25,7 +25,7 @@ _LAYOUT = b"1\n"
 
 
 def archive_folder() -> Path | None:
-    """Where archives are kept: INGESTD_CLASS_ARCHIVE or the user's cache; None when it is `off`."""
+    """Return the folder of archives: INGESTD_CLASS_ARCHIVE or the user's cache; None if `off`."""
     given = os.environ.get(FOLDER, "")
     if given.lower() == OFF:
         return None
@@ -34,12 +34,12 @@ def archive_folder() -> Path | None:
     cache = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(cache) if cache else Path.home() / ".cache") / "ingestd" / "spark"
-    except RuntimeError:  # a user without a home
+    except RuntimeError:  # the user has no home
         return None
 
 
 def archive_file(java: str, jars: Sequence[str]) -> Path | None:
-    """The archive for this Java and these jars, whether it is there or not."""
+    """Return the path of the archive for a Java and a set of jars, whether it exists or not."""
     folder = archive_folder()
     if folder is None:
         return None
@@ -51,40 +51,41 @@ def archive_file(java: str, jars: Sequence[str]) -> Path | None:
 
 
 def archive_flags(file: Path | None) -> tuple[str, ...]:
-    """Flags that let a JVM use an archive; none if it is not there."""
+    """Return the flags with which a JVM uses an archive; none if the file does not exist."""
     if file is None or not file.is_file():
         return ()
     return ("-Xshare:auto", f"-XX:SharedArchiveFile={file}", *_IN_PLACE, *_QUIET)
 
 
 def recording_flags(file: Path) -> tuple[str, ...]:
-    """Flags that let a JVM write its archive when it ends."""
+    """Return the flags with which a JVM writes an archive when it exits."""
     return (f"-XX:ArchiveClassesAtExit={file}", *_QUIET)
 
 
-def make_in_background(file: Path | None, module: str) -> bool:
-    """Begin to make an archive unless it is there or being made; True if begun.
+def create_in_background(file: Path | None, module: str) -> bool:
+    """Start a process that creates an archive, unless the file exists or is being created.
 
-    `module` is started with the least priority, as a process that this one does not wait for.
+    The process runs `module` with the lowest priority and outlives this one. Return whether it
+    was started.
     """
-    if file is None or file.exists() or not _take(file):
+    if file is None or file.exists() or not _create_marker(file):
         return False
     try:
-        subprocess.Popen(  # noqa: S603  (nothing of it comes from outside)
+        subprocess.Popen(  # noqa: S603  (no external input)
             [sys.executable, "-m", module],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=_least_priority,
+            preexec_fn=_lowest_priority,
         )
     except OSError:
         return False
     return True
 
 
-def record_into(file: Path) -> Path:
-    """A name beside `file` for an archive in the making."""
+def temporary_archive(file: Path) -> Path:
+    """Return an unused path in the folder of `file`, for an archive that is being written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix="making-", suffix=".jsa")
     os.close(handle)
@@ -93,7 +94,7 @@ def record_into(file: Path) -> Path:
 
 
 def publish(made: Path, file: Path) -> bool:
-    """Give a finished archive its name, and remove very old ones; False if it was not made."""
+    """Rename a finished archive, and remove archives older than 30 days; False if there is none."""
     _marker(file).unlink(missing_ok=True)
     if not made.is_file():
         return False
@@ -104,8 +105,8 @@ def publish(made: Path, file: Path) -> bool:
     return True
 
 
-def _take(file: Path) -> bool:
-    """Whether this process may make the archive: a marker keeps others from doing it, too."""
+def _create_marker(file: Path) -> bool:
+    """Create the marker that reserves an archive for this process; False if it exists."""
     marker = _marker(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,14 +123,14 @@ def _marker(file: Path) -> Path:
 
 
 def _identity(path: Path) -> str:
-    """What changes when a file does; a JVM checks jars in the same way."""
+    """Return path, size and time of a file, which are what a JVM compares as well."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return f"{path}\n"
-    # Whole seconds: layers of an image keep no more, and a JVM asks for no more.
-    return f"{path} {found.st_size} {int(found.st_mtime)}\n"
+    # Whole seconds: image layers store no fractions, and the JVM ignores them.
+    return f"{path} {status.st_size} {int(status.st_mtime)}\n"
 
 
-def _least_priority() -> None:
+def _lowest_priority() -> None:
     os.nice(19)

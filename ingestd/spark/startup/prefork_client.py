@@ -1,6 +1,7 @@
-"""Ask the prefork server for a fork in place of a new Python, and stay as long as that lives.
+"""Request a fork from the prefork server instead of starting Python, and wait for its exit.
 
-Runs without any package, not even this one: only what Python itself brings is imported.
+Spark starts this program through `worker.sh` as the Python of its workers. It imports only the
+standard library and no package, this one included.
 """
 
 import json
@@ -11,38 +12,38 @@ import sys
 
 SOCKET = "INGESTD_PREFORK"
 PYTHON = "INGESTD_PYTHON"
-TAKEN = b"+"
+ACKNOWLEDGED = b"+"
 
 
 def main() -> None:
-    """Hand over streams and arguments; become an ordinary Python if nobody takes them."""
-    with socket.socket(socket.AF_UNIX) as prefork_server:
-        if not taken(prefork_server, sys.argv[1:]):
+    """Pass streams and arguments to the server; run Python itself if the server does not answer."""
+    with socket.socket(socket.AF_UNIX) as server:
+        if not send_request(server, sys.argv[1:]):
             os.execv(os.environ[PYTHON], [os.environ[PYTHON], *sys.argv[1:]])  # noqa: S606
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is the other's to end
-        nothing = os.open(os.devnull, os.O_RDWR)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the forked process decides when to end
+        devnull = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
-            os.dup2(nothing, stream)  # so that Spark sees the other process close them
-        while prefork_server.recv(1):
+            os.dup2(devnull, stream)  # so that only the forked process holds Spark's streams
+        while server.recv(1):
             pass
 
 
-def taken(prefork_server: socket.socket, arguments: list[str]) -> bool:
-    """Whether a fork of the prefork server has the request and the streams and says so."""
+def send_request(server: socket.socket, arguments: list[str]) -> bool:
+    """Send the request; return whether a forked process acknowledged it."""
     try:
-        prefork_server.connect(os.environ[SOCKET])
-        hand_over(prefork_server, arguments)
-        return prefork_server.recv(1) == TAKEN
+        server.connect(os.environ[SOCKET])
+        send_streams(server, arguments)
+        return server.recv(1) == ACKNOWLEDGED
     except (OSError, KeyError):
         return False
 
 
-def hand_over(prefork_server: socket.socket, arguments: list[str]) -> None:
-    """Send the request and, with its first bytes, the standard streams."""
+def send_streams(server: socket.socket, arguments: list[str]) -> None:
+    """Send the length of the request with the three standard streams, then the request."""
     document = {"arguments": arguments, "environment": dict(os.environ)}
     body = json.dumps(document).encode()
-    socket.send_fds(prefork_server, [len(body).to_bytes(4, "big")], [0, 1, 2])
-    prefork_server.sendall(body)
+    socket.send_fds(server, [len(body).to_bytes(4, "big")], [0, 1, 2])
+    server.sendall(body)
 
 
 if __name__ == "__main__":

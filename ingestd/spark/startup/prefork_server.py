@@ -1,9 +1,9 @@
-"""The one process that all of Spark's Python processes are forked from, on a local master.
+"""The process from which all Python processes of Spark are forked, on a local master.
 
-Spark starts a Python process for each kind of work: one to make the source, one to plan batches,
-one to plan reads, one for tasks. Each would import the same packages again, one after the other,
-while the first batch waits. Instead their command (`worker.sh`) hands its streams and its arguments
-to this process, which has imported everything while the JVM started, and a fork goes on from there.
+Spark starts one Python process to create the source, one to plan batches, one to plan reads and one
+for tasks. Each would import the same packages again while the first batch waits. Instead their
+command (`worker.sh`) passes its streams and arguments to this process, which imports all packages
+while the JVM starts, and a fork of it runs the requested module.
 """
 
 import gc
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ingestd.spark.startup import python_daemon
-from ingestd.spark.startup.prefork_client import TAKEN
+from ingestd.spark.startup.prefork_client import ACKNOWLEDGED
 
 NAME = "ingestd-prefork"
 _PLANNING = (
@@ -37,28 +37,32 @@ _PIECE = 1 << 16
 
 
 def main() -> None:
-    """Serve the listening socket whose number is the only argument."""
+    """Serve the listening socket whose file descriptor is the only argument."""
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         serve(listener)
 
 
 def serve(listener: socket.socket) -> None:
-    """Import what is missing, then serve a listening socket until standard input ends."""
+    """Import all packages, then serve a listening socket until standard input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group: the driver is to end first
+    signal.signal(
+        signal.SIGTERM, signal.SIG_IGN
+    )  # sent to the process group: the driver ends first
     python_daemon.name_process(NAME)
     python_daemon.forget_archives()
     python_daemon.preload(_PLANNING)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while _asked(listener):
+    while _wait_for_client(listener):
         _serve(listener)
-    shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)  # made for it alone
+    shutil.rmtree(
+        Path(listener.getsockname()).parent, ignore_errors=True
+    )  # created for this socket only
 
 
-def _asked(listener: socket.socket) -> bool:
-    """Wait for a visitor; False when the driver has gone."""
+def _wait_for_client(listener: socket.socket) -> bool:
+    """Wait for a client; return False when the driver has exited."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(0, select.POLLIN)
@@ -76,18 +80,18 @@ def _serve(listener: socket.socket) -> None:
         try:
             request, streams = receive(client)
         except (OSError, ValueError):
-            return  # it went away
+            return  # the client disconnected
         if os.fork() == 0:
             listener.close()
-            client.send(TAKEN)
-            client.set_inheritable(True)  # open as long as the process lives, whatever it becomes
-            _become(request, streams)
+            client.send(ACKNOWLEDGED)
+            client.set_inheritable(True)  # stays open until the process exits, after exec as well
+            _run_request(request, streams)
         for stream in streams:
             os.close(stream)
 
 
 def receive(client: socket.socket) -> tuple[Mapping[str, object], Sequence[int]]:
-    """A request and the three standard streams that came with it; ValueError when it is cut off."""
+    """Return a request and its three standard streams. Raises ValueError if it is truncated."""
     head, streams, _, _ = socket.recv_fds(client, 4, _STREAMS)
     size = int.from_bytes(head, "big")
     body = b""
@@ -99,12 +103,12 @@ def receive(client: socket.socket) -> tuple[Mapping[str, object], Sequence[int]]
     if len(streams) != _STREAMS or len(head) != 4 or len(body) != size:
         for stream in streams:
             os.close(stream)
-        raise ValueError("a request was cut off")
+        raise ValueError("a request was truncated")
     return json.loads(body), streams
 
 
-def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
-    """Go on as the Python process that Spark asked for; its visitor ends when this process does."""
+def _run_request(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
+    """Become the Python process that Spark requested; the client exits when this process does."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for number, stream in enumerate(streams):
@@ -127,7 +131,7 @@ def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
 
 
 def _run(module: str) -> int:
-    """Run a module as the main one; its exit code."""
+    """Run a module as `__main__`; return the exit code."""
     try:
         if module in _DAEMONS:
             python_daemon.main()
@@ -136,7 +140,7 @@ def _run(module: str) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except (BrokenPipeError, ConnectionResetError):
-        return 1  # Spark has closed its end, as at each stop: no process waits for an answer
+        return 1  # Spark closes its end at each stop: no process waits for an answer
     except BaseException:  # noqa: BLE001  (no caller is left to report it)
         traceback.print_exc()
         return 1
@@ -144,7 +148,7 @@ def _run(module: str) -> int:
 
 
 def extend_path(path: str) -> None:
-    """Find what the process that was asked for would find in folders of its own."""
+    """Add the folders of a PYTHONPATH to the search path."""
     for entry in path.split(os.pathsep):
         if entry and entry not in sys.path and Path(entry).is_dir():
             sys.path.append(entry)

@@ -1,8 +1,8 @@
-"""Open the socket of the prefork server, start it, and give the JVM its address.
+"""Open the socket of the prefork server and start the server.
 
-The driver imports what the server needs, so a driver that is about to start becomes the server by a
-fork, before it has threads, secrets or a pipeline. Where that moment has passed, a process of its
-own imports everything again.
+The driver imports the same packages as the server, so the server is forked from the driver before
+that has threads, secrets or a pipeline. After that moment it is started as a new process, which
+imports the packages again.
 """
 
 import importlib
@@ -26,17 +26,17 @@ _MODULE = "ingestd.spark.startup.prefork_server"
 
 
 class PreforkServer:
-    """A prefork server that ends with this process or with `close`; clients wait for its start."""
+    """A prefork server that ends with this process or `close`; clients wait until it starts."""
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
         self._listener: socket.socket | None = listener
         self._folder = folder
-        self._end = -1  # ours of the pipe that is its standard input
+        self._end = -1  # our end of the pipe that is its standard input
         self._wait: Callable[[], object] | None = None
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment of a JVM whose Python processes come from here."""
+        """The environment variables of a JVM that uses this server."""
         command = str(_COMMAND)
         return {
             "PYSPARK_PYTHON": command,
@@ -46,25 +46,25 @@ class PreforkServer:
         }
 
     def fork(self, others: Sequence[int] = ()) -> None:
-        """Make it a fork of this process, without its files `others`; not twice.
+        """Fork the server from this process, which must not have threads, unless it runs.
 
-        Only for a process without threads.
+        `others` are file descriptors that the fork closes.
         """
         if self._listener is None:
             return
         begin, self._end = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _become(self._listener, begin, [*others, self._end])
+            _run_server(self._listener, begin, [*others, self._end])
         os.close(begin)
         self._wait = lambda: os.waitpid(pid, 0)
-        self._leave_listener()
+        self._close_listener()
 
     def spawn(self) -> None:
-        """Make it a process of its own, without waiting for it, unless it is there."""
+        """Start the server as a new process without waiting for it, unless it runs."""
         if self._listener is None:
             return
-        process = subprocess.Popen(  # noqa: S603  (nothing of it comes from outside)
+        process = subprocess.Popen(  # noqa: S603  (no external input)
             [sys.executable, "-m", _MODULE, str(self._listener.fileno())],
             stdin=subprocess.PIPE,
             pass_fds=[self._listener.fileno()],
@@ -79,29 +79,29 @@ class PreforkServer:
             self._end = os.dup(process.stdin.fileno())
             process.stdin.close()
         self._wait = process.wait
-        self._leave_listener()
+        self._close_listener()
 
     def close(self) -> None:
-        """End it; what was forked from it belongs to the JVM."""
+        """Stop the server and wait for its exit; processes forked from it belong to the JVM."""
         if self._end >= 0:
             os.close(self._end)
             self._end = -1
         if self._wait is not None:
             self._wait()
             self._wait = None
-        self._leave_listener()
+        self._close_listener()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _leave_listener(self) -> None:
+    def _close_listener(self) -> None:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
 
 
 def open_prefork_server() -> PreforkServer | None:
-    """Open the door of one; None where its command cannot be executed.
+    """Open the socket of a prefork server; None if `worker.sh` cannot be executed.
 
-    What is imported from here on does so without threads, for the sake of `fork`.
+    Packages that are imported after this call start no threads, which `fork` requires.
     """
     if not os.access(_COMMAND, os.X_OK):
         return None
@@ -118,8 +118,8 @@ def open_prefork_server() -> PreforkServer | None:
     return PreforkServer(listener, folder)
 
 
-def _become(listener: socket.socket, begin: int, others: Sequence[int]) -> NoReturn:
-    """Be the prefork server, and nothing else ever again."""
+def _run_server(listener: socket.socket, begin: int, others: Sequence[int]) -> NoReturn:
+    """Run the prefork server in this forked process, and exit."""
     code = 1
     try:
         for one in others:

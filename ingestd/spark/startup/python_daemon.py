@@ -1,8 +1,8 @@
-"""The process that Spark's Python workers are forked from; Spark starts it as a module.
+"""The process from which Spark forks its Python workers (`spark.python.daemon.module`).
 
-Every task would otherwise pay for what this does once: archives on the path are read again by
-each `importlib.invalidate_caches()`, heavy imports, and a collection of garbage over all objects
-of the imported modules. Nothing here may start a thread, since a fork takes only one along.
+It does once what every task would repeat: importing large packages, reading the archives on the
+path at each `importlib.invalidate_caches()`, and collecting garbage over all objects of imported
+modules. Nothing in it may start a thread, since a fork copies only the calling thread.
 """
 
 import ctypes
@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ingestd.spark.startup.settings import PRIVATE_UMASK, UMASK, WORKER_MEMORY
 
 NAME = "ingestd-worker"
-"""What Spark's workers, and the daemon that they are forked from, are called."""
+"""The process name of Spark's workers and of their daemon."""
 _ARCHIVES = (".zip", ".jar", ".egg")
 _PRELOADED = (
-    "importlib.metadata",  # asked for by every invalidate_caches()
+    "importlib.metadata",  # imported by every invalidate_caches()
     "numpy",
     "pyarrow",
     "pyarrow.compute",
@@ -43,12 +43,12 @@ _PACKAGES = (
     "ingestd.ingest",
 )
 _ENVIRONMENT: Mapping[str, str] = {
-    # Read by numpy and by Arrow's allocator when they are imported; otherwise both start threads.
+    # Read by numpy and by Arrow's allocator at import; otherwise both start threads.
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    # Chunk follows chunk: memory given back at once is faulted in again, page by page.
+    # Memory that is returned after each chunk would be faulted in again for the next one.
     "MIMALLOC_PURGE_DELAY": "10000",
-    # In KiB. What is reserved counts against a worker's limit; by itself it is 1 GiB at once.
+    # In KiB. Reserved memory counts against a worker's limit; the default is 1 GiB.
     "MIMALLOC_ARENA_RESERVE": "65536",
 }
 _SET_NAME = 15  # of prctl.h
@@ -61,26 +61,27 @@ _TASKS = "pyspark.worker"
 
 
 def main() -> None:
-    """Prepare this process and serve forks until Spark closes the pipe.
+    """Prepare this process and fork workers until Spark closes the pipe.
 
-    SIGTERM is blocked, in its forks as well: one to all processes is for the driver to obey, which
-    needs them for the batch in flight. Spark closes the pipe whenever it sends one itself. The
-    daemon's socket is for this user alone; what workers write has the umask of the driver.
+    SIGTERM is blocked here and in workers: when it is sent to all processes, only the driver obeys
+    it, and it needs the workers for the batch in flight. Spark closes the pipe when it sends
+    SIGTERM itself. Other users cannot open the daemon's socket; files of workers have the umask of
+    the driver.
     """
     own = os.umask(PRIVATE_UMASK)
     mask = int(os.environ.get(UMASK) or format(own, "o"), 8)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     name_process(NAME)
     forget_archives()
-    tasks = sys.argv[1:] == [_TASKS]  # Spark has daemons for planning too, which need none of it
+    tasks = sys.argv[1:] == [_TASKS]  # daemons for planning need no packages of tasks
     if tasks:
         preload()
     daemon = importlib.import_module("pyspark.daemon")
-    daemon.__dict__["worker"] = _prepared(daemon.__dict__["worker"], mask)
+    daemon.__dict__["worker"] = _wrap_worker(daemon.__dict__["worker"], mask)
     gc.collect()
-    gc.freeze()  # a worker collects garbage after each task: not over these
+    gc.freeze()  # a worker collects garbage after each task, but not these objects
     if tasks:
-        # In a task it would look at every waiting record, time and again, to find nothing.
+        # In a task the collector would visit every waiting record repeatedly and free nothing.
         gc.set_threshold(_GARBAGE_OBJECTS)
         keep_memory()
         limit_memory()
@@ -88,25 +89,24 @@ def main() -> None:
 
 
 def prepare_imports() -> None:
-    """Set what heavy packages read when they are imported."""
+    """Set the environment variables that large packages read at import."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
 
 
 def name_process(name: str) -> None:
-    """Call this process so where its threads are listed (Linux only)."""
+    """Set the name of this process in process lists (Linux only; at most 15 bytes)."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(_SET_NAME, name.encode())
 
 
 def forget_archives() -> None:
-    """Take archives off the path and make those that stay cheap to keep.
+    """Remove archives from the import path, and never read their directories again.
 
-    They stay only where PySpark itself is in one. Archives do not change while Spark runs, so
-    nothing is lost by not reading their directories again.
+    They stay on the path only if PySpark itself is in one. Archives do not change while Spark runs.
     """
-    zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign,assignment]  # see above
+    zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-assign,assignment]  # see the docstring
     before = list(sys.path)
     sys.path[:] = [entry for entry in sys.path if not entry.endswith(_ARCHIVES)]
     if importlib.util.find_spec("pyspark") is None:
@@ -117,7 +117,7 @@ def forget_archives() -> None:
 
 
 def preload(more: Sequence[str] = ()) -> None:
-    """Import everything that a task may need, and `more`, without starting a thread."""
+    """Import all packages that a task may use, and `more`, without starting a thread."""
     prepare_imports()
     for name in (*_PRELOADED, *_modules(), _STAGES, *more):
         importlib.import_module(name)
@@ -133,14 +133,14 @@ def keep_memory() -> None:
 
 
 def limit_memory() -> None:
-    """Give this process, and each worker forked from it, the limit of memory in the environment.
+    """Apply the memory limit of the environment to this process and its workers.
 
-    It counts memory of its own that can be written, not files that are mapped.
+    The limit (RLIMIT_DATA) counts private writable memory, not mapped files.
     """
-    wanted = int(os.environ.get(WORKER_MEMORY, "0"))
-    if wanted:
+    limit_bytes = int(os.environ.get(WORKER_MEMORY, "0"))
+    if limit_bytes:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        limit = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
@@ -151,8 +151,8 @@ def _modules() -> Iterator[str]:
             yield module.name
 
 
-def _prepared(serve: Serve, mask: int) -> Serve:
-    """Spark's loop of a worker with this umask, ending without a word when Spark has gone."""
+def _wrap_worker(serve: Serve, mask: int) -> Serve:
+    """Wrap Spark's worker loop: set a umask, and exit silently when Spark has disconnected."""
 
     def worker(connection: socket.socket, authenticated: bool) -> int:
         os.umask(mask)
@@ -164,7 +164,7 @@ def _prepared(serve: Serve, mask: int) -> Serve:
     return worker
 
 
-def _nothing(importer: zipimport.zipimporter) -> None:
+def _keep_caches(importer: zipimport.zipimporter) -> None:
     """Stand in for `zipimporter.invalidate_caches`."""
 
 

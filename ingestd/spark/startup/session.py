@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -19,7 +18,6 @@ from ingestd.spark.pyspark_internals import (
     authenticate_callbacks,
     cache_classes,
     has_context,
-    initialize_classes,
     restrict_accumulator_socket,
     skip_packaged_sources,
 )
@@ -96,10 +94,6 @@ def _start_in(jvm: Jvm, conf: SparkConf) -> bool:
         return False
     keep(jvm)
     gateway = _connect(address)
-    initializer = threading.Thread(
-        target=initialize_classes, args=(gateway,), name="classes", daemon=True
-    )
-    initializer.start()
     with _worker_python(jvm.python):
         _start_in_gateway(conf, gateway)
     return True
@@ -160,20 +154,3 @@ def _filtered_stderr() -> int | None:
     finally:
         os.close(reading)
     return writing
-
-
-def warm_up(spark: SparkContext) -> threading.Thread:
-    """Run a trivial job in a thread, so that the first batch finds loaded classes and a worker.
-
-    It runs beside the planning of the first batch. A failure is only logged.
-    """
-    thread = threading.Thread(target=_run_trivial_job, args=(spark,), name="warm-up", daemon=True)
-    thread.start()
-    return thread
-
-
-def _run_trivial_job(spark: SparkContext) -> None:
-    try:
-        spark.parallelize([[0]], 1).mapPartitions(list).collect()
-    except (Py4JError, PySparkException, OSError) as error:
-        _LOG.debug("warm_up_failed", extra={"ctx": {"error": str(error)}})

@@ -1,6 +1,6 @@
-"""Settings of a Spark session: local by default, quiet, and without anything to download.
+"""Settings of a Spark session: a local master by default, no UI, and no downloads.
 
-Knows nothing of PySpark, so that the JVM can be on its way before PySpark is imported.
+Does not import PySpark, so that the JVM can start before PySpark is imported.
 """
 
 import os
@@ -19,7 +19,7 @@ JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _SOURCES_OPTION = "ingestd\\.sources"
 _DEFAULTS: Mapping[str, str] = {
-    "spark.master": "local[*,4]",  # a task whose worker died is tried again
+    "spark.master": "local[*,4]",  # a task is tried up to 4 times
     "spark.driver.memory": "512m",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -29,7 +29,7 @@ _DEFAULTS: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "4",
-    # The rows of a batch are ranges that nobody collects: no code is worth generating for them.
+    # The rows of a batch are offset ranges, too few to be worth generating code for.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # The defaults start a chmod and several readlink processes for every file of a checkpoint.
@@ -49,28 +49,28 @@ _LOOPBACK: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 _KUBERNETES: Mapping[str, str] = {
-    # Neither is made for a driver that runs already: the right to delete them would be for nothing.
+    # The driver runs already and owns neither; deleting them would need more permissions.
     "spark.kubernetes.driver.service.deleteOnTermination": "false",
     "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
 }
-# Spark makes a secret for each context of these itself and hands it to executors as a variable.
+# For these masters Spark creates a secret per context and passes it to executors.
 _MAKE_SECRETS = ("local", "yarn", "k8s")
 _AUTHENTICATE = "spark.authenticate"
 _SECRET = "spark.authenticate.secret"  # noqa: S105  (the name of a setting)
 UMASK = "INGESTD_UMASK"
-"""The variable that names the umask of this process, in octal, to workers."""
+"""The variable that passes the umask of this process to workers, in octal."""
 PRIVATE_UMASK = 0o077
-"""Of a JVM and of Spark's Python daemons: their folders and sockets are for no other user."""
+"""The umask of the JVM and of Spark's Python daemons: no access for other users."""
 _CONFIDENTIAL = re.compile(r"(?i)secret|password|token|access[.]?key")
-# The JVM plans and schedules only: its second compiler costs more than it gives back.
+# The JVM only plans and schedules: its optimizing compiler costs more than it saves.
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
-"""Variable of the workers' environment: most bytes of memory that each of them may have."""
+"""The variable with the memory limit of each worker in bytes."""
 
 
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
-    """All settings of a session with the user's `extra` ones."""
+    """Return all settings of a session; the user's `extra` settings override ours."""
     settings = {**_DEFAULTS, _WORKER_PATH: worker_path(), **extra}
     settings = {**settings, **_authentication(settings), **extra}
     if is_local(settings):
@@ -83,7 +83,7 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_confidential(name: str) -> bool:
-    """Whether the value of a setting of this name is for no command line."""
+    """Return whether the value of a setting must not appear on a command line."""
     return _CONFIDENTIAL.search(name) is not None
 
 
@@ -93,7 +93,7 @@ def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, s
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
-    """PySpark takes the worker's Python and the JVM's address from the environment alone."""
+    """Set the variables from which PySpark takes the Python of workers and the local address."""
     os.environ[UMASK] = format(current_umask(), "o")
     if is_local(settings):
         os.environ["PYSPARK_PYTHON"] = settings.get(PYTHON, sys.executable)
@@ -106,19 +106,19 @@ def prepare_environment(settings: Mapping[str, str]) -> None:
 
 
 def current_umask() -> int:
-    """The umask of this process; other threads may create files meanwhile."""
+    """Return the umask of this process, without changing it where /proc can be read."""
     status = Path("/proc/self/status")
     with suppress(OSError):
         for line in status.read_text().splitlines():
             if line.startswith("Umask:"):
                 return int(line.split()[1], 8)
-    mask = os.umask(PRIVATE_UMASK)  # no other way to ask
+    mask = os.umask(PRIVATE_UMASK)  # the only other way to read it
     os.umask(mask)
     return mask
 
 
 def worker_path() -> str:
-    """Where workers find this package when it is not installed for their Python."""
+    """Return the PYTHONPATH of workers: this package's folder unless it is installed, and ours."""
     parent = str(Path(ingestd.__file__).resolve().parent.parent)
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     found = [] if parent in installed else [parent]
@@ -126,15 +126,14 @@ def worker_path() -> str:
 
 
 def is_local(settings: Mapping[str, str]) -> bool:
-    """Whether driver and executors share this machine."""
+    """Return whether driver and executors run on this machine."""
     return settings["spark.master"].split("[")[0] in ("local", "local-cluster")
 
 
 def _authentication(settings: Mapping[str, str]) -> dict[str, str]:
-    """Lets only processes of this session speak to its channels, loopback's included.
+    """Return the settings with which Spark's channels accept only processes of this session.
 
-    A standalone cluster has a secret of its own, which only its users know: there the settings
-    have to name it.
+    A standalone cluster has its own secret, which the user has to set.
     """
     master = re.split(r"[\[:]", settings["spark.master"])[0]
     if master in _MAKE_SECRETS or _SECRET in settings:

@@ -1,8 +1,8 @@
-"""Makes the archive of Spark's classes: a session that does what a pipeline does, and ends.
+"""Create the archive of Spark's classes from a short session that works like a pipeline.
 
     python -m ingestd.spark.startup.training
 
-Needs neither brokers nor a warehouse. Prints the name of the archive, also when it was there.
+Needs neither brokers nor a warehouse. Prints the path of the archive, also if it existed before.
 """
 
 import os
@@ -21,64 +21,64 @@ from ingestd.spark.startup.class_archive import (
     FOLDER,
     OFF,
     publish,
-    record_into,
     recording_flags,
+    temporary_archive,
 )
 from ingestd.spark.startup.jvm import class_archive_path, end_all
 from ingestd.spark.startup.session import build_session
 from ingestd.spark.startup.settings import JVM_OPTIONS
 
 _BATCHES = 3
-_PATIENCE_SECONDS = 300.0
+_TIMEOUT_SECONDS = 300.0
 
 
 class CountingSource(DataSource):
-    """A stream of as many batches as anybody asks for, without rows."""
+    """An endless stream of batches without rows."""
 
     @classmethod
     def name(cls) -> str:
-        """The name for `readStream.format`."""
+        """Return the name for `readStream.format`."""
         return "ingestd_counting"
 
     def schema(self) -> str:
-        """One column."""
+        """Return the schema, one column."""
         return "number long"
 
     def streamReader(self, schema: object) -> "CountingReader":  # noqa: N802  (Spark's name)
-        """The reader of one query."""
+        """Return the reader of one query."""
         return CountingReader()
 
 
 class CountingReader(DataSourceStreamReader):
-    """Each offset is one more than the last."""
+    """A reader whose offsets count up by one."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
-        """Zero."""
+        """Return offset 0."""
         return {"number": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  (Spark's name)
-        """No limit."""
+        """Return no limit."""
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  (Spark's name)
-        """The next number."""
+        """Return the offset after `start`."""
         return {"number": int(start["number"]) + 1}
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
-        """One that nobody reads."""
+        """Return one empty partition."""
         return [InputPartition(end["number"])]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
-        """Nothing."""
+        """Return no rows."""
         return iter(())
 
 
-def make_archive() -> Path | None:
-    """Make the archive if it is not there; None when this machine or its settings have none."""
+def create_archive() -> Path | None:
+    """Return the archive's path, and create it if missing; None if archives are not available."""
     file = class_archive_path()
     if file is None or file.is_file():
         return file
-    made = record_into(file)
+    made = temporary_archive(file)
     os.environ[FOLDER] = OFF
     session = build_session("training", {JVM_OPTIONS: " ".join(recording_flags(made))})
     with tempfile.TemporaryDirectory() as folder:
@@ -99,14 +99,14 @@ def _stream(session: SparkSession, folder: str) -> None:
     writer = session.readStream.format(CountingSource.name()).load().writeStream
     writer = writer.option("checkpointLocation", folder).trigger(processingTime="100 milliseconds")
     query = writer.foreachBatch(run).start()
-    end = time.monotonic() + _PATIENCE_SECONDS
+    end = time.monotonic() + _TIMEOUT_SECONDS
     while len(done) < _BATCHES and query.isActive and time.monotonic() < end:
         time.sleep(0.05)
     query.stop()
 
 
 def _jobs(session: SparkSession) -> None:
-    """One task alone, and two stages with a shuffle between them."""
+    """Run a job of one task, and a job of two stages with a shuffle."""
     context = session.sparkContext
     context.parallelize([[1]], 1).mapPartitions(list).collect()
     pairs = context.parallelize([(0, b"a"), (1, b"b")], 2).mapPartitions(list)
@@ -114,10 +114,10 @@ def _jobs(session: SparkSession) -> None:
 
 
 def main() -> int:
-    """Make it; status 1 when there is none."""
-    file = make_archive()
+    """Create the archive; exit code 1 if archives are not available."""
+    file = create_archive()
     if file is None:
-        sys.stderr.write("no archive of classes was made: the JVM has no class-data sharing, or\n")
+        sys.stderr.write("no class archive was created: the JVM has no class-data sharing, or\n")
         sys.stderr.write(f"{FOLDER} is {OFF}, or the installation is not a plain PySpark\n")
         return 1
     sys.stdout.write(f"{file}\n")

@@ -1,4 +1,4 @@
-"""Which records of a chunk that mixes tables are looked at one by one, and that nobody can tell."""
+"""Which records of a chunk that mixes tables are looked at one by one, and that no one can tell."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -25,7 +25,7 @@ HOUR = 3_600_000
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
-    """Snapshot 1 by somebody, then 2 to 4 of a pipeline, an hour apart."""
+    """Snapshot 1 by someone, then 2 to 4 of a pipeline, an hour apart."""
     table = native_table(tmp_path, [("id", "INT")], keys=["id"])
     put(table, [{"id": 1}])
     for number in range(1, 4):

@@ -41,7 +41,7 @@ def serving(access: HttpAccess) -> Iterator[HttpServer]:
 
 @contextmanager
 def silent_clients(server: HttpServer, count: int) -> Iterator[None]:
-    """So many open connections that send nothing."""
+    """This many open connections that send nothing."""
     host, _, port = server.address.rpartition(":")
     with ExitStack() as clients:
         for _ in range(count):

@@ -3,7 +3,7 @@ import logging
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.maintenance_record import MaintenanceRecord
+from ingestd.daemon.maintenance import MaintenanceRecord
 from ingestd.ingest.maintenance.jobs import Compacted, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns

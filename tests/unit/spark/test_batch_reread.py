@@ -21,7 +21,7 @@ from tests.support.truncated_source import (
 
 
 def behind(source: TruncatedSource) -> None:
-    """Rows from before and behind a truncate that waits in the first partition."""
+    """Rows from before and after a truncate that waits in the first partition."""
     for key in (1, 2, 3):
         source.put(key)
     source.truncate(0)

@@ -33,7 +33,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 class Repeating(BaseHTTPRequestHandler):
-    """A collector that lets nobody in and says with what they came."""
+    """A collector that lets no one in and says with what they came."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))

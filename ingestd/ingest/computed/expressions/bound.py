@@ -1,7 +1,7 @@
 """Nodes bound to the types of columns: each part knows its type and how to run.
 
 What is wrong is told when it is bound, with its place: functions that do not exist, numbers of
-arguments, types that do not go together. In a rehearsal, where types of columns are not known, all
+arguments, types that do not go together. In a dry run, where types of columns are not known, all
 that can be judged without them is.
 """
 

@@ -186,7 +186,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     except FileNotFoundError as error:
         raise FormatError(
             f"hash index {path} is missing: its snapshot was expired meanwhile, or the table is "
-            "damaged, then `ingestd rebuild-index` makes it anew"
+            "damaged, then `ingestd rebuild-index` rebuilds it"
         ) from error
     if len(hashes) != entry.row_count:
         raise FormatError(

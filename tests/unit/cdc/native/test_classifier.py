@@ -61,7 +61,7 @@ def test_no_messages_are_no_tables() -> None:
 
 
 def test_many_odd_messages_are_not_looked_for_one_by_one() -> None:
-    # The first half is read before nobody looks any further.
+    # The first half is read before no one looks any further.
     values: list[bytes | None] = [row("a")] * 512 + [b"{"] * 512
     assert sort(values) == [list(range(512))]
     assert sort([b"{", row("a")] * 512)[0] != []

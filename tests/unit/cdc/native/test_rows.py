@@ -1,4 +1,4 @@
-"""What is read natively, what is left to the decoder in Python, and that nobody can tell."""
+"""What is read natively, what is left to the decoder in Python, and that no one can tell."""
 
 import subprocess
 import sys

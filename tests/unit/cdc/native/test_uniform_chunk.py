@@ -1,4 +1,4 @@
-"""Which chunks of the JSON formats are read whole, and that nobody can tell."""
+"""Which chunks of the JSON formats are read whole, and that no one can tell."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A batch that is only rehearsed: the same findings as the daemon's, and not one file."""
+"""A dry run of a batch: the same findings as the daemon's, and not one file."""
 
 import threading
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def schema(**columns: str) -> TableSchema:
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decoders remember tables as long as their thread lives; these begin anew."""
+    """Decoders remember tables as long as their thread lives; these begin again."""
     monkeypatch.setattr(base, "_THREAD", threading.local())
 
 
@@ -54,9 +54,9 @@ def catalog(tmp_path: Path) -> Catalog:
 
 @pytest.fixture
 def run(tmp_path: Path, catalog: Catalog) -> Run:
-    """Rehearse chunks, and look that nothing was written."""
+    """Run chunks dry, and look that nothing was written."""
 
-    def rehearsed(*chunks: RecordChunk, **settings: Any) -> DryRun:
+    def dry_run_of(*chunks: RecordChunk, **settings: Any) -> DryRun:
         pipeline = PipelineSettings(
             name="job",
             warehouse=str(tmp_path),
@@ -78,7 +78,7 @@ def run(tmp_path: Path, catalog: Catalog) -> Run:
         assert sorted(tmp_path.rglob("*")) == before
         return found
 
-    return rehearsed
+    return dry_run_of
 
 
 def test_a_new_table_has_the_columns_of_all_messages(run: Run) -> None:

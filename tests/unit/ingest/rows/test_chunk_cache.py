@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("json_changes")
 
 
 class Dictionary:
-    """A shelf in memory."""
+    """A blob store in memory."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, Blob] = {}

@@ -22,7 +22,7 @@ from tests.support.ingest_rig import (
 )
 
 pytestmark = pytest.mark.usefixtures("json_changes")
-REASON = ("schema", "unfit-column-name")
+REASON = ("schema", "invalid-column-name")
 ALIASES = EvolutionPolicy(aliases={"row_kind": "rowkind"})
 
 
@@ -177,7 +177,7 @@ def test_a_table_that_can_have_no_name_costs_its_records(table: str) -> None:
     rig.produce(record(Change({"id": 1})), record(Change({"id": 2}, table=table)))
     rig.run()
     assert rig.rows("orders") == [{"id": 1}]
-    assert dead_letters(rig) == [(1, "route", "unfit-table-name", None)]
+    assert dead_letters(rig) == [(1, "route", "invalid-table-name", None)]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_table_that_can_have_no_name_costs_its_records(table: str) -> None:
 def test_the_policy_of_the_stage_holds(stage: str, change: Change) -> None:
     stopping = Rig(overrides={"error_policy": ErrorPolicy({stage: "fail"})})
     stopping.produce(record(change))
-    with pytest.raises(PolicyStopError, match="unfit-"):
+    with pytest.raises(PolicyStopError, match="invalid-"):
         stopping.run()
     dropping = Rig(overrides={"error_policy": ErrorPolicy({stage: "drop"})})
     dropping.produce(record(change))

@@ -92,7 +92,7 @@ def test_a_name_that_no_table_can_have_is_no_route_and_a_complaint(unmatched: st
     assert router.route("topic", long) is None
     complaint = router.complaint("topic", long)
     assert complaint is not None
-    assert complaint.reason == "unfit-table-name"
+    assert complaint.reason == "invalid-table-name"
     assert "longer than 250 bytes" in complaint.message
     assert "routing.table-mapping" in complaint.message
     mapped = Router(RoutingConfig(table_mapping={"t" * 300: "t"}), "lake")

@@ -1,4 +1,4 @@
-"""Tables get so many columns and no more; what becomes of the others is for the policy to say."""
+"""Tables get this many columns and no more; what becomes of the others is for the policy to say."""
 
 from typing import Any
 

@@ -105,7 +105,7 @@ def test_a_name_that_comes_out_empty_is_one_for_the_dead_letters() -> None:
     assert router.route("t", ORDERS) is None
     complaint = router.complaint("t", ORDERS)
     assert complaint is not None
-    assert complaint.reason == "unfit-table-name"
+    assert complaint.reason == "invalid-table-name"
 
 
 @pytest.mark.parametrize(

@@ -206,8 +206,8 @@ def test_names_with_capitals_where_the_catalog_folds_them() -> None:
     rig.run()
     assert ids(rig) == [1, 4]
     assert dead_letters(rig) == [
-        ("orders", 1, "route", "unfit-table-name"),
-        ("orders", 2, "schema", "unfit-column-name"),
+        ("orders", 1, "route", "invalid-table-name"),
+        ("orders", 2, "schema", "invalid-column-name"),
     ]
 
 

@@ -79,7 +79,7 @@ class _Other:
 @pytest.mark.parametrize("name", [one.name for one in fields(BatchContext)])
 def test_every_other_part_of_a_context_counts(context: BatchContext, name: str) -> None:
     if name == "tables":
-        return  # told apart above and below
+        return  # distinguished above and below
     other = replace(context, **{name: _Other()})
     assert alike(context, other) is (name in OF_THE_WRITE_STAGE)
 

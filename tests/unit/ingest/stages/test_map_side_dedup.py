@@ -138,7 +138,7 @@ def test_a_task_gives_out_all_it_holds_and_counts_what_it_left_out(
 
 
 class _Shelf:
-    """A shelf in memory."""
+    """A blob store in memory."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, Blob] = {}

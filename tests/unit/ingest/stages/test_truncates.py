@@ -31,7 +31,7 @@ def state(*covered: int, reached: int) -> dict[str, dict[str, object]]:
 
 
 def late(rig: Rig) -> dict[str, dict[str, object]]:
-    """A table that has rows from before and behind the truncate, which is read only now."""
+    """A table that has rows from before and after the truncate, which is read only now."""
     rig.produce(insert(1, 10), insert(2, 30), partition=0)
     rig.produce(insert(3, 50), insert(4, 60), partition=1)
     rig.run()

@@ -22,7 +22,7 @@ COLUMNS = [("id", "INT"), ("v", "STRING")]
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Three snapshots: 1 and 2; 2 anew and 3; 1 deleted; the last two with a column more."""
+    """Three snapshots: 1 and 2; 2 again and 3; 1 deleted; the last two with a column more."""
     native = native_table(tmp_path, COLUMNS, keys=["id"], options={"bucket": "2"})
     put(native, [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
     native = alter(native, AddColumn("w", parse_type("INT")))

@@ -41,7 +41,7 @@ def batch(parent: Path, *names: str) -> list[str]:
 def test_the_next_batch_recycles_the_files_of_the_last_one(tmp_path: Path) -> None:
     assert batch(tmp_path, f"a{SUFFIX}", f"b{SUFFIX}", "kept rows") == []
     assert batch(tmp_path, f"c{SUFFIX}") == [f"a{SUFFIX}", f"b{SUFFIX}"]
-    assert batch(tmp_path) == [f"c{SUFFIX}"]  # what nobody took is gone
+    assert batch(tmp_path) == [f"c{SUFFIX}"]  # what no one took is gone
     assert len(list(tmp_path.iterdir())) == 1
 
 

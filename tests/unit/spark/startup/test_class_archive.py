@@ -13,9 +13,9 @@ from ingestd.spark.startup.class_archive import (
     archive_file,
     archive_flags,
     archive_folder,
-    make_in_background,
+    create_in_background,
     publish,
-    record_into,
+    temporary_archive,
 )
 
 
@@ -59,25 +59,25 @@ def test_flags_name_an_archive_only_while_it_is_there(file: Path) -> None:
 
 def test_one_process_makes_it_and_others_leave_it_alone(file: Path) -> None:
     quick = "this"  # a module that ends at once
-    assert make_in_background(file, quick)
-    assert not make_in_background(file, quick)
+    assert create_in_background(file, quick)
+    assert not create_in_background(file, quick)
     old = time.time() - class_archive._STALE_SECONDS - 1
     os.utime(file.with_suffix(".making"), (old, old))
-    assert make_in_background(file, quick), "whoever began it before did not finish"
+    assert create_in_background(file, quick), "whoever began it before did not finish"
 
 
 def test_nobody_makes_what_is_there_or_cannot_be_kept(file: Path, tmp_path: Path) -> None:
-    assert not make_in_background(None, "this")
+    assert not create_in_background(None, "this")
     (tmp_path / "cache").touch()
-    assert not make_in_background(file, "this")
+    assert not create_in_background(file, "this")
     (tmp_path / "cache").unlink()
     file.parent.mkdir()
     file.touch()
-    assert not make_in_background(file, "this")
+    assert not create_in_background(file, "this")
 
 
 def test_it_appears_whole_under_its_name_and_very_old_ones_go(file: Path) -> None:
-    made = record_into(file)
+    made = temporary_archive(file)
     old = file.parent / "old.jsa"
     old.touch()
     os.utime(old, (0, 0))

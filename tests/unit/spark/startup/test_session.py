@@ -1,14 +1,11 @@
 """What PySpark's launcher is told: nothing that a process list should not show."""
 
-import logging
-
 import pytest
 from pyspark import SparkConf
-from pyspark.errors import PySparkRuntimeError
 
 from ingestd.errors import ConfigError
 from ingestd.spark.startup import session
-from ingestd.spark.startup.session import build_session, warm_up
+from ingestd.spark.startup.session import build_session
 
 
 def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
@@ -31,16 +28,3 @@ def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
     assert seen[0]["spark.authenticate"] == "true"
     assert "spark.authenticate.secret" not in seen[0]
     assert "hush" not in seen[0].values()
-
-
-class Broken:
-    """A context that cannot run anything."""
-
-    def parallelize(self, *_: object) -> object:
-        raise PySparkRuntimeError("no executor")
-
-
-def test_a_failed_warm_up_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    warm_up(Broken()).join(30)  # type: ignore[arg-type]  # all that it calls
-    assert [record.message for record in caplog.records] == ["warm_up_failed"]

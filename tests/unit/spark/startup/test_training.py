@@ -8,7 +8,7 @@ import pytest
 from ingestd.spark.startup import training
 from ingestd.spark.startup.class_archive import FOLDER, OFF
 from ingestd.spark.startup.settings import JVM_OPTIONS
-from ingestd.spark.startup.training import CountingReader, CountingSource, main, make_archive
+from ingestd.spark.startup.training import CountingReader, CountingSource, create_archive, main
 
 
 class Session:
@@ -48,7 +48,7 @@ def test_it_is_recorded_beside_its_place_and_moved_there(
     archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = start_sessions(monkeypatch, records=True)
-    assert make_archive() == archive
+    assert create_archive() == archive
     assert started[0].file != archive
     assert archive.read_bytes() == b"archive"
     assert [one.name for one in archive.parent.iterdir()] == [archive.name]

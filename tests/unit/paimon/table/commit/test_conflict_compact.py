@@ -149,17 +149,17 @@ def test_a_hash_index_made_anew_relies_on_the_one_it_was_made_of() -> None:
     table = table_with_two_levels()
     append(table, "w", 2, message("x", index=[hash_file("hash")]))
     state = load_state(table)
-    anew = CommitMessage(
+    renewed = CommitMessage(
         message().partition,
         0,
         -1,
-        new_index_files=(hash_file("anew"),),
+        new_index_files=(hash_file("renewed"),),
         removed_index_files=("hash",),
     )
     append(table, "w", 3, message("y", index=[hash_file("other", bucket=1)]))
     with pytest.raises(CommitConflictError, match="changed the hash index"):
-        append(table, "r", 1, anew, state=state)
-    append(table, "r", 1, anew)
+        append(table, "r", 1, renewed, state=state)
+    append(table, "r", 1, renewed)
     assert newest(table).commit_kind == CommitKind.COMPACT
     names = {entry.file_name for entry in load_state(table).index_entries.values()}
-    assert names == {"anew", "other"}
+    assert names == {"renewed", "other"}

@@ -53,7 +53,7 @@ def test_lost_races_and_unclear_answers_share_one_budget(slept: list[float]) -> 
     def rival() -> None:
         append(table, "them", next(numbers), message(f"r{next(numbers)}"))
 
-    # Each snapshot is refused three times without an answer, then somebody else makes it.
+    # Each snapshot is refused three times without an answer, then another process makes it.
     issues = [
         issue
         for one in range(1, 20)

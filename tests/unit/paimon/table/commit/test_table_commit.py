@@ -1,4 +1,4 @@
-"""A commit that nobody disturbs: the snapshot it makes and the work it does."""
+"""A commit that no one disturbs: the snapshot it makes and the work it does."""
 
 from dataclasses import replace
 

@@ -55,7 +55,7 @@ def vectors(
     message = CommitMessage(
         EMPTY_ROW, 0, -1, new_index_files=(entry,), removed_index_files=replaces
     )
-    # Nobody but a compaction commits vectors here: an empty one will do.
+    # No one but a compaction commits vectors here: an empty one will do.
     message = dataclasses.replace(message, compact_before=(files(table)[-1],))
     moved = dataclasses.replace(
         files(table)[-1], creation_time_ms=1, file_name="data-moved.parquet"

@@ -39,7 +39,7 @@ def block(
     places: bool = False,
     **rules: Any,
 ) -> Compacted:
-    """Runs by level from the newest to the oldest; those behind `picked` are only asked."""
+    """Runs by level from the newest to the oldest; those after `picked` are only asked."""
     sources = [Source(level, (), (), n < picked) for n, (level, _) in enumerate(runs)]
     parts = [
         (n, part(rows, level, 100 * (len(runs) - n), places=places))

@@ -41,7 +41,7 @@ def source(table: FileStoreTable, level: int, *files: DataFileMeta, picked: bool
 
 
 def grouped(table: FileStoreTable, file: DataFileMeta, rows: int) -> Path:
-    """A file in row groups of so many rows."""
+    """A file in row groups of this many rows."""
     path = Path(live_path(table, EMPTY_ROW, 0, file))
     pq.write_table(pq.read_table(path), path, row_group_size=rows, store_schema=False)
     return path

@@ -99,9 +99,9 @@ def test_an_index_carried_over_a_snapshot_is_the_one_read_anew(table: FileStoreT
     snapshot = Batch(table).write(changes).commit().snapshot
     assert snapshot is not None
     after = index_after(table, snapshot, WHOLE, before)
-    anew, _ = _load(table)
-    assert _places(table, after) == _places(table, anew)
-    assert len(after) == len(anew) == 9
+    renewed, _ = _load(table)
+    assert _places(table, after) == _places(table, renewed)
+    assert len(after) == len(renewed) == 9
     assert len(before) == 9
 
 

@@ -44,7 +44,7 @@ def _entry(partition: int, name: str, bucket: int = 0) -> IndexManifestEntry:
 
 
 def _written(path: str, count: int) -> IndexEntries:
-    """Entries of so many partitions, as they stand in the index manifest at `path`."""
+    """Entries of this many partitions, as they stand in the index manifest at `path`."""
     made = IndexEntries().with_changes(_entry(n, f"old-{n}") for n in range(count))
     KEPT.write_new(path, pack_index_records(made.records()))
     return made.written(SHARED, path)  # type: ignore[arg-type]  # passes everything on

@@ -1,4 +1,4 @@
-"""A hash index is made anew where it is lost or wrong, and nowhere else."""
+"""A hash index is rebuilt where it is lost or wrong, and nowhere else."""
 
 import uuid
 from dataclasses import replace

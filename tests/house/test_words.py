@@ -1,0 +1,34 @@
+"""Words that mean nothing in this field, and phrases of no technical English, are in no text.
+
+Names and prose of the whole tree; history (CHANGELOG.md) and golden files are left out.
+"""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_TEXTS = ("*.py", "*.rs", "*.md", "*.yaml", "*.tpl", "Makefile", "Dockerfile")
+_FOLDERS = (".ci", "bench", "config", "docs", "helm", "ingestd", "native", "tests")
+_OTHERS = re.compile(r"/(golden|target|__pycache__|plots)/")
+_PRIVATE = re.compile(
+    r"\b(nurser(y|ies)|upkeep|restate[ds]?|unfit|anew|bury|buried|sift(s|ed)?|worker_shim|held_rows"
+    r"|gone_index|take_back|faults_of|LakeTable|ahead_taken)\b"
+    r"|that there (is|are) not\b",
+    re.IGNORECASE,
+)
+
+
+def _findings() -> list[str]:
+    top = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile", ROOT / "Dockerfile"]
+    below = [path for name in _FOLDERS for kind in _TEXTS for path in (ROOT / name).rglob(kind)]
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]}"
+        for path in (*top, *below)
+        if path != Path(__file__) and not _OTHERS.search(str(path))
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if (found := _PRIVATE.search(line))
+    ]
+
+
+def test_private_words_are_in_no_name_and_no_prose() -> None:
+    assert _findings() == []
