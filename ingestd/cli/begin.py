@@ -47,12 +47,10 @@ def begin(
 ) -> None:
     """Write a progress record to a table that has none in its snapshots.
 
-    For a table whose progress records were expired by another writer, and for one that was filled
-    by another program. Stop the daemon first: this command takes over its lead, which ends it with
-    exit code 6.
+    For a table whose progress records another writer expired, or that another program filled. Stop
+    the daemon first: this command takes over its lead, which ends it with exit code 6.
 
-    With `--at claims` a table without a key may get rows twice if the daemon was killed in a
-    commit.
+    `--at claims` may write rows of a table without a key twice if the daemon died in a commit.
 
     **Examples**
 
