@@ -20,6 +20,7 @@ from ingestd.errors import (
     SchemaConflictError,
 )
 from ingestd.ingest.recovery.begin import at_claims, begin
+from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.positions import Vector
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -457,6 +458,19 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     assert any("the routing changed" in one and "table lake.orders" in one for one in dead_letters)
     rerouted.live()
     assert truth.dead_letters() == dead_letters
+
+
+def test_a_changed_ordering_of_one_table_does_not_stop_the_start_of_the_others(
+    truth: Truth,
+) -> None:
+    goes_on(truth)
+    by_position = TableSettings((), (), {}, {}, ordering="source-position")
+    replace(truth, tables={"orders": by_position}).live()
+    assert truth.ids("users") == list(range(20))
+    assert truth.ids("orders") == list(range(10))
+    dead_letters = truth.dead_letters()
+    assert len(dead_letters) == 10
+    assert all("ordering 'source-position' needs" in message for message in dead_letters)
 
 
 def _overwrite(truth: Truth) -> int:

@@ -172,6 +172,7 @@ class Truth:
     pattern: str = ".*"
     mapping: Mapping[str, str] = field(default_factory=lambda: dict(_MAPPING))
     options: Mapping[str, str] = field(default_factory=lambda: {"bucket": "-1"})
+    tables: Mapping[str, TableSettings] = field(default_factory=dict)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     io: FileIO = _IO
     between: Callable[[], object] = lambda: None
@@ -238,7 +239,7 @@ class Truth:
                 table_mapping=dict(self.mapping),
             ),
             defaults=TableSettings((), (), dict(self.options), {}),
-            tables={},
+            tables=self.tables,
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(slots=1),
         )

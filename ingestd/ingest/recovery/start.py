@@ -49,7 +49,7 @@ from ingestd.ingest.tables.positions import (
     replaced,
 )
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
-from ingestd.ingest.tables.routing_check import check_ordering, check_routing
+from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
@@ -92,7 +92,6 @@ def recover(
     _refuse_shared_tables(registry, settings, logs)
     _log_renamed_sources(registry, settings, logs)
     check_routing(settings, registry)
-    check_ordering(settings, registry)
     founded = _found_sources(registry, settings, clusters, logs)
     compared = compare_logs(registry, clusters, logs, founded)
     losses = find_losses(registry, settings, logs, compared)
