@@ -22,7 +22,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 _CONFLUENT = Framing()
 UNKNOWN_POSITION = -1
-"""Source position of a change whose place in the log of the database is not known."""
+"""Source position of a change whose position in the log of the database is unknown."""
 
 
 class SourceTable(NamedTuple):
@@ -34,15 +34,15 @@ class SourceTable(NamedTuple):
 
 
 KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
-"""Column types by source table and column name; NOT NULL says that a column is part of the key."""
+"""Column types by source table and column name; NOT NULL columns are those of the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordChunk:
     """Consecutive records of one topic partition, as parallel columns.
 
-    Timestamps are milliseconds since 1970. `headers` is None when no one asked for them. `sizes`
-    are the bytes of key and value of each record, None where no one counted them.
+    Timestamps are milliseconds since 1970. `headers` is None unless they were requested.
+    `sizes` are the bytes of key and value of each record, None if they were not counted.
     """
 
     topic: str
@@ -55,7 +55,7 @@ class RecordChunk:
     sizes: npt.NDArray[np.int64] | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> "RecordChunk":
-        """Some of the records, as if there were no others; their headers and sizes are lost."""
+        """Return the records at these indices, without headers and sizes."""
         return RecordChunk(
             self.topic,
             self.partition,
@@ -67,13 +67,13 @@ class RecordChunk:
         )
 
     def listed(self) -> "RecordChunk":
-        """The same with lists of keys and values, for who looks at each of them more than once."""
+        """Return the chunk with lists of keys and values, for repeated access to items."""
         return replace(self, keys=list(self.keys), values=list(self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """A record that could not be used: where it is, at which stage it failed and why.
+    """A rejected record: its coordinates, the stage that failed and the reason.
 
     Stages are decode, route, key, cast and schema; `reason` is a short stable code.
     """
@@ -91,7 +91,7 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """The source emptied a table; `position` is None when its log position is unknown."""
+    """A truncated source table; `position` is None if its log position is unknown."""
 
     source: SourceTable
     partition: int
@@ -101,10 +101,10 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChangeEvent:
-    """A statement by which columns of a table got new names, or went (old name, new one or None).
+    """Renamed and dropped columns of a table (old name, new name or None).
 
-    `position` is that of the statement in the source's log, None when it is unknown. A standing one
-    is said again with every chunk, by the schema of the messages.
+    `position` is that of the statement in the source's log, None if it is unknown. With
+    `is_standing` it comes from the schema of the messages, and is repeated with every chunk.
     """
 
     source: SourceTable
@@ -143,7 +143,7 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """All that a chunk gave; every record is counted in exactly one of the four.
+    """The result of decoding a chunk; every record counts in exactly one of the first four fields.
 
     `control` counts records that were understood and carry no row: tombstones, heartbeats,
     transaction borders, schema changes, logical messages. What is proven of columns by schema
@@ -159,7 +159,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class FormatSettings:
-    """What the configuration of a source says of its messages.
+    """The settings of a source for its messages.
 
     `type_mapping` are names of `ingestd.cdc.columns.type_mapping`. `schemas` is where data
     formats with registered schemas look them up, `framing` how their messages name them. `images`

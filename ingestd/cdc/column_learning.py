@@ -39,7 +39,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 @dataclass(slots=True)
 class TableMemory:
-    """What is known of a table's messages of one schema and one form of key.
+    """The state learnt from a table's messages of one schema and one kind of key.
 
     `value_columns` and `key_columns` are those of the schema in the messages, None without one.
     `module` is what native plans are made with. `type_mapping` are names of `type_mapping`.
@@ -62,7 +62,7 @@ class TableMemory:
     images: bool = False
 
     def fixed(self, name: str) -> DataType | None:
-        """The type that the configuration wants a column to have."""
+        """Return the declared type of a column."""
         declared = self.declared.get(name)
         return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
@@ -77,7 +77,7 @@ class TableMemory:
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Whether messages may go through the plan, if there is one: it may be far too wide."""
+        """Return whether messages may use the plan, if there is one: it may be far too wide."""
         return self.plan is None or not too_many_cells(self.width, values)
 
     def forget(self) -> None:
@@ -87,7 +87,7 @@ class TableMemory:
         self.kinds = {n: counter for n, counter in self.kinds.items() if n not in lacking}
 
     def is_current(self, known: Types, declared: Types) -> bool:
-        """Whether the plan was made for these types."""
+        """Return whether the plan was made for these types."""
         return self.plan is not None and known == self.known and declared == self.declared
 
     def renew(self, known: Types, declared: Types) -> None:
@@ -129,7 +129,7 @@ def _add_kinds(cells: dict[str, set[str]], image: bytes) -> None:
 
 
 def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """The counts with those of more messages, each of which stands for `weight` of them."""
+    """Return the counts with those of further messages, each of which counts `weight` times."""
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in seen:
         for name, kinds in cells.items():
@@ -140,7 +140,7 @@ def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> K
 
 
 def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
-    """The plan for these kinds of values. Raises RecordError, UnsupportedError."""
+    """Return the plan for these kinds of values. Raises RecordError, UnsupportedError."""
     if memory.value_columns is not None:
         columns = _schema_columns(memory, memory.value_columns)
     else:

@@ -1,7 +1,7 @@
-"""The wrapper that the JSON converter puts around keys and values when it sends schemas.
+"""The schema envelope of Connect's JSON converter around keys and values.
 
-A wrapper `{"schema":...,"payload":...}` is the same bytes in message after message but for the
-payload, so each distinct one is parsed once and recognised by its bytes from then on.
+An envelope `{"schema":...,"payload":...}` has the same bytes in message after message except for
+the payload, so each distinct one is parsed once and later recognised by its bytes.
 """
 
 import json
@@ -21,12 +21,12 @@ from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
 
 _BLANKS = b" \t\r\n"
 _MAX_SHAPES = 1000
-"""Wrappers remembered; a connector has one for each table and key, and one more after each DDL."""
+"""Envelopes cached; a connector has one for each table and key, and one more after each DDL."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """A wrapper: all bytes before and after the payload, and the columns its schema names.
+    """An envelope: all bytes before and after the payload, and the columns of its schema.
 
     `columns` is None when there is no schema, or none that describes rows.
     """
@@ -36,7 +36,7 @@ class Shape:
     columns: tuple[WireColumn, ...] | None
 
     def cut(self, messages: Sequence[bytes]) -> list[bytes] | None:
-        """The payloads of messages; None if one of them is wrapped differently."""
+        """Return the payloads of messages; None if one has another envelope."""
         if not self.prefix:
             return list(messages)
         prefix, suffix = self.prefix, self.suffix
@@ -50,7 +50,7 @@ class Shape:
 
 
 BARE = Shape(b"", b"", None)
-"""No wrapper at all: schemas are switched off in the converter."""
+"""No envelope: schemas are disabled in the converter."""
 
 
 class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -59,7 +59,7 @@ class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Envelopes:
-    """Takes wrappers off messages and remembers them. `is_key` tells keys from values.
+    """Removes envelopes from messages and caches them. `is_key` is True for message keys.
 
     With `is_row` the payload of a value is the row itself, as that of a key always is.
     """
@@ -73,7 +73,7 @@ class Envelopes:
         self._decode = msgspec.json.Decoder(_Wrapper).decode
 
     def open(self, message: bytes) -> tuple[Shape, bytes]:
-        """The wrapper of a message and its payload. Raises RecordError."""
+        """Return the envelope of a message and its payload. Raises RecordError."""
         if self._latest is not BARE:
             payloads = self._latest.cut((message,))
             if payloads:
@@ -125,7 +125,7 @@ class Envelopes:
 
 
 def _payload_start(message: bytes, payload: bytes) -> int:
-    """Where the payload begins, which may precede the schema or after it."""
+    """Return where the payload begins, which may be before or after the schema."""
     fields = message.lstrip(_BLANKS)[1:].lstrip(_BLANKS)
     if fields.startswith(b'"payload"'):
         start = message.index(b":") + 1

@@ -20,7 +20,7 @@ EVENT_TIME = EventTime((("payload", "source", "ts_ms"), ("source", "ts_ms")))
 
 
 class Head(msgspec.Struct, gc=False):
-    """The outer fields of a payload that matter, none of them looked into."""
+    """The outer fields of a payload that matter, not yet decoded."""
 
     op: msgspec.Raw = _NULL
     source: msgspec.Raw = _NULL
@@ -41,7 +41,7 @@ class _Source(SourcePosition, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change of a row, or the emptying of a table."""
+    """A change of a row, or a truncate."""
 
     head: Head
     source: SourceTable
@@ -60,12 +60,12 @@ def is_debezium(message: JsonObject) -> bool:
 
 
 def is_null(value: msgspec.Raw) -> bool:
-    """Whether a field is null or absent."""
+    """Return whether a field is null or absent."""
     return bytes(value) == b"null"
 
 
 def read_event(payload: bytes, topic: str) -> Event | None:
-    """The event in a payload; None for a control message. Raises RecordError."""
+    """Return the event in a payload; None for a control message. Raises RecordError."""
     try:
         head = _decode_head(payload)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""The records of a chunk as Debezium events: control messages apart, changes by their group."""
+"""Sort the records of a chunk as Debezium events: changes by group, control messages apart."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,19 +22,19 @@ _FLATTENED = (b'"__op"', b'"__deleted"')
 """Fields that Debezium's ExtractNewRecordState adds to rows."""
 
 GroupKey = tuple[SourceTable, Shape, Shape | None, tuple[str, ...]]
-"""A table, the wrappers of values and keys (None: no key), and the names in the key."""
+"""A table, the envelopes of values and keys (None: no key), and the names in the key."""
 
 
 @dataclass(slots=True)
 class Group:
-    """Messages of one table, one schema and one form of key."""
+    """Messages of one table, one schema and one kind of key."""
 
     values: list[bytes] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)
 
     def add(self, index: int, value: bytes, key: bytes) -> None:
-        """One message more, without its wrappers."""
+        """Add a message without its envelopes."""
         self.indices.append(index)
         self.values.append(value)
         self.keys.append(key)
@@ -42,7 +42,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class SortedEvents:
-    """Records of a chunk, apart: `others` are those without a row, `flat` indices of bare rows."""
+    """Sorted records of a chunk: `others` have no row, `flat` are indices of flattened rows."""
 
     groups: dict[GroupKey, Group]
     others: Decoded
@@ -51,7 +51,7 @@ class SortedEvents:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message value without its wrapper; `event` is None for control messages."""
+    """A message value without its envelope; `event` is None for control messages."""
 
     shape: Shape
     payload: bytes
@@ -59,14 +59,14 @@ class _Message:
 
 
 class EventRecords:
-    """Opens records; remembers how wrappers and keys looked."""
+    """Groups records by table, envelope and key; caches envelopes and keys."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False)
         self._keys = MessageKeys()
 
     def first_group(self, chunk: RecordChunk) -> GroupKey | None:
-        """The group of the first record that has a value, if that is a row."""
+        """Return the group of the first record with a value; None if that is not a row."""
         for value, key in zip(chunk.values, chunk.keys, strict=True):
             if value is None:
                 continue
@@ -82,7 +82,7 @@ class EventRecords:
         return None
 
     def sort(self, chunk: RecordChunk, indices: Iterable[int]) -> SortedEvents:
-        """Some records of a chunk, in this order."""
+        """Sort the records at these indices, in this order."""
         found = SortedEvents({}, Decoded([], [], [], 0), [])
         control = 0
         for index in indices:
@@ -102,7 +102,10 @@ class EventRecords:
         return SortedEvents(found.groups, counted, found.flat)
 
     def _add(self, found: SortedEvents, chunk: RecordChunk, index: int, value: bytes) -> bool:
-        """Put a message where it belongs; whether it is a control message. Raises RecordError."""
+        """Add a message to its group; return whether it is a control message.
+
+        Raises RecordError.
+        """
         message = self._open(value, chunk.topic)
         event = message.event
         if event is None:
@@ -117,17 +120,17 @@ class EventRecords:
         return False
 
     def _open(self, value: bytes, topic: str) -> _Message:
-        """A message with its wrapper taken off. Raises RecordError."""
+        """Return a message without its envelope. Raises RecordError."""
         shape, payload = self._envelopes.open(value)
         event = None if payload == b"null" else read_event(payload, topic)
         return _Message(shape, payload, event)
 
 
 def in_order(keys: Sequence[bytes | None], names: Sequence[str]) -> bool:
-    """Whether all keys have their fields in this order."""
+    """Return whether all keys have their fields in this order."""
     if len(names) < 2:
         return True
-    # Atomic groups: a key that has a field a thousand times would be tried in as many ways.
+    # Atomic groups: no backtracking over a key that has a field a thousand times.
     parts = (rb'(?>.*?"%s"\s*:)' % re.escape(name.encode()) for name in names)
     match = re.compile(b"".join(parts), re.DOTALL).match
     return all(match(key or b"") for key in keys)

@@ -1,4 +1,4 @@
-"""Which events of a table cannot become rows, and why."""
+"""Find the events of a table that cannot become rows, and the reason of each."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ _READ_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 
 
 def partition_valid(plan: RowPlan, events: Events) -> dict[int, Reason]:
-    """Why each event that `change_rows.assemble` would refuse is refused, by index."""
+    """Return the reason, by index, of each event that `change_rows.assemble` would refuse."""
     size = len(events.changes)
     bad: dict[int, Reason] = {}
     try:
@@ -36,7 +36,7 @@ def partition_valid(plan: RowPlan, events: Events) -> dict[int, Reason]:
 
 
 def reason_of(error: Exception) -> Reason:
-    """The reason behind one of `BUILD_ERRORS` for a whole event."""
+    """Return the reason for one of `BUILD_ERRORS` of a whole event."""
     if isinstance(error, RecordError):
         return error.reason
     return Reason("decode", "wrong-type", str(error))

@@ -1,8 +1,8 @@
-"""The decoder of all JSON formats that say where table, row, operation and key are in a message.
+"""The decoder of all JSON formats that map a message to table, row, operation and key (a dialect).
 
-A chunk whose messages are all alike is read natively as it is; of a chunk that mixes tables, the
-messages of each. Every other message becomes a canonical event (`normalized_events`), and those of
-one form go through one row plan.
+A chunk whose messages all have the same fields is read natively; of a chunk that mixes tables, the
+messages of each. Every other message becomes a canonical event (`normalized_events`), and the
+events of one table are decoded by one row plan.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ class _Read:
 
 
 class JsonChanges:
-    """Decoder of one JSON format; keeps what it learnt of tables, so use one for many chunks.
+    """Decoder of one JSON format; caches what it learnt of tables, so use one for many chunks.
 
     Without `module` everything is decoded in Python, with the same results.
     """
@@ -69,7 +69,7 @@ class JsonChanges:
         self._type_mapping = settings.type_mapping
         self._images = settings.images
         self._module = module
-        self._alike = UniformChunkReader(module, native) if module and native else None
+        self._uniform = UniformChunkReader(module, native) if module and native else None
         self._memories: dict[GroupKey, TableMemory] = {}
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
@@ -102,11 +102,11 @@ class JsonChanges:
     def _decode_tables(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> dict[GroupKey, _Read]:
-        """What the messages of each table give, where these are all as planned for the first."""
+        """Decode the messages of each table whose messages all match the plan of the first one."""
         found: dict[GroupKey, _Read] = {}
-        if self._alike is None or not self._memories:
+        if self._uniform is None or not self._memories:
             return found
-        for indices in self._alike.by_table(chunk.values):
+        for indices in self._uniform.by_table(chunk.values):
             if len(indices) == len(chunk.values):
                 break  # tried already
             read = self._decode_uniform(chunk.take(indices), indices.tolist(), known, declared)
@@ -116,7 +116,7 @@ class JsonChanges:
         return found
 
     def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> tuple[list[_Read], Sorted]:
-        """What stays as it was read, and all other records apart.
+        """Return what was read natively, and all other records sorted.
 
         A group is read natively as a whole, or not at all.
         """
@@ -138,8 +138,8 @@ class JsonChanges:
         known: KnownColumns,
         declared: KnownColumns,
     ) -> _Read | None:
-        """What messages give that are all as planned for the first of them, else None."""
-        if self._alike is None or not chunk.values or not chunk.values[0]:
+        """Decode messages that all match the plan of the first one; else None."""
+        if self._uniform is None or not chunk.values or not chunk.values[0]:
             return None
         try:
             first = self._dialect.normalize(chunk.values[0], chunk.keys[0], chunk.topic)
@@ -155,7 +155,7 @@ class JsonChanges:
             return None
         if not memory.takes(chunk.values):
             return None
-        batch = self._alike.read(chunk, first, memory.plan)
+        batch = self._uniform.read(chunk, first, memory.plan)
         seen = None if batch is None else strip_hidden(batch, form)
         return _Read(group, list(indices), seen) if seen is not None and seen.types else None
 
@@ -193,14 +193,14 @@ class JsonChanges:
 
 
 def _key_of(types: Types) -> tuple[str, ...]:
-    """The key of the target table, for messages that name none."""
+    """Return the key of the target table, for messages that name none."""
     return tuple(name for name, data_type in types.items() if not data_type.nullable)
 
 
 def _without_records(
     batches: list[ChangeBatch], chunk: RecordChunk, bad: Mapping[int, Reason]
 ) -> list[ChangeBatch]:
-    """A record that fails in one of its rows fails whole."""
+    """Return batches without rejected records: one bad row rejects its whole record."""
     if not bad:
         return batches
     offsets = chunk.offsets[list(bad)]

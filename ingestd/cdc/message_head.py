@@ -1,4 +1,4 @@
-"""The outer fields of a message value: what the formats that are not Debezium's have in common."""
+"""Read the outer fields of message values of formats other than Debezium's."""
 
 from typing import Generic, TypeVar
 
@@ -15,13 +15,13 @@ Value = TypeVar("Value")
 
 
 class HeadReader(Generic[Head]):
-    """Reads the outer fields of message values; what is inside of them stays JSON text."""
+    """Reads the outer fields of message values; nested values stay JSON text."""
 
     def __init__(self, head: type[Head]) -> None:
         self._decode = msgspec.json.Decoder(head).decode
 
     def read(self, value: bytes) -> Head:
-        """The outer fields. Raises RecordError."""
+        """Return the outer fields. Raises RecordError."""
         try:
             return self._decode(value)
         except msgspec.ValidationError as error:
@@ -31,7 +31,7 @@ class HeadReader(Generic[Head]):
             raise RecordError(explain(error, _PART)) from error
 
     def names(self, field: msgspec.Raw, called: str) -> tuple[str, ...]:
-        """Column names in a field, none for null. Raises RecordError."""
+        """Return the column names in a field, none for null. Raises RecordError."""
         try:
             return tuple(dict.fromkeys(_decode_names(field) or ()))
         except PARSE_ERRORS as error:
@@ -40,14 +40,14 @@ class HeadReader(Generic[Head]):
 
 
 def required(value: "Value | None", called: str) -> Value:
-    """A field that a message cannot do without. Raises RecordError if it is null, or empty text."""
+    """Return a required field. Raises RecordError if it is null or empty text."""
     if value is None or value in ("", b"null"):
         raise refuse("decode", f"missing-{called}", f"the {_PART} has no {called}")
     return value
 
 
 def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
-    """The fields of a row. Raises RecordError."""
+    """Return the fields of a row. Raises RecordError."""
     try:
         return _decode_fields(image)
     except PARSE_ERRORS as error:
@@ -55,5 +55,5 @@ def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
 
 
 def image_of(fields: dict[str, msgspec.Raw]) -> bytes:
-    """The row that has these fields."""
+    """Return the row of these fields."""
     return msgspec.json.encode(fields)

@@ -16,7 +16,7 @@ _decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class MessageKey(msgspec.Struct, frozen=True, gc=False):
-    """A message key without its wrapper; `shape` is None when there is no key."""
+    """A message key without its envelope; `shape` is None if there is no key."""
 
     shape: Shape | None
     payload: bytes
@@ -37,7 +37,7 @@ class MessageKeys:
         self._checks: dict[tuple[str, ...], _Check | None] = {}
 
     def open(self, key: bytes | None) -> MessageKey:
-        """The key of a message. Raises RecordError for one that cannot be used."""
+        """Return the key of a message. Raises RecordError for an invalid one."""
         if key is None:
             return NO_KEY
         try:
@@ -83,7 +83,7 @@ class MessageKeys:
 
 
 def _check_of(names: tuple[str, ...]) -> _Check | None:
-    """What takes only JSON objects with these fields; None for names that it cannot have."""
+    """Return a decoder of JSON objects with only these fields; None for unsupported names."""
     if len(names) > _MAX_NAMES or not all(map(_PLAIN_NAME.fullmatch, names)):
         return None
     attributes = {f"f{number}": name for number, name in enumerate(names)}

@@ -17,7 +17,7 @@ _SHOWN = 60
 def lines_chunk(
     data: bytes, topic: str, *, separator: bytes | None = None, limit: int | None = None
 ) -> RecordChunk:
-    """A record for each line that is not empty, at most `limit`; offsets are line numbers from 1.
+    """Return a record for each non-empty line, at most `limit`; offsets are line numbers from 1.
 
     With a `separator` a line is a key, the separator and a value, as Kafka's console tools print
     them; an empty key is none, and an empty value is a tombstone. ConfigError names a line that

@@ -1,4 +1,4 @@
-"""Messages of one source table on their way to a change batch."""
+"""Messages of one source table, before they are decoded to a change batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from ingestd.cdc.record_errors import refuse
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Values and keys (None: no key) of messages, parallel to `offsets`, and their wrappers."""
+    """Values and keys (None: no key) of messages, parallel to `offsets`, and their envelopes."""
 
     values: Sequence[bytes]
     keys: Sequence[bytes] | None
@@ -21,7 +21,7 @@ class Messages:
     key_shape: Shape = BARE
 
     def part(self, start: int, stop: int) -> "Messages":
-        """The messages from one place to before another."""
+        """Return the messages in `[start, stop)`."""
         keys = None if self.keys is None else self.keys[start:stop]
         return replace(
             self,
@@ -31,7 +31,7 @@ class Messages:
         )
 
     def payloads(self) -> "Messages":
-        """The messages with their wrappers taken off; RecordError if one is wrapped otherwise."""
+        """Return the messages without envelopes. Raises RecordError if one has another envelope."""
         values = self.value_shape.cut(self.values)
         keys = None if self.keys is None else self.key_shape.cut(self.keys)
         if values is None or (keys is None and self.keys is not None):

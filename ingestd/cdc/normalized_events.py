@@ -18,7 +18,7 @@ from ingestd.cdc.message_key import NO_KEY, MessageKey
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"
 NULL = b"null"
 STREAMED, SNAPSHOT = b',"snapshot":"false"', b',"snapshot":"true"'
-"""What tells rows of the log from rows of a snapshot."""
+"""Fields that mark rows of the log and rows of a snapshot."""
 
 _MAX_FORMS = 2000
 _encode = msgspec.json.encode
@@ -52,9 +52,9 @@ class TableNormalizer:
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
     def key_of(self, before: bytes) -> bytes:
-        """An image before an update, null if it surely lacks the key: then that is as it was.
+        """Return the image before an update; null if it lacks the key, which then did not change.
 
-        Where rows before changes are wanted it is always the image.
+        If rows before changes are wanted, it is always the image.
         """
         if self.images or not self.quoted_keys:
             return before
@@ -64,20 +64,20 @@ class TableNormalizer:
         return NULL
 
     def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
-        """A row that came to be. `where` are fields that say where in the log it stands."""
+        """Return the event of an insert. `where` are the fields of its log position."""
         return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
 
     def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
-        """A row that became another one; of `before` only the key matters."""
+        """Return the event of an update; of `before` only the key matters."""
         return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
 
     def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
-        """A row that is gone."""
+        """Return the event of a delete."""
         return b'%s%s},"op":"d","before":%s,"after":null}' % (self.opening, where, before)
 
 
 class NormalizedEvent(msgspec.Struct, gc=False):
-    """The changes of one message, its key if that is the key of the row, and its wrapper."""
+    """The changes of one message, its key if that is the key of the row, and its envelope."""
 
     form: TableNormalizer
     changes: tuple[bytes, ...]
@@ -86,16 +86,16 @@ class NormalizedEvent(msgspec.Struct, gc=False):
 
 
 class TruncateEvent(NamedTuple):
-    """A table was emptied; `position` is None when its place in the log is unknown."""
+    """A truncated table; `position` is None if its log position is unknown."""
 
     source: SourceTable
     position: int | None
 
 
 class DdlEvent(NamedTuple):
-    """Columns of a table got new names, or went (old name, new one or None).
+    """Renamed and dropped columns of a table (old name, new name or None).
 
-    `position` is None when the place of the statement in the log is unknown.
+    `position` is None if the log position of the statement is unknown.
     """
 
     source: SourceTable
@@ -104,18 +104,18 @@ class DdlEvent(NamedTuple):
 
 
 class TableNormalizers:
-    """Remembers forms by what makes them differ in the messages of a format."""
+    """Caches normalizers by the fields of a message that determine them."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._images = images
         self._forms: dict[Hashable, TableNormalizer] = {}
 
     def get(self, which: Hashable) -> TableNormalizer | None:
-        """The form that was kept for this."""
+        """Return the cached normalizer."""
         return self._forms.get(which)
 
     def keep(self, which: Hashable, form: TableNormalizer) -> TableNormalizer:
-        """The form, remembered."""
+        """Cache a normalizer and return it."""
         if len(self._forms) >= _MAX_FORMS:
             self._forms.clear()
         kept = replace(form, images=True) if self._images else form
@@ -124,11 +124,11 @@ class TableNormalizers:
 
 
 def text_of(name: str | None) -> bytes:
-    """A name as JSON."""
+    """Return a name as JSON."""
     return _encode(name)
 
 
 def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:
-    """The fields that say where a change stands."""
+    """Return the fields of the log position of a change."""
     mark = SNAPSHOT if snapshot else STREAMED
     return mark if position is None or position < 0 else b',"lsn":%d%s' % (position, mark)

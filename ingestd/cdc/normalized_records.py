@@ -1,4 +1,4 @@
-"""The records of a chunk one by one: what each says, and the changes of one form together."""
+"""Normalize the records of a chunk one by one, and group the changes of one table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,23 +12,23 @@ from ingestd.cdc.record_errors import Reason, RecordError
 GroupKey = tuple[TableNormalizer, Shape | None, tuple[str, ...]]
 """A form, the wrapper of message keys and the names in them, or those that the form has."""
 Message = NormalizedEvent | TruncateEvent | DdlEvent
-"""What a message says: rows, or that a table was emptied, or that its columns changed."""
+"""The content of a message: changed rows, a truncate, or changed columns."""
 
 
 class Dialect(Protocol):
-    """What a format makes of one message; may keep caches, never results."""
+    """Maps the messages of one format to normalized events; may keep caches, never results."""
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """The changes of a message, None for a control message. Raises RecordError."""
+        """Return the changes of a message; None for a control message. Raises RecordError."""
         ...
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """The change that a message without value is, None if it is not one. Raises RecordError."""
+        """Return the change of a tombstone; None if it is not a change. Raises RecordError."""
         ...
 
 
 def group_key(change: NormalizedEvent) -> GroupKey:
-    """What changes that belong together have in common."""
+    """Changes of one table with one envelope and one kind of key."""
     form, key = change.form, change.key
     return (form, key.shape, key.names or form.key_names)
 
@@ -45,13 +45,13 @@ class Group:
     indices: list[int] = field(default_factory=list)
 
     def takes(self, form: TableNormalizer, shape: Shape | None, names: tuple[str, ...]) -> bool:
-        """Whether changes of this kind belong here."""
+        """Return whether changes of this kind belong to this group."""
         return self.form is form and self.shape is shape and self.names == names
 
 
 @dataclass(slots=True)
 class Sorted:
-    """Records of a chunk, apart."""
+    """Sorted records of a chunk."""
 
     groups: dict[GroupKey, Group] = field(default_factory=dict)
     bad: dict[int, Reason] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Sorted:
     latest: Group | None = None
 
     def add(self, index: int, change: NormalizedEvent) -> None:
-        """Put the changes of a record where they belong."""
+        """Add the changes of a record to their group."""
         key = group_key(change)
         group = self.latest
         if group is None or not group.takes(*key):
@@ -76,7 +76,7 @@ class Sorted:
 
 
 def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> Sorted:
-    """Some records of a chunk, in this order."""
+    """Sort the records at these indices, in this order."""
     found = Sorted()
     values, keys, topic = chunk.values, chunk.keys, chunk.topic
     normalize = dialect.normalize

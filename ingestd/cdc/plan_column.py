@@ -1,4 +1,4 @@
-"""A column of a plan: what it is, what reads it, and what its absence stands for."""
+"""A column of a row plan: its type, its reader and its default."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class PlanColumn:
 
     @property
     def values_of(self) -> Callable[[Sequence[Any]], list[Any]]:
-        """The column's values of many rows."""
+        """Return a function from rows to the column's values."""
         get = attrgetter(self.attribute)
         return lambda rows: list(map(get, rows))
 
@@ -41,7 +41,7 @@ class PlanColumn:
 
     @property
     def default(self) -> Value:
-        """What an absent field stands for: the default in the message's schema, else UNSET."""
+        """The value of an absent field: the default in the message's schema, else UNSET."""
         if self.column is None or self.reader is None or self.column.default is None:
             return UNSET
         try:

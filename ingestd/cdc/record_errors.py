@@ -1,4 +1,4 @@
-"""Why a record cannot be used: reason codes, and the errors of parsers told in words."""
+"""Reasons of rejected records: codes, and messages for the errors of parsers."""
 
 import re
 from dataclasses import dataclass
@@ -38,15 +38,15 @@ class RecordError(ValueError):
 
 
 def refuse(stage: str, code: str, message: str) -> RecordError:
-    """The error for a record refused by a rule of the data format."""
+    """Return the error for a record that a rule of the data format rejects."""
     return RecordError(Reason(stage, code, message))
 
 
 def explain(error: Exception, part: str, stage: str = "decode") -> Reason:
-    """The reason behind one of `PARSE_ERRORS`; `part` is "message value" or "message key"."""
+    """Return the reason for one of `PARSE_ERRORS`; `part` is "message value" or "message key"."""
     text = str(error)
     if isinstance(error, UnicodeDecodeError):
-        return Reason(stage, "invalid_utf8", f"the {part} is not UTF-8: {text}")
+        return Reason(stage, "invalid-utf8", f"the {part} is not UTF-8: {text}")
     if isinstance(error, RecursionError):
         return Reason(stage, "too-deep", f"the {part} is nested too deeply")
     if not isinstance(error, msgspec.ValidationError):
@@ -71,11 +71,11 @@ def too_many_cells(error: CellBudgetError, stage: str, part: str) -> Reason:
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
-    """The reason behind one of `BUILD_ERRORS` for one value of a column."""
+    """Return the reason for one of `BUILD_ERRORS` of one value of a column."""
     if isinstance(error, CellBudgetError):
         return too_many_cells(error, "cast", f"the value of column {column}")
     if isinstance(error, UnicodeDecodeError):
-        return Reason("cast", "invalid_utf8", f"column {column}: the value is not UTF-8: {error}")
+        return Reason("cast", "invalid-utf8", f"column {column}: the value is not UTF-8: {error}")
     shown = repr(value)
     if isinstance(value, msgspec.Raw):
         shown = bytes(value).decode(errors="replace")
@@ -90,7 +90,7 @@ def explain_cell(error: Exception, column: str, value: object, wanted: object) -
 
 
 def rejected(chunk: RecordChunk, index: int, reason: Reason) -> RejectedRecord:
-    """The rejection of the record at an index of a chunk."""
+    """Return the rejection of the record at an index of a chunk."""
     return RejectedRecord(
         chunk.topic,
         chunk.partition,

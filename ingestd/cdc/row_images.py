@@ -1,9 +1,9 @@
-"""Rows of changes with the rows before them, for tables that tell their readers what was there.
+"""Add before images to the rows of changes, for tables whose changelog contains them.
 
-An update is two rows, -U and +U, or -D and +I if it changed the key; a delete is the whole row that
-was there. A field that an image before lacks is as it is behind the change: that is how formats
-send it which only name what has changed. Where there is no image before, or none with a key, a
-change is the one row that it is otherwise.
+An update becomes two rows, -U and +U, or -D and +I if it changed the key. A delete becomes its
+whole before image. Some formats send only the changed fields in a before image: a missing field
+has the value of the after image. A change without a before image, or whose before image lacks a
+key value, stays a single row.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ Kinds = npt.NDArray[np.int8]
 def with_images(
     plan: RowPlan, changes: Sequence[Any], rows: Sequence[Row], kinds: Kinds
 ) -> tuple[list[Row], Kinds, npt.NDArray[np.int64]]:
-    """The rows, their kinds, and the index of the change of each.
+    """Return rows with their before images, their row kinds, and the index of each row's change.
 
-    `rows` has one for each change, that of a DELETE with the key alone.
+    `rows` and `kinds` have one entry for each change; the row of a DELETE contains only the key.
     """
     laid_out: list[Row] = []
     row_kinds: list[int] = []
@@ -32,28 +32,29 @@ def with_images(
     for index, (change, row, kind) in enumerate(zip(changes, rows, kinds.tolist(), strict=True)):
         before = change.before
         if before is None:
-            found = [(row, kind)]
+            change_rows = [(row, kind)]
         elif kind == RowKind.DELETE:
-            found = [(_of_key(plan, before, row), kind)]
+            change_rows = [(_with_key_of(plan, before, row), kind)]
         elif kind == RowKind.UPDATE_AFTER:
-            found = _pair(plan, before, row)
+            change_rows = _update_pair(plan, before, row)
         else:
-            found = [(row, kind)]
-        for one, its_kind in found:
-            laid_out.append(one)
-            row_kinds.append(its_kind)
+            change_rows = [(row, kind)]
+        for change_row, row_kind in change_rows:
+            laid_out.append(change_row)
+            row_kinds.append(row_kind)
             events.append(index)
     return laid_out, np.array(row_kinds, np.int8), np.array(events, np.int64)
 
 
-def _of_key(plan: RowPlan, before: Row, key_row: Row) -> Row:
-    """The image before a delete, of the key that the message has."""
+def _with_key_of(plan: RowPlan, before: Row, key_row: Row) -> Row:
+    """Set the key fields of a delete's before image to those of the message key."""
     for attribute in plan.key_attributes:
         setattr(before, attribute, getattr(key_row, attribute))
     return before
 
 
-def _pair(plan: RowPlan, before: Row, after: Row) -> list[tuple[Row, int]]:
+def _update_pair(plan: RowPlan, before: Row, after: Row) -> list[tuple[Row, int]]:
+    """Return the rows of an update: before and after image, or only the after image."""
     for column in plan.columns:
         if getattr(before, column.attribute) is UNSET:
             setattr(before, column.attribute, getattr(after, column.attribute))
@@ -62,6 +63,6 @@ def _pair(plan: RowPlan, before: Row, after: Row) -> list[tuple[Row, int]]:
         return [(after, int(RowKind.UPDATE_AFTER))]
     if old == [getattr(after, attribute) for attribute in plan.key_attributes]:
         return [(before, int(RowKind.UPDATE_BEFORE)), (after, int(RowKind.UPDATE_AFTER))]
-    # What an update left out is looked for in the table, which no one does for an insert.
-    arrives = RowKind.UPDATE_AFTER if plan.wants.partial else RowKind.INSERT
-    return [(before, int(RowKind.DELETE)), (after, int(arrives))]
+    # Values that a partial update omits are read from the table only for updates, not for inserts.
+    new_kind = RowKind.UPDATE_AFTER if plan.wants.partial else RowKind.INSERT
+    return [(before, int(RowKind.DELETE)), (after, int(new_kind))]

@@ -1,8 +1,8 @@
-"""Decoders made to measure: for one source table, its columns, and the fields of its message key.
+"""Decoders for one source table: for its columns, and the fields of its message key.
 
-A plan turns the bytes of many messages into structs in one call, refuses columns that it does
-not know, and never looks at what no one needs: of a `before` image only the key, if no one asks
-for the rows before changes.
+A plan decodes the bytes of many messages into structs in one call, refuses columns that it does not
+have, and skips what is not needed: of a `before` image it reads only the key, unless rows before
+changes are wanted.
 """
 
 import copy
@@ -18,11 +18,11 @@ from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import Kinds, default_kinds
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.field_names import (
+    escaped_name,
     has_plain_name,
     normalized,
     normalized_images,
-    stand_in,
-    told_by_name,
+    with_own_names,
 )
 from ingestd.cdc.native.layouts.debezium import debezium_layout
 from ingestd.cdc.native.module import NativeModule
@@ -33,14 +33,14 @@ from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.source_position import SourcePosition
 
 Row = Any
-"""A struct with one attribute a column; UNSET where the message had no such field."""
+"""A struct with one attribute for each column; UNSET where the message had no such field."""
 _FIRST, _LAST = itemgetter(0), itemgetter(-1)
-_Restate = Callable[[bytes], bytes]
+_Normalize = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """One msgspec decoder's two ways; `lines` is None if messages are only decoded one by one."""
+    """A msgspec decoder; `lines` is None if messages can only be decoded one by one."""
 
     one: Callable[[bytes], Any]
     lines: Callable[[bytes], list[Any]] | None
@@ -68,9 +68,9 @@ def _all_braced(messages: Sequence[bytes]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowWants:
-    """What else decides how messages become rows.
+    """How messages become rows.
 
-    `partial` says that an update leaves out columns that it did not touch, `images` that the rows
+    With `partial` an update leaves out columns that it did not change; with `images` the rows
     before changes are wanted, too.
     """
 
@@ -102,7 +102,7 @@ class RowPlan:
     wants: RowWants
 
     def key_only_row(self, values: Sequence[Any]) -> Row:
-        """A row that has only the values of the key's fields, in the order of `key_names`."""
+        """Return a row with only the values of the key's fields, in the order of `key_names`."""
         row = copy.copy(self.empty_row)
         for attribute, value in zip(self.key_attributes, values, strict=True):
             setattr(row, attribute, value)
@@ -118,7 +118,7 @@ def make_plan(
     *,
     wants: RowWants = RowWants(),
 ) -> RowPlan:
-    """The plan for rows of these columns, each with the kinds its values have been seen to have.
+    """Return the plan for rows of these columns, each with the kinds of values seen in it.
 
     Key fields are among the columns. With `module` there is a native plan. Raises RecordError for a
     column name that no table can have, UnsupportedError for a type without an Arrow form.
@@ -159,11 +159,11 @@ def _native(
     return None if layout is None else native_reader(module, layout, specs)
 
 
-def _decoders(struct: type[msgspec.Struct], normalize: _Restate | None) -> Decoders:
+def _decoders(struct: type[msgspec.Struct], normalize: _Normalize | None) -> Decoders:
     decoder = msgspec.json.Decoder(struct)
     if normalize is None:
         return Decoders(decoder.decode, decoder.decode_lines)
-    return Decoders(told_by_name(lambda message: decoder.decode(normalize(message))), None)
+    return Decoders(with_own_names(lambda message: decoder.decode(normalize(message))), None)
 
 
 def _values_getter(attributes: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]] | None:
@@ -184,7 +184,7 @@ def _plan_column(
 
 
 def check_name(name: str) -> None:
-    """RecordError for a column name that no table can have."""
+    """Raise RecordError for a column name that no table can have."""
     if not name.strip():
         raise refuse("schema", "unsupported-column-name", "a column has an empty name")
 
@@ -206,7 +206,7 @@ def _struct(
     return msgspec.defstruct(
         title,
         fields,
-        rename={column.attribute: stand_in(column.name) for column in columns},
+        rename={column.attribute: escaped_name(column.name) for column in columns},
         forbid_unknown_fields=forbid_unknown_fields,
         eq=False,
         gc=False,
@@ -216,7 +216,7 @@ def _struct(
 def _change_struct(
     source: SourceTable, row: type[msgspec.Struct], before: type[msgspec.Struct]
 ) -> type[msgspec.Struct]:
-    """Only messages of the one source table decode, which costs nothing."""
+    """Return the struct of a change; only messages of the one source table decode."""
     names: list[Any] = [("table", Literal[source.table])]
     for field, name in (("db", source.database), ("schema", source.schema)):
         names.append((field, None, None) if name is None else (field, Literal[name]))

@@ -1,9 +1,9 @@
-"""Messages that bring columns of their own: taken apart before their cells outgrow their bytes.
+"""Split messages with columns of their own before their cells outgrow their bytes.
 
-Every row of a batch has a cell for each of its columns, so n messages with a column each would
-make n times n cells of a few bytes each. What a table has already is its own affair; more than a
-few columns that it lacks may make no more cells than the messages have bytes, or the messages
-become several batches. Where each message has most of the columns that never happens.
+Every row of a batch has a cell for each of its columns, so n messages with one new column each
+would have n times n cells. Columns that the table has are not limited. More than `FEW` columns that
+it lacks may have at most as many cells as the messages have bytes; otherwise the messages become
+several batches. That does not happen if each message has most of the columns.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -12,9 +12,9 @@ from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.texts import Texts, bytes_of
 
 MOST_IN_A_RECORD = 32_768
-"""Columns that a message may have which its plan does not know."""
+"""Limit of columns in a message that its plan does not have."""
 FEW = 256
-"""This many columns that the table lacks are never too many."""
+"""Columns that the table lacks and that are always accepted."""
 
 
 class TooManyCellsError(Exception):
@@ -22,7 +22,7 @@ class TooManyCellsError(Exception):
 
 
 def check_width(names: Collection[str]) -> None:
-    """RecordError for a message with more columns than any table should get from one."""
+    """Raise RecordError for a message with more than `MOST_IN_A_RECORD` columns."""
     if len(names) > MOST_IN_A_RECORD:
         raise refuse(
             "schema",
@@ -32,7 +32,7 @@ def check_width(names: Collection[str]) -> None:
 
 
 def too_many_cells(lacking: int, values: Texts) -> bool:
-    """Whether these messages may not be one batch with `lacking` columns that the table lacks."""
+    """Return whether messages with `lacking` columns that the table lacks exceed one batch."""
     if lacking <= FEW:
         return False
     return _too_many(lacking, len(values), bytes_of(values))
@@ -43,7 +43,7 @@ def _too_many(lacking: int, messages: int, size: int) -> bool:
 
 
 def check_cells(lacking: int, values: Sequence[bytes]) -> None:
-    """TooManyCellsError if they may not be one batch."""
+    """Raise TooManyCellsError if the messages exceed one batch."""
     if too_many_cells(lacking, values):
         raise TooManyCellsError
 
@@ -51,18 +51,18 @@ def check_cells(lacking: int, values: Sequence[bytes]) -> None:
 def parts(
     values: Sequence[bytes], lacking_in: Callable[[int], Collection[str]]
 ) -> Iterator[tuple[int, int]]:
-    """First and last+1 of consecutive messages that may be one batch.
+    """Yield the ranges `[start, end)` of consecutive messages that fit into one batch.
 
-    `lacking_in` names the columns of the message at a place that the table lacks.
+    `lacking_in` returns the columns of the message at an index that the table lacks.
     """
     start, size = 0, 0
     names: set[str] = set()
     for place, value in enumerate(values):
-        brought = [name for name in lacking_in(place) if name not in names]
+        added = [name for name in lacking_in(place) if name not in names]
         size += len(value)
-        if _too_many(len(names) + len(brought), place - start + 1, size):
+        if _too_many(len(names) + len(added), place - start + 1, size):
             yield start, place
             start, size, names = place, len(value), set()
-            brought = list(lacking_in(place))
-        names.update(brought)
+            added = list(lacking_in(place))
+        names.update(added)
     yield start, len(values)

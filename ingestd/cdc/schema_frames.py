@@ -1,8 +1,8 @@
-"""Where messages say which schema they were written with: before the body, or in a header.
+"""Read which schema a message was written with: from bytes before the body, or from a header.
 
 The Confluent wire format puts a zero byte and a schema id of four bytes (big-endian) before the
-body; Apicurio's own has eight bytes there; newer serializers put the id, or a one byte and a GUID,
-into a header and leave the body alone.
+body; the format of Apicurio has eight bytes there; newer serializers put the id, or a one byte and
+a GUID, into a header and do not change the body.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +18,14 @@ _GUID_BYTES = 16
 _VALUE_HEADER, _KEY_HEADER = "__value_schema_id", "__key_schema_id"
 
 Marks = tuple[bytes | None, bytes | None]
-"""The beginnings of a value and of its key."""
+"""The first bytes of a value and of its key."""
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Frame(NamedTuple):
-    """The bytes that name the schema, and how many bytes precede the body.
+    """The bytes that name the schema, and the number of bytes before the body.
 
-    `detail` are the bytes behind that say which type of the schema is meant (Protobuf).
+    `detail` are the bytes after the id that select a type of the schema (Protobuf).
     """
 
     mark: bytes
@@ -33,7 +33,7 @@ class Frame(NamedTuple):
     detail: bytes = b""
 
     def schema_id(self, stage: str) -> SchemaId:
-        """The id that the bytes say. Raises RecordError."""
+        """Return the schema id. Raises RecordError."""
         kind = self.mark[0] if self.mark else None
         if kind == _NUMBER and len(self.mark) in (5, 9):
             return int.from_bytes(self.mark[1:], "big")
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
 
 
 def frame_of(framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool) -> Frame:
-    """The frame of one message."""
+    """Return the frame of one message."""
     if headers and framing.location != "prefix":
         wanted = _KEY_HEADER if is_key else _VALUE_HEADER
         for name, value in headers:
@@ -65,7 +65,7 @@ Refine = Callable[[Frame, bytes], Frame]
 
 @dataclass(slots=True)
 class Group:
-    """Records of a chunk whose values have one schema, and whose keys have one; `key` may miss."""
+    """Records of a chunk whose values have one schema, and whose keys have one, or no schema."""
 
     value: Frame
     key: Frame | None
@@ -81,9 +81,9 @@ def grouped(
     with_keys: bool = True,
     refine: Refine | None = None,
 ) -> list[Group]:
-    """The records of a chunk that have a value, by their schemas.
+    """Return the records of a chunk that have a value, grouped by their schemas.
 
-    `refine` tells the types of one schema apart.
+    `refine` adds the type within a schema to a frame.
     """
     if refine is None and not framing.needs_headers:
         quick = _by_prefix(chunk, 1 + framing.id_bytes, with_keys=with_keys)
@@ -112,7 +112,7 @@ def grouped(
 
 
 def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[Group] | None:
-    """The groups where all frames are numbers before the body; None if some are not."""
+    """Return the groups if all schema ids are numbers before the body, else None."""
     values = _heads(chunk.values, size)
     keys = _heads(chunk.keys, size) if with_keys else [None] * len(values)
     marks = list(zip(values, keys, strict=True))

@@ -59,7 +59,7 @@ class Framing:
 
     @property
     def needs_headers(self) -> bool:
-        """Whether records must be fetched with their headers."""
+        """Return whether records must be fetched with their headers."""
         return self.location != "prefix"
 
     def json_body(self, message: bytes) -> bytes:

@@ -1,9 +1,8 @@
-"""Where a change stands in the log of its source database, as one ordered 64-bit number.
+"""The position of a change in the log of its source database, as one ordered 64-bit number.
 
 PostgreSQL: the log sequence number. MySQL and MariaDB: file number, position in the file and row
-of the event, packed so that every row of the log has a number of its own. Other connectors, and
-everything that does not fit, have no number. The rows of a snapshot share the position at which it
-was taken.
+of the event, packed so that every row of the log has a distinct number. Other connectors, and
+values that do not fit, have no position. The rows of a snapshot share the position of the snapshot.
 """
 
 import re
@@ -19,11 +18,11 @@ _FILE_NUMBER = re.compile(r"\.(\d+)$")
 _FILE_BITS, _POS_BITS, _ROW_BITS = 19, 32, 12
 _MAX_POSITION = 2**63 - 1
 LAST_ROW = 2**_ROW_BITS - 1
-"""The last row of an event that a position has room for."""
+"""The largest row number that fits into a position."""
 
 
 class SourcePosition(msgspec.Struct, gc=False):
-    """The fields of `source` that say where in the log a change stands."""
+    """The fields of `source` that state the log position of a change."""
 
     snapshot: str | bool | None = None
     lsn: int | str | None = None
@@ -33,7 +32,7 @@ class SourcePosition(msgspec.Struct, gc=False):
 
 
 def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
-    """The position of each change, `UNKNOWN_POSITION` where there is none."""
+    """Return the position of each change, `UNKNOWN_POSITION` if it has none; shape (n,)."""
     numbers = [source.lsn for source in sources]
     packed = _one_file(sources) if numbers.count(None) == len(numbers) else _integers(numbers)
     if packed is None:
@@ -42,13 +41,13 @@ def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
 
 
 def _integers(numbers: Sequence[int | str | None]) -> npt.NDArray[np.int64] | None:
-    """The numbers if all of them are integers of 64 bits."""
+    """Return the numbers as an array if all are 64-bit integers, else None."""
     array = np.array(numbers)
     return array if array.dtype == np.int64 else None
 
 
 def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None:
-    """As `position_of` for all, when the changes are of one binary log file."""
+    """Return the positions of changes of one binary log file; None if they are not."""
     files = [source.file for source in sources]
     match = _FILE_NUMBER.search(files[0] or "")
     if match is None or files.count(files[0]) < len(files) or int(match[1]) >> _FILE_BITS:
@@ -61,7 +60,7 @@ def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None
 
 
 def file_number(name: str | None) -> int:
-    """The number of a binary log file, `UNKNOWN_POSITION` if it has none that can be packed."""
+    """Return the number of a binary log file; `UNKNOWN_POSITION` if it has none that fits."""
     match = _FILE_NUMBER.search(name or "")
     return UNKNOWN_POSITION if match is None or int(match[1]) >> _FILE_BITS else int(match[1])
 
@@ -69,8 +68,9 @@ def file_number(name: str | None) -> int:
 def packed_positions(
     files: npt.NDArray[np.int64], pos: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """File numbers, positions and rows as one number each; two rows never share one, so what does
-    not fit has none.
+    """Return file numbers, positions and rows packed into one number each; shape (n,).
+
+    Two rows never share a number: what does not fit is `UNKNOWN_POSITION`.
     """
     packed = ((files << _POS_BITS) + pos << _ROW_BITS) + row
     packed[(files < 0) | (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0)] = UNKNOWN_POSITION
@@ -78,7 +78,7 @@ def packed_positions(
 
 
 def position_of(source: SourcePosition) -> int:
-    """The position of one change."""
+    """Return the position of one change."""
     if isinstance(source.lsn, int) and 0 <= source.lsn <= _MAX_POSITION:
         return source.lsn
     if source.file is None:
@@ -91,7 +91,7 @@ def position_of(source: SourcePosition) -> int:
 
 
 def _packed(file: int, pos: int, row: int) -> int:
-    """Two rows must never share a number, so what does not fit has none."""
+    """Return one number for a row; `UNKNOWN_POSITION` if a part does not fit into its bits."""
     fits = file >> _FILE_BITS == 0 and pos >> _POS_BITS == 0 and row >> _ROW_BITS == 0
     return (file << _POS_BITS | pos) << _ROW_BITS | row if fits else UNKNOWN_POSITION
 
@@ -108,7 +108,7 @@ def ordering_positions(
 
 
 def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
-    """Which changes are rows of a snapshot."""
+    """Return which changes are rows of a snapshot; shape (n,)."""
     marks = [source.snapshot for source in sources]
     if marks.count("false") == len(marks):
         return np.zeros(len(marks), np.bool_)
@@ -116,5 +116,5 @@ def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
 
 
 def is_snapshot(mark: str | bool | None) -> bool:
-    """Whether `source.snapshot` says so: it is text, in older versions a boolean."""
+    """Return whether `source.snapshot` marks a snapshot row: text, in older versions a boolean."""
     return mark not in ("false", False, None)

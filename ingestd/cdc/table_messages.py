@@ -34,7 +34,7 @@ _SAMPLE = 256
 
 
 def decode_with(plan: RowPlan, messages: Messages) -> ChangeBatch:
-    """All messages through a plan; raises `PARSE_ERRORS` or `BUILD_ERRORS` if one does not pass.
+    """Decode all messages with a plan; raises `PARSE_ERRORS` or `BUILD_ERRORS` if one fails.
 
     If not all of them can be read natively they go in slices, so that one odd message costs no
     more than its slice; and the structs of a slice stay in the processor's cache until they are
@@ -61,7 +61,7 @@ def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
 def decode_if_uniform(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
 ) -> ChangeBatch | None:
-    """The batch of messages all of which pass through one plan, None if there is no such plan.
+    """Decode messages that all match the current plan; None if there is no such plan.
 
     Raises UnsupportedError for a column type without an Arrow form.
     """
@@ -80,7 +80,7 @@ def decode_if_uniform(
 def decode_messages(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
 ) -> tuple[list[ChangeBatch], Reasons]:
-    """The batches of all good messages, and why the others are refused.
+    """Return the batches of all valid messages, and the reasons of the others.
 
     Raises UnsupportedError for a column type without an Arrow form.
     """
@@ -96,7 +96,7 @@ def decode_messages(
 
 
 def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[ChangeBatch], Reasons]:
-    """As `decode_messages`, in several batches, none of which has to learn from another one."""
+    """Decode as `decode_messages`, in several batches that do not learn from one another."""
     memory.forget()
     batches: list[ChangeBatch] = []
     refused: Reasons = {}
@@ -142,7 +142,7 @@ class _Learning:
         return self._decode_good(self._replan(plan))
 
     def decode_by_sample(self) -> ChangeBatch | None:
-        """The batch by a plan made from a sample; raises if that does not do for all messages."""
+        """Decode with a plan made from a sample; raises if a message does not match it."""
         self._take_sample()
         if self._bad:
             return None
@@ -159,7 +159,7 @@ class _Learning:
         self._sampled = self._look_into(sample)
 
     def _replan(self, plan: RowPlan) -> RowPlan:
-        """The plan that has learnt from all messages which the first one does not do for."""
+        """Return a plan that has learnt from all messages that do not match the first one."""
         refused: Reasons = {}
         self._sieve(plan, refused)
         self._irregular = self._look_into(
@@ -191,7 +191,7 @@ class _Learning:
         return seen
 
     def _plan(self) -> RowPlan:
-        """The plan for all that was looked into and is not bad. Raises TooManyCellsError."""
+        """Return the plan for all valid messages. Raises TooManyCellsError."""
         sampled = (kinds for place, kinds in self._sampled.items() if place not in self._bad)
         irregular = (kinds for place, kinds in self._irregular.items() if place not in self._bad)
         self._counts = counted(counted(self._memory.kinds, sampled, self._weight), irregular)
@@ -203,7 +203,7 @@ class _Learning:
         self._memory.remember(self._plan(), self._counts)
 
     def _sieve(self, plan: RowPlan, refused: Reasons) -> tuple[list[int], Events]:
-        """The events that pass, with their places; why others do not is added to `refused`."""
+        """Return the valid events and their indices; add reasons of the others to `refused`."""
         keys = self._messages.keys
         places: list[int] = []
         changes, key_rows = [], []

@@ -1,6 +1,6 @@
-"""Keys and values of records: lists, or texts where the reader of Kafka keeps them in memory.
+"""Keys and values of records: Python lists, or sequences in the memory of the native Kafka reader.
 
-What a list answers by looking at each of its objects, texts in memory answer without making one.
+The functions here read a native sequence without creating a bytes object for each item.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 Texts: TypeAlias = Sequence[bytes | None]
-"""A list, or what looks like one and makes a bytes object whenever it is asked for it."""
+"""A list, or a native sequence that creates a bytes object on each access."""
 Numbers: TypeAlias = npt.NDArray[np.int64]
 _MISSING = -1
 
 
 class _TextsInMemory(Protocol):
-    """The extension's own documentation says more."""
+    """The native sequence; see the documentation of the extension."""
 
     lengths: Any
 
@@ -27,7 +27,7 @@ class _TextsInMemory(Protocol):
 
 
 def joined(parts: Sequence[Texts]) -> Texts:
-    """The texts of all parts, which come from one reader, one behind the other."""
+    """Return the concatenation of all parts, which must be of one reader."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0] if parts else []
@@ -37,22 +37,22 @@ def joined(parts: Sequence[Texts]) -> Texts:
 
 
 def picked(texts: Texts, places: Numbers) -> Texts:
-    """The texts at these places."""
+    """Return the texts at these indices."""
     if _in_memory(texts):
         return texts.take(places)
     return [texts[place] for place in places.tolist()]
 
 
 def all_there(texts: Texts) -> bool:
-    """Whether none is missing."""
+    """Return whether no text is None."""
     if _in_memory(texts):
         return None not in texts
-    # Asking for truth is much quicker than looking for None.
+    # `all` is much faster than a search for None.
     return all(texts) or None not in texts
 
 
 def there(texts: Texts, *, empty: bool) -> Numbers:
-    """The places of texts that are not missing, nor empty unless such are wanted."""
+    """Return the indices of texts that are not None, nor empty unless `empty` is set."""
     least = 0 if empty else 1
     if _in_memory(texts):
         return np.flatnonzero(_lengths(texts) >= least)
@@ -61,7 +61,7 @@ def there(texts: Texts, *, empty: bool) -> Numbers:
 
 
 def bytes_of(texts: Texts) -> int:
-    """How long all texts are together."""
+    """Return the total length of all texts in bytes."""
     if _in_memory(texts):
         return int(np.maximum(_lengths(texts), 0).sum())
     return sum(len(text) for text in texts if text)

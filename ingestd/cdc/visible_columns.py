@@ -1,4 +1,4 @@
-"""The columns of a batch as its messages show them: without fields that are none, long enough."""
+"""Adjust the columns of a batch: drop hidden fields, widen lengths to the values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 
 def strip_hidden(batch: ChangeBatch, form: TableNormalizer) -> ChangeBatch:
-    """A batch without the fields that are no columns, and with lengths that its values have."""
+    """Return a batch without hidden fields, whose types are long enough for its values."""
     hidden = [name for name in batch.types if name in form.hidden]
     types: dict[str, DataType] = {
         name: _long_enough(batch, name, data_type)

@@ -1,4 +1,4 @@
-"""`ingestd begin`: where a table begins to be fed, by the decision of a person."""
+"""`ingestd begin`: set the offsets from which a table is written."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -25,7 +25,7 @@ from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
 
 
 class At(StrEnum):
-    """Where a table begins."""
+    """Offsets from which a table is written."""
 
     ORIGIN = "origin"
     CLAIMS = "claims"
@@ -45,12 +45,12 @@ def begin(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Give a table a record of what it covers, where no snapshot of it says so any more.
+    """Write a progress record to a table that has none in its snapshots.
 
-    For a table whose progress records another writer expired, and for one that another program has
-    filled. Stop the daemon first: this command takes its lead, and it would end with exit code 6.
+    For a table whose progress records another writer expired, or that another program filled. Stop
+    the daemon first: this command takes over its lead, which ends it with exit code 6.
 
-    With `--at claims` a table without a key may have rows twice, if the daemon died in a commit.
+    `--at claims` may write rows of a table without a key twice if the daemon died in a commit.
 
     **Examples**
 

@@ -1,4 +1,4 @@
-"""`ingestd branch`: lines of snapshots of their own over one table."""
+"""`ingestd branch`: branches of a table."""
 
 from typing import Annotated, TypeAlias
 
@@ -17,7 +17,7 @@ _Name: TypeAlias = Annotated[str, typer.Argument(metavar="BRANCH", help="The bra
 
 branch = group(
     "branch",
-    "Create, list, delete and forward branches; `DB.TABLE$branch_NAME` is one.",
+    "Create, list, delete and fast-forward branches; `DB.TABLE$branch_NAME` is one.",
     "ingestd branch create /lake shop.orders fix --tag 2024-01-31",
     "ingestd branch fast-forward /lake shop.orders fix --dry-run",
 )
@@ -28,15 +28,15 @@ def create(
     warehouse: Warehouse,
     table: TableName,
     name: _Name,
-    tag: Annotated[str | None, typer.Option("--tag", help="Begin with what a tag keeps.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Start from a tag.")] = None,
     snapshot: SnapshotId = None,
     latest: Annotated[
-        bool, typer.Option("--latest", help="Begin with the newest snapshot.")
+        bool, typer.Option("--latest", help="Start from the newest snapshot.")
     ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a branch at a tag or a snapshot, or an empty one with the schemas of the table.
+    """Create a branch at a tag or a snapshot, or an empty one with the schemas of the table.
 
     A snapshot gets a tag with the name of the branch, which keeps the files that both share.
 
@@ -114,10 +114,9 @@ def forward(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the table what a branch is: its snapshots, schemas and tags take the table's place.
+    """Replace the table's snapshots, schemas and tags by those of a branch.
 
-    What the table has from the first snapshot of the branch on is given up. Stop its writers
-    first.
+    The table loses everything from the first snapshot of the branch on. Stop its writers first.
 
     **Examples**
 

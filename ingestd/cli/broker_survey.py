@@ -1,4 +1,4 @@
-"""What the brokers hold, as `ingestd init` sees it: topics, sampled messages, likely formats."""
+"""Surveys the topics of a cluster for `ingestd init`: sampled messages and likely data formats."""
 
 import os
 from collections import defaultdict
@@ -29,16 +29,16 @@ _MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class BrokerSurvey:
-    """Topics of a cluster, and what the messages of each look like."""
+    """Topics of a cluster, and the likely data format of each."""
 
     logs: TopicLogs
     guesses: Mapping[str, Guess]
 
 
 def resolved_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with `${env:NAME}` and `${file:PATH}` replaced, and known as secrets.
+    """Resolve `${env:NAME}` and `${file:PATH}` in properties and register the values as secrets.
 
-    ConfigError for one that leads to nothing.
+    Raises ConfigError for a reference that cannot be resolved.
     """
     document = parse_document("{}", "--kafka")
     document.tree = dict(properties)
@@ -49,7 +49,7 @@ def resolved_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_topics(properties: Mapping[str, str]) -> list[str]:
-    """The topics of a cluster; SourceError if it does not answer."""
+    """List the topics of a cluster. Raises SourceError if it does not respond."""
     source = KafkaSource(_NAME, (), topic_pattern=".*", properties=properties)
     return sorted(topic_logs(source).end)
 
@@ -57,9 +57,9 @@ def list_topics(properties: Mapping[str, str]) -> list[str]:
 def look_at(
     properties: Mapping[str, str], topics: Sequence[str], schemas: SchemaLookup | None
 ) -> BrokerSurvey:
-    """The topics and what their oldest and newest messages look like.
+    """Sample the oldest and newest messages of topics.
 
-    SourceError if the cluster or the registry does not answer, or has no such topic.
+    Raises SourceError if the cluster or the registry does not respond, or has no such topic.
     """
     source = KafkaSource(_NAME, tuple(topics), properties=properties)
     logs = topic_logs(source)
@@ -78,9 +78,9 @@ def look_at(
 def proposed_sources(
     name: str, seen: BrokerSurvey, data_format: str | None, pattern: str | None
 ) -> list[SourceProposal]:
-    """One source for each data format that was found; topics that tell nothing join the largest.
+    """Return a source for each data format found; topics without a known format join the largest.
 
-    A given format is that of all topics, a given pattern stays if all topics have one format.
+    A given format applies to all topics; a given pattern is kept if all topics have one format.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     silent: list[str] = []
@@ -103,13 +103,13 @@ def proposed_sources(
 
 
 def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
-    """The proposal with the tables that the sampled messages would make."""
+    """Return the proposal with the tables that the sampled messages would create."""
     tables = dry_run_of(text, folder, records)
     return replace(proposal, tables=tuple(tables))
 
 
 def dry_run_of(text: str, folder: Path, records: int) -> list[TablePreview]:
-    """What a configuration would make of the messages; raises as loading and reading do."""
+    """Run a configuration dry over the messages. Raises what loading and reading raise."""
     loaded = load_document(parse_document(text, "the proposal"), folder, os.environ)
     return table_previews(dry_run_pipeline(pipeline_settings(loaded), records).found)
 

@@ -1,6 +1,6 @@
-"""Which catalog a command opens: options that every command with a WAREHOUSE has, and their values.
+"""The catalog options of every command with a WAREHOUSE argument.
 
-They are not parameters of the commands' functions: `open_catalog` asks for what was chosen.
+They are not parameters of the commands' functions: `open_catalog` reads the chosen values.
 """
 
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ _CHOICE: ContextVar[CatalogChoice | None] = ContextVar("catalog", default=None)
 
 
 def chosen_catalog() -> CatalogChoice:
-    """What the command line says; the file system if it says nothing."""
+    """Return the catalog of the command line; default the file system."""
     return _CHOICE.get() or CatalogChoice()
 
 
 def add_catalog_options(command: Any) -> Any:  # noqa: ANN401  (typer keeps the type private)
-    """The command, or group of commands, with these options wherever there is a WAREHOUSE."""
+    """Add these options to every command of a group that has a WAREHOUSE argument."""
     for one in getattr(command, "commands", {}).values():
         add_catalog_options(one)
     if any(param.name == _WAREHOUSE for param in command.params):
@@ -103,4 +103,4 @@ def _options(
         ),
     ] = None,
 ) -> None:
-    """Stands for the commands that get these options."""
+    """Template of the commands that get these options."""

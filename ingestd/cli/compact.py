@@ -1,4 +1,4 @@
-"""`ingestd compact`: put the files of a table together, as its triggers ask for or all of them."""
+"""`ingestd compact`: compact a table, as its triggers require or in full."""
 
 import uuid
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from ingestd.paimon.table.rewrite.postpone_move import move_waiting, waiting_row
 
 _MB = 1 << 20
 _Full: TypeAlias = Annotated[
-    bool, typer.Option("--full", help="Compact everything, whatever the triggers say.")
+    bool, typer.Option("--full", help="Compact all files, regardless of the triggers.")
 ]
 _OrderBy: TypeAlias = Annotated[
     str | None,
@@ -85,20 +85,20 @@ def compact(
 
 
 def _waiting(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
-    """Rows that a compaction puts into buckets first."""
+    """Return the number of rows that a compaction moves into buckets first."""
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return 0
     return waiting_rows(table, load_state(table), wanted)
 
 
 def _inputs(wanted: PartitionFilter | None, full: bool, table: FileStoreTable) -> int:
-    """How many files there are to compact."""
+    """Return the number of files to compact."""
     plans = plan_compaction(table, now_ms=now_ms(), full=full, partition_filter=wanted)
     return sum(len(plan.inputs) for plan in plans)
 
 
 def _put_into_buckets(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
-    """Give waiting rows their buckets; how many there were."""
+    """Move postponed rows into buckets and return their number."""
     waiting = _waiting(table, wanted)
     if waiting:
         state, user = load_state(table), str(uuid.uuid4())

@@ -1,4 +1,4 @@
-"""`ingestd consumer`: how far streaming readers of a table have come."""
+"""`ingestd consumer`: progress of streaming readers of a table."""
 
 from typing import Annotated, TypeAlias
 
@@ -14,7 +14,7 @@ _Id: TypeAlias = Annotated[str, typer.Argument(metavar="CONSUMER", help="Id of t
 
 consumer = group(
     "consumer",
-    "List, reset and delete consumers: streaming readers that nothing may outrun.",
+    "List, reset and delete consumers: streaming readers whose snapshots do not expire.",
     "ingestd consumer list /lake shop.orders",
     "ingestd consumer reset /lake shop.orders billing --next-snapshot 7",
 )
@@ -42,12 +42,12 @@ def reset(
     table: TableName,
     name: _Id,
     next_snapshot: Annotated[
-        int, typer.Option("--next-snapshot", min=1, help="The snapshot that it is to read next.")
+        int, typer.Option("--next-snapshot", min=1, help="The snapshot to read next.")
     ],
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a consumer go on from a snapshot, or create it.
+    """Set the next snapshot of a consumer, or create it.
 
     **Examples**
 
@@ -70,7 +70,7 @@ def delete(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a consumer: snapshots are no longer kept for it.
+    """Delete a consumer; its snapshots may expire.
 
     **Examples**
 

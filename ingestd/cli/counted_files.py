@@ -1,4 +1,4 @@
-"""Files that are read, written and deleted, counted where they are touched."""
+"""A `FileIO` that counts the files it reads, writes and deletes."""
 
 import threading
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _DATA = "/bucket-"
 
 @dataclass
 class Counts:
-    """What has been touched so far; threads may share it. `changed` is called after each touch."""
+    """Counts of file operations, safe for threads; `changed` is called after each of them."""
 
     changed: Callable[["Counts"], None]
     read: int = 0
@@ -27,11 +27,11 @@ class Counts:
 
     @property
     def data_files(self) -> int:
-        """Data files that were read, each once; those that were written here do not count."""
+        """Return the number of distinct data files read, without those written here."""
         return self._seen
 
     def read_file(self, path: str) -> None:
-        """A file was opened."""
+        """Count a file that was opened."""
         with self._lock:
             self.read += 1
             if _DATA in path and path not in self._known:
@@ -40,7 +40,7 @@ class Counts:
         self.changed(self)
 
     def wrote_file(self, path: str) -> None:
-        """A file was created."""
+        """Count a file that was created."""
         with self._lock:
             self.written += 1
             if _DATA in path:
@@ -48,25 +48,25 @@ class Counts:
         self.changed(self)
 
     def deleted_file(self) -> None:
-        """A file was deleted."""
+        """Count a file that was deleted."""
         with self._lock:
             self.deleted += 1
         self.changed(self)
 
     def looked(self) -> None:
-        """A directory was listed."""
+        """Report that a directory was listed."""
         self.changed(self)
 
 
 @dataclass(frozen=True)
 class CountingFileIO:
-    """A `FileIO` that has its reads, writes and deletions counted."""
+    """A `FileIO` that counts reads, writes and deletions."""
 
     inner: FileIO
     counts: Counts = field(compare=False, repr=False)
 
     def read_bytes(self, path: str) -> bytes:
-        """All bytes of a file."""
+        """Return all bytes of a file."""
         self.counts.read_file(path)
         return self.inner.read_bytes(path)
 
@@ -86,20 +86,20 @@ class CountingFileIO:
         self.inner.overwrite(path, data)
 
     def list_names(self, directory: str) -> list[str]:
-        """Sorted names of what is in a directory."""
+        """Return the sorted names of the entries of a directory."""
         return self.inner.list_names(directory)
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """As `list_names`, with what each is."""
+        """Return the entries of a directory with their kinds."""
         self.counts.looked()
         return self.inner.list_entries(directory)
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Return whether a file or directory exists."""
         return self.inner.exists(path)
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Return the size of a file in bytes."""
         return self.inner.size(path)
 
     def make_directory(self, path: str) -> None:
@@ -107,28 +107,28 @@ class CountingFileIO:
         self.inner.make_directory(path)
 
     def delete_quietly(self, path: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file if it exists."""
         self.counts.deleted_file()
         self.inner.delete_quietly(path)
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing."""
+        """Delete a directory if it is empty."""
         return self.inner.delete_empty_directory(path)
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with all it holds."""
+        """Delete a directory with its contents."""
         self.inner.delete_tree(path)
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Give a directory another name."""
+        """Rename a directory."""
         self.inner.rename_directory(source, target)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """A stream to a file that must not exist yet."""
+        """Open a stream to a file that must not exist yet."""
         self.counts.wrote_file(path)
         return self.inner.open_output(path)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable stream of a file."""
+        """Open a seekable stream of a file."""
         self.counts.read_file(path)
         return self.inner.open_input(path)

@@ -1,4 +1,4 @@
-"""The status of a running daemon, asked over HTTP: one request, one document."""
+"""Requests the status of a running daemon over HTTP."""
 
 import http.client
 import json
@@ -19,15 +19,15 @@ Document = Mapping[str, Any]
 
 
 class DaemonSilentError(IngestdError):
-    """The daemon did not answer as it should; it may in a moment."""
+    """The daemon did not respond as expected; a later request may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonAddress:
-    """Where a daemon's pages are, and what they ask of who asks.
+    """The URL of a daemon, and credentials for it.
 
-    `ca_file` has the certificates that are trusted beside the system's, `auth_file` the bearer
-    token, which is read for each request.
+    `ca_file` holds CA certificates that are trusted in addition to the system's, `auth_file` the
+    bearer token, which is read for each request.
     """
 
     url: str
@@ -43,10 +43,10 @@ class DaemonAddress:
         object.__setattr__(self, "_parts", parts)
 
     def status(self) -> Document:
-        """The document of /status.
+        """Return the document of /status.
 
-        DaemonSilentError if nobody answers or the answer is none, ConfigError if the token or the
-        certificate is not right, or a file of theirs cannot be read.
+        Raises DaemonSilentError if the daemon does not respond with a status, ConfigError if the
+        token or the certificate is refused, or one of their files cannot be read.
         """
         connection, headers = self._connection(), self._headers()
         try:
@@ -95,7 +95,7 @@ class DaemonAddress:
 
 
 def _has_port(parts: SplitResult) -> bool:
-    """Whether the port is one; none is, too."""
+    """Return whether the port is valid or absent."""
     try:
         return parts.port != 0
     except ValueError:

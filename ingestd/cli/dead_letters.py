@@ -1,4 +1,4 @@
-"""Dead letters as commands ask for them: which ones, and their rows."""
+"""Selects dead letters for commands."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,20 +24,24 @@ Letters: TypeAlias = Annotated[
     str,
     typer.Argument(metavar="DB[.TABLE]", help="Database, and the table if it has another name."),
 ]
-OfSource: TypeAlias = Annotated[str | None, typer.Option("--source", help="Only of this source.")]
-OfTopic: TypeAlias = Annotated[str | None, typer.Option("--topic", help="Only of this topic.")]
+OfSource: TypeAlias = Annotated[
+    str | None, typer.Option("--source", help="Only letters of this source.")
+]
+OfTopic: TypeAlias = Annotated[
+    str | None, typer.Option("--topic", help="Only letters of this topic.")
+]
 OfStage: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--stage", help="Only of this stage: fetch, decode, route, key, cast, schema or merge."
+        "--stage", help="Only this stage: fetch, decode, route, key, cast, schema or merge."
     ),
 ]
 OfReason: TypeAlias = Annotated[
-    str | None, typer.Option("--reason", help="Only with this reason, as `ls` shows it.")
+    str | None, typer.Option("--reason", help="Only this reason, as `dlq list` shows it.")
 ]
 OlderThan: TypeAlias = Annotated[
     str | None,
-    typer.Option("--older-than", help="Only of records older than this, as 30d or 12h."),
+    typer.Option("--older-than", help="Only records older than this, as 30d or 12h."),
 ]
 
 FILTER_COLUMNS = (*PLACE, "timestamp", "stage", "reason")
@@ -46,9 +50,9 @@ _MILLIS = 1000
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """Which letters are meant; what is None does not matter.
+    """Selects dead letters; a field that is None selects all.
 
-    `before_ms` is compared with the time of the record itself; a letter without one is not older.
+    `before_ms` is compared with the timestamp of the record; a letter without one is left out.
     """
 
     source: str | None = None
@@ -59,11 +63,11 @@ class DeadLetterFilter:
 
     @property
     def takes_all(self) -> bool:
-        """Whether it leaves nothing out."""
+        """Return whether it selects every letter."""
         return self == DeadLetterFilter()
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
-        """Which rows are meant; they have the columns of `FILTER_COLUMNS`."""
+        """Return the mask `(n,)` of selected rows, which have the columns of `FILTER_COLUMNS`."""
         meant = np.ones(rows.num_rows, np.bool_)
         for name in ("source", "topic", "stage", "reason"):
             wanted = getattr(self, name)
@@ -80,17 +84,17 @@ class DeadLetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """A table of dead letters, and what was replayed of it."""
+    """A table of dead letters, and which of them were replayed."""
 
     table: FileStoreTable
     replays: Replays
 
     def kept(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the columns that the table has; an older version made it with fewer."""
+        """Return the columns that the table has; an older version created it with fewer."""
         return tuple(name for name in columns if name in self.table.schema.field_names)
 
     def rows(self, wanted: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        """The letters that are meant, part by part, with these columns and `FILTER_COLUMNS`."""
+        """Yield the selected letters in parts, with these columns and `FILTER_COLUMNS`."""
         snapshot = latest_snapshot(self.table.io, self.table.paths)
         if snapshot is None:
             return
@@ -100,7 +104,7 @@ class DeadLetters:
 
 
 def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
-    """The dead letters of a database, or of a table that is named; ConfigError if it has none."""
+    """Open the dead letters of a database, or a table of them. Raises ConfigError."""
     identifier = Identifier.parse(name if "." in name else f"{name}.{DEAD_LETTER_TABLE}")
     catalog = open_catalog(warehouse)
     table = catalog.get_table(identifier)
@@ -109,7 +113,7 @@ def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
 
 
 def older_than(text: str | None) -> int | None:
-    """The moment, in milliseconds since 1970, that is so long ago."""
+    """Return the time before now by this duration, in milliseconds since 1970."""
     if text is None:
         return None
     try:
@@ -120,5 +124,5 @@ def older_than(text: str | None) -> int | None:
 
 
 def millis_of(value: Any) -> int | None:  # noqa: ANN401  (a cell)
-    """A time of a letter in milliseconds since 1970."""
+    """Return a timestamp of a letter in milliseconds since 1970."""
     return None if value is None else round(value.timestamp() * _MILLIS)

@@ -1,4 +1,4 @@
-"""`ingestd demo`: a real broker, a workload, the daemon and the result, all on this machine."""
+"""`ingestd demo`: run a broker, a workload and the daemon on this machine, and show the result."""
 
 import shutil
 import sys
@@ -72,7 +72,7 @@ def demo(
 
 
 def worked(root: Path, workload: Workload, console: Console) -> Timings:
-    """Everything that takes its time: the broker, the changes, the daemon until it has them all."""
+    """Run the broker, produce the changes, and run the daemon until it has ingested them."""
     timings = Timings()
     with live(console) as progress:
         waiting = progress.add_task("Kafka broker", total=None)
@@ -89,7 +89,7 @@ def worked(root: Path, workload: Workload, console: Console) -> Timings:
 
 
 def prepared(folder: Path) -> Path:
-    """An empty folder of ours; one that is not ours is refused rather than emptied."""
+    """Return an empty folder of the demo. Raises ConfigError for a folder with other contents."""
     root = folder.resolve()
     if root.exists() and any(root.iterdir()) and not (root / MARK).exists():
         raise ConfigError(f"{root} holds other things than a demo; name another --folder")
@@ -101,7 +101,7 @@ def prepared(folder: Path) -> Path:
 
 @contextmanager
 def live(console: Console) -> Iterator[Progress]:
-    """The progress lines that live while the demo works."""
+    """Show progress lines while the demo runs."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description:<24}"),
@@ -114,7 +114,7 @@ def live(console: Console) -> Iterator[Progress]:
 
 
 def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
-    """Produce the workload; the number of records."""
+    """Produce the workload and return the number of records."""
     task = progress.add_task("producing changes", total=workload.events)
     count = produce(workload, bootstrap, lambda sent: progress.update(task, completed=sent))
     progress.update(task, total=count, completed=count)
@@ -122,7 +122,7 @@ def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
 
 
 def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
-    """The pipeline's configuration, small enough to be read."""
+    """Write the configuration of the demo's pipeline."""
     document = {
         "pipeline": {"name": PIPELINE, "trigger": "0s"},
         "warehouse": {"path": str(root / "warehouse"), "database": DATABASE},
@@ -142,7 +142,7 @@ def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
 
 
 def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
-    """Run the daemon until it has caught up; IngestdError with the end of its log if it fails."""
+    """Run the daemon until it has caught up. Raises IngestdError with the end of its log."""
     task = progress.add_task("starting the daemon", total=records)
     with Child(["run", "-c", str(config), "--until-latest"], root / "ingestd.log") as child:
         while child.exit_code is None:
@@ -157,7 +157,7 @@ def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
 
 
 def show(progress: Progress, task: TaskID, warehouse: Path) -> None:
-    """Move the bar to what the tables say they hold."""
+    """Move the bar to the number of records in the tables."""
     if not warehouse.exists():
         return
     count = records_in_tables(load_catalog("filesystem", str(warehouse)))
@@ -166,7 +166,7 @@ def show(progress: Progress, task: TaskID, warehouse: Path) -> None:
 
 
 def records_in_tables(catalog: Catalog) -> int:
-    """Kafka records that the tables' newest snapshots cover."""
+    """Return the number of Kafka records that the tables' newest snapshots cover."""
     covered: Vector = {}
     for name in TABLES:
         identifier = Identifier(DATABASE, name)

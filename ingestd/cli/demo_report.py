@@ -1,4 +1,4 @@
-"""What `ingestd demo` prints at the end: tables, snapshots, rate, and where to look next."""
+"""The report of `ingestd demo`: tables, snapshots, rate, and next commands."""
 
 import json
 import re
@@ -33,7 +33,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 @dataclass(slots=True)
 class Timings:
-    """How many records, and the seconds that making and ingesting them took."""
+    """The number of records, and the seconds that producing and ingesting them took."""
 
     records: int = 0
     produced_seconds: float = 0.0
@@ -43,7 +43,7 @@ class Timings:
 def print_report(
     console: Console, root: Path, catalog: Catalog, workload: Workload, timings: Timings
 ) -> None:
-    """Print everything; tables are read back from the warehouse."""
+    """Print the report; tables are read back from the warehouse."""
     expected = workload.expected()
     right = True
     history: list[tuple[str, Snapshot]] = []
@@ -73,7 +73,7 @@ def print_report(
 def report_document(
     root: Path, catalog: Catalog, workload: Workload, timings: Timings
 ) -> dict[str, object]:
-    """The same for programs; `right` says whether every row is what the workload ends in."""
+    """Return the report as a document; `right` is whether all rows are as expected."""
     expected = workload.expected()
     found = {name: catalog.get_table(Identifier(DATABASE, name)) for name in TABLES}
     return {
@@ -90,18 +90,18 @@ def report_document(
 
 
 def rows_by_key(table: FileStoreTable, key: str) -> list[dict[str, Any]]:
-    """All rows as readers print them, ordered by key."""
+    """Return all rows as readers print them, ordered by key."""
     rows = [json.loads(line) for line in json_lines(read_table(table), table.schema.fields)]
     return sorted(rows, key=lambda row: int(row[key]))
 
 
 def snapshots(table: FileStoreTable) -> list[Snapshot]:
-    """All snapshots of a table, oldest first."""
+    """Return all snapshots of a table, oldest first."""
     return [read_snapshot(table.io, table.paths, n) for n in snapshot_ids(table.io, table.paths)]
 
 
 def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> Table:
-    """The first rows of a table, those columns of them."""
+    """Return the first rows of a table in these columns."""
     drawn = _drawn(f"{title}: {len(rows):,} rows")
     for name in columns:
         drawn.add_column(name, overflow="ellipsis", no_wrap=True, max_width=26)
@@ -113,7 +113,7 @@ def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]
 
 
 def _cell(value: object) -> str:
-    """A value for people: no fractions of seconds."""
+    """Format a value, without fractions of seconds."""
     if isinstance(value, str) and _TIMESTAMP.match(value):
         return value[:19].replace("T", " ")
     return "" if value is None else str(value)
@@ -126,7 +126,7 @@ def _drawn(title: str) -> Table:
 
 
 def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
-    """One line a snapshot, in the order of their commits."""
+    """Return a line for each snapshot, in the order of their commits."""
     drawn = _drawn("snapshots")
     for name in ("committed (UTC)", "table", "snapshot", "kind", "schema", "changes", "records"):
         drawn.add_column(name, justify="right" if name in {"changes", "records"} else "left")
@@ -145,7 +145,7 @@ def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
 
 
 def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
-    """The rate after the first batch, when it can be told from the snapshots."""
+    """Return the rate after the first batch, if there are enough snapshots."""
     times = sorted(snapshot.time_millis for _, snapshot in history)
     batches = max(sum(name == table for name, _ in history) for table in TABLES)
     if batches < 2 or times[-1] == times[0]:
@@ -155,7 +155,7 @@ def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> st
 
 
 def where_next(console: Console, root: Path) -> None:
-    """Commands to try on what is left."""
+    """Return commands to try on the demo's tables."""
     warehouse = root / "warehouse"
     console.print("\nWhere to look next:")
     for command in (

@@ -1,4 +1,4 @@
-"""`ingestd dlq`: looking at dead letters, sending them on their way again, deleting them."""
+"""`ingestd dlq`: list, show, replay and purge dead letters."""
 
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
@@ -135,16 +135,16 @@ def replay(
     stage: OfStage = None,
     reason: OfReason = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Also letters that were replayed before.")
+        bool, typer.Option("--again", help="Include letters that were replayed before.")
     ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Send the records of dead letters to their topic again, or to another one, as they were.
 
-    What was sent is noted in a table beside the letters, and the next replay leaves it out. A
-    record arrives behind the newer ones of its key. Headers go with it as far as they were kept:
-    where the data format reads them.
+    Replayed letters are marked in a second table, and the next replay leaves them out. A record is
+    appended after newer ones of its key. Headers are sent if they were stored, which depends on
+    the data format.
 
     **Examples**
 
@@ -178,13 +178,13 @@ def purge(
     replayed: Annotated[
         bool, typer.Option("--replayed", help="Only letters that were replayed.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All letters.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete dead letters, in one snapshot; older snapshots keep them until they expire.
 
-    A running pipeline may go on: what it adds meanwhile stays.
+    A running pipeline may continue; letters that it adds meanwhile are kept.
 
     **Examples**
 
@@ -215,7 +215,7 @@ def _tell_gone(name: str, gone: Deletion, *, as_json: bool, dry_run: bool) -> No
 
 
 def _counted(rows: pa.Table) -> list[dict[str, Any]]:
-    """One row for each topic, stage and reason, the most frequent first."""
+    """Return a row for each topic, stage and reason, the most frequent first."""
     groups = rows.group_by(list(_GROUP)).aggregate(
         [("offset", "count"), ("replayed", "sum"), ("timestamp", "min"), ("timestamp", "max")]
     )
@@ -234,7 +234,7 @@ def _counted(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
-    """A letter as it is printed: its time as a text, bytes as text or hex and which of the two."""
+    """Return a letter for printing: timestamps as text, bytes as text or hex with the form used."""
     document = {**row, "timestamp": time_text(millis_of(row["timestamp"]))}
     document["headers"] = {name: _shown(one, form)[0] for name, one in record_headers(row)} or None
     for name in ("key", "value"):
@@ -243,7 +243,7 @@ def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
 
 
 def _shown(content: bytes | None, form: str) -> tuple[str | None, str]:
-    """Bytes as they are printed, and what that is: null, text or hex."""
+    """Return bytes as they are printed, and their form: null, text or hex."""
     if content is None:
         return None, "null"
     if form != "hex":

@@ -1,4 +1,4 @@
-"""Looking at what topics hold, and what a pipeline would make of it; nothing is written."""
+"""Runs a pipeline dry over sampled records; nothing is written."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+)\b.*)?")
 
 
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
-    """What at most so many records of each topic would do to the tables of a pipeline."""
+    """Return what at most `records` records of each topic would do to the tables of a pipeline."""
     logs = {name: topic_logs(one.kafka) for name, one in sorted(settings.sources.items())}
     registry = _pretended_lake(settings)
 
@@ -58,7 +58,7 @@ def _rehearsed(
 
 
 def topic_logs(source: KafkaSource) -> TopicLogs:
-    """Where the topics of a source begin and end; SourceError names one that is not there."""
+    """Return the first and end offsets of topics. Raises SourceError for a missing topic."""
     cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
     partitions = cluster.list_topic_partitions()
     missing = sorted(set(source.topics) - partitions.keys())
@@ -71,7 +71,7 @@ def topic_logs(source: KafkaSource) -> TopicLogs:
 
 
 def _pretended_lake(settings: PipelineSettings) -> TableRegistry:
-    """The tables of the pipeline, over a catalog that keeps changes to itself."""
+    """Return the tables of the pipeline, over a catalog that keeps changes in memory."""
     options = settings.catalog_options
     real = load_catalog(settings.metastore, settings.warehouse, options)
     catalog = DryRunCatalog(real, bool_option(options, CASE_SENSITIVE, True))
@@ -84,7 +84,7 @@ def _pretended_lake(settings: PipelineSettings) -> TableRegistry:
 def take_sample(
     logs: Mapping[str, TopicLogs], records: int, read: Callable[[OffsetRange], list[RecordChunk]]
 ) -> dict[OffsetRange, list[RecordChunk]]:
-    """The sample; ranges are small, so reading one is mostly waiting and several wait at once."""
+    """Read the sample; ranges are small and mostly wait for the network, so several run at once."""
     ranges = [
         one
         for name, (begin, end) in logs.items()
@@ -98,7 +98,7 @@ def take_sample(
 
 
 def _slots(settings: PipelineSettings) -> int:
-    """Write tasks as the daemon would have them; of a cluster only the settings can tell."""
+    """Return the number of write tasks; on a cluster the setting is needed to know it."""
     local = _LOCAL.fullmatch(settings.spark.get("spark.master", "local[*]"))
     cores = int(local[1]) if local and local[1] else len(os.sched_getaffinity(0))
     return settings.limits.slots or cores

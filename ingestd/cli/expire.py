@@ -1,4 +1,4 @@
-"""`ingestd expire`: what a table no longer has to keep goes."""
+"""`ingestd expire`: expire snapshots, changelogs, partitions and tags."""
 
 from typing import Annotated, TypeAlias
 
@@ -29,16 +29,17 @@ EXPIRED = (
     "`ingestd remove-orphans`. Run the same command again for the rest."
 )
 _Least: TypeAlias = Annotated[
-    int | None, typer.Option("--retain-min", min=1, help="Keep at least so many.")
+    int | None, typer.Option("--retain-min", min=1, help="Keep at least this many.")
 ]
 _Most: TypeAlias = Annotated[
-    int | None, typer.Option("--retain-max", min=1, help="Keep at most so many.")
+    int | None, typer.Option("--retain-max", min=1, help="Keep at most this many.")
 ]
 _Age: TypeAlias = Annotated[
-    str | None, typer.Option("--time-retained", help="Keep what is younger, as in `12 h`.")
+    str | None,
+    typer.Option("--time-retained", help="Keep what is younger than this, as in `12 h`."),
 ]
 _Limit: TypeAlias = Annotated[
-    int | None, typer.Option("--limit", min=1, help="At most so many in this run.")
+    int | None, typer.Option("--limit", min=1, help="Expire at most this many.")
 ]
 
 expire = group(
@@ -118,7 +119,7 @@ def partitions(
     warehouse: Warehouse,
     table: TableName,
     expiration_time: Annotated[
-        str | None, typer.Option("--expiration-time", help="How old they may become, as in `90 d`.")
+        str | None, typer.Option("--expiration-time", help="Maximum age, as in `90 d`.")
     ] = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -185,7 +186,7 @@ def _settings(
     time_retained: str | None,
     limit: int | None,
 ) -> ExpireSettings:
-    """The settings of the table, with what is given on the command line in their place."""
+    """Return the settings of the table, overridden by the command line."""
     given = {
         f"{what}.num-retained.min": retain_min,
         f"{what}.num-retained.max": retain_max,

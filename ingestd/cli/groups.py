@@ -1,4 +1,4 @@
-"""Commands that have commands of their own, and what these commands share."""
+"""Groups of commands, and options that several commands share."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from ingestd.paimon.table.metadata.scan import PartitionFilter
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, requested_snapshot
 
 DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    bool, typer.Option("--dry-run", help="Show what would be done without doing it.")
 ]
 
 Partitions: TypeAlias = Annotated[
@@ -30,7 +30,7 @@ _MILLIS = 1000
 
 
 def group(name: str, about: str, *examples: str) -> typer.Typer:
-    """A command that has commands of its own; `examples` are command lines."""
+    """Return a group of commands; `examples` are command lines."""
     return typer.Typer(
         name=name,
         help="\n\n".join([about, "**Examples**", *examples]),
@@ -43,20 +43,20 @@ def group(name: str, about: str, *examples: str) -> typer.Typer:
 
 
 def now_ms() -> int:
-    """This moment, in milliseconds of the epoch."""
+    """Return the time in milliseconds since 1970."""
     return int(time.time() * _MILLIS)
 
 
 def table_now_ms(table: FileStoreTable) -> int:
-    """This moment by the clock of the table's store, in milliseconds of the epoch.
+    """Return the time of the table's store in milliseconds since 1970.
 
-    What is deleted because of its age is judged by it. Raises StorageError as `store_now_ms`.
+    The age of files is compared with it. Raises StorageError as `store_now_ms`.
     """
     return store_now_ms(table.io, table.paths.snapshot_dir)
 
 
 def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
-    """The snapshot of an id, without one the newest; ConfigError if the table has none yet."""
+    """Return a snapshot by id, default the newest. Raises ConfigError if there is none."""
     if snapshot_id is not None:
         return requested_snapshot(table.io, table.paths, snapshot_id)
     newest = latest_snapshot(table.io, table.paths)
@@ -66,13 +66,13 @@ def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
 
 
 def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> PartitionFilter | None:
-    """What `Partitions` lets through, None for all; ConfigError names one that cannot be."""
+    """Return the filter of `Partitions`, None for all. Raises ConfigError."""
     specs = [parse_partition_spec(table, text) for text in texts or ()]
     return partition_filter(table, specs) if specs else None
 
 
 def tell(text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool) -> None:
-    """Print what was done, or would be: a sentence, or a document that has `dry_run` too."""
+    """Print what was done, or would be: a sentence, or a document with `dry_run`."""
     if as_json:
         print_json({**document, "dry_run": dry_run})
     else:

@@ -1,4 +1,4 @@
-"""`ingestd import-paimon-cdc`: a command line of Paimon's Flink ingestion as a configuration."""
+"""`ingestd import-paimon-cdc`: convert a command of Paimon's Flink CDC to a configuration."""
 
 import sys
 from dataclasses import asdict

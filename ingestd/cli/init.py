@@ -1,4 +1,4 @@
-"""`ingestd init`: a first configuration, made from what the brokers hold and what one is asked."""
+"""`ingestd init`: write a first configuration from the topics of a cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,25 +38,25 @@ _Topics: TypeAlias = Annotated[
     list[str] | None, typer.Option("--topic", help="A topic to read; repeatable.")
 ]
 _Pattern: TypeAlias = Annotated[
-    str | None, typer.Option(help="The topics to read, as a regular expression.")
+    str | None, typer.Option(help="Regular expression for the topics to read.")
 ]
 _Format: TypeAlias = Annotated[
-    str | None, typer.Option("--format", "-f", help="The data format, if it is not to be guessed.")
+    str | None, typer.Option("--format", "-f", help="The data format; guessed by default.")
 ]
-_Warehouse: TypeAlias = Annotated[str | None, typer.Option(help="Where the tables go.")]
-_Database: TypeAlias = Annotated[str | None, typer.Option(help="Database that gets the tables.")]
+_Warehouse: TypeAlias = Annotated[str | None, typer.Option(help="Root of the warehouse.")]
+_Database: TypeAlias = Annotated[str | None, typer.Option(help="Database of the tables.")]
 _Name: TypeAlias = Annotated[str | None, typer.Option(help="Name of the pipeline.")]
 _Kafka: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--kafka", metavar="NAME=VALUE", help="Property of the client; repeatable."),
 ]
 _Registry: TypeAlias = Annotated[str | None, typer.Option(help="URL of a schema registry.")]
-_Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+_Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What options said; None is asked for, guessed, or has a default."""
+    """Values of options; None is asked for, guessed, or has a default."""
 
     bootstrap: str | None
     kafka: Sequence[str]
@@ -132,7 +132,7 @@ def _proposal(said: _Said, file: Path) -> Proposal:
 def _seen(
     real: dict[str, str], topics: Sequence[str], said: _Said
 ) -> tuple[BrokerSurvey, str | None]:
-    """What the topics hold, and the registry that their schemas are in, if one is needed."""
+    """Return the survey of the topics, and the schema registry if one is needed."""
     url = said.registry
     while True:
         schemas = None
@@ -176,7 +176,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _looked_through(proposal: Proposal, given: dict[str, str], file: Path) -> Proposal:
-    """The proposal with its tables; tried with the properties as they were given."""
+    """Return the proposal with its tables, tried with the properties as given."""
     folder = Path.cwd() if str(file) == _STDOUT else file.absolute().parent
     text = proposal_yaml(replace(proposal, kafka=given))
     return with_tables(proposal, text, folder, _RECORDS)

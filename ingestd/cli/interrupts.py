@@ -1,4 +1,4 @@
-"""What people are told when they interrupt a command (Ctrl-C): what is left of it, how to go on."""
+"""Messages for an interrupt (Ctrl-C): what state is left, and how to continue."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,18 +8,18 @@ from ingestd.log import printable
 EXIT_CODE = 130
 """Of a process that was interrupted, as shells have it: 128 and the number of SIGINT."""
 COMMITTED = (
-    "What was committed stays, nothing is half-done. Run the same command again for the rest."
+    "What was committed stays, the table is consistent. Run the same command again for the rest."
 )
 """What is true of work that lands by commits, each of them whole or not at all."""
 UNCHANGED = "It changes nothing. Run the same command again."
 _ANYWHERE = (
-    "it has stopped before its end. What was committed stays, nothing is half-done. "
+    "it has stopped before its end. What was committed stays, the table is consistent. "
     "Run the same command again."
 )
 
 
 class InterruptedWorkError(KeyboardInterrupt):
-    """An interrupt of work that knows what is left of it; the message is for people."""
+    """An interrupt with a message on the state that is left."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class InterruptedWorkError(KeyboardInterrupt):
 
 @contextmanager
 def interruptible(what: str, name: str, left: str) -> Iterator[None]:
-    """Have an interrupt of the block say what was interrupted, and what is left of it."""
+    """Raise InterruptedWorkError for an interrupt of the block."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -36,7 +36,7 @@ def interruptible(what: str, name: str, left: str) -> Iterator[None]:
 
 
 def interrupt_message(end: BaseException) -> str:
-    """What the interrupt said that led to this end; words for any command if it said nothing."""
+    """Return the message of the interrupt that led to this exit, or a general one."""
     seen: BaseException | None = end
     while seen is not None:
         if isinstance(seen, InterruptedWorkError):

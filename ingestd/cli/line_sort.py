@@ -1,6 +1,6 @@
-"""Any number of JSON lines in their canonical order, in bounded memory.
+"""Sorts any number of JSON lines into canonical order in bounded memory.
 
-Lines that are more than a run may hold wait in temporary files, each sorted, and are merged.
+Lines beyond the size of a run are spilled to sorted temporary files, which are merged.
 """
 
 import heapq
@@ -15,7 +15,7 @@ RUN_CHARS = 64 * 1024 * 1024
 
 
 def sorted_lines(lines: Iterable[str], run_chars: int = RUN_CHARS) -> Iterator[str]:
-    """The lines, which have no line breaks, ordered by their UTF-16 code units."""
+    """Yield lines, which have no line breaks, ordered by their UTF-16 code units."""
     runs: list[IO[bytes]] = []
     held: list[str] = []
     size = 0

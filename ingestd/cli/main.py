@@ -1,6 +1,6 @@
-"""The command line: names of commands, errors as one message, exit codes.
+"""The entry point of the command line: commands, error messages and exit codes.
 
-A command's module is imported when the command runs, so that `ingestd --help` is quick.
+The module of a command is imported when the command runs, so that `ingestd --help` is fast.
 """
 
 import importlib
@@ -22,15 +22,15 @@ from ingestd.errors import IngestdError
 from ingestd.log import configure_logging, printable, redact
 
 READER_GONE = 141
-"""Nobody reads the output any more; as shells have it: 128 and the number of SIGPIPE."""
+"""The reader of the output has closed it: 128 and the number of SIGPIPE, as in shells."""
 _UNREADABLE = 4
 _DEBUG = "--debug"
 
 
 class CommandInfo(NamedTuple):
-    """Where a command is, and what it does in one line.
+    """The module of a command, and its help in one line.
 
-    The function, or the group of commands, has the command's name, with _ for -.
+    The function, or the group of commands, has the name of the command with _ for -.
     """
 
     module: str
@@ -39,14 +39,16 @@ class CommandInfo(NamedTuple):
 
 COMMANDS: Mapping[str, CommandInfo] = {
     "run": CommandInfo("ingestd.cli.run", "Run a pipeline: Kafka topics into tables."),
-    "init": CommandInfo("ingestd.cli.init", "Write a first configuration from what brokers hold."),
-    "validate": CommandInfo("ingestd.cli.validate", "Check a configuration and show what it is."),
-    "plan": CommandInfo("ingestd.cli.plan", "Show what a pipeline would do, and do nothing."),
-    "parse": CommandInfo("ingestd.cli.parse", "Show what a data format makes of messages."),
-    "import-paimon-cdc": CommandInfo(
-        "ingestd.cli.import_paimon_cdc", "Make a configuration of a Flink ingestion job."
+    "init": CommandInfo(
+        "ingestd.cli.init", "Write a first configuration from the topics of a cluster."
     ),
-    "watch": CommandInfo("ingestd.cli.watch", "Show what a running daemon does, as it does it."),
+    "validate": CommandInfo("ingestd.cli.validate", "Check a configuration and show its values."),
+    "plan": CommandInfo("ingestd.cli.plan", "Show what a pipeline would do to its tables."),
+    "parse": CommandInfo("ingestd.cli.parse", "Decode messages and print their rows."),
+    "import-paimon-cdc": CommandInfo(
+        "ingestd.cli.import_paimon_cdc", "Convert a Flink CDC job to a configuration."
+    ),
+    "watch": CommandInfo("ingestd.cli.watch", "Show the live status of a running daemon."),
     "read": CommandInfo("ingestd.cli.read", "Print the rows of a table, or its changes."),
     "tables": CommandInfo("ingestd.cli.tables", "List the tables of a warehouse."),
     "snapshots": CommandInfo("ingestd.cli.tables", "List the snapshots of a table."),
@@ -54,31 +56,35 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "schema": CommandInfo("ingestd.cli.tables", "Show the columns and options of a table."),
     "truncate": CommandInfo("ingestd.cli.table_commands", "Empty a table, or one partition of it."),
     "drop-partition": CommandInfo("ingestd.cli.table_commands", "Drop partitions of a table."),
-    "analyze": CommandInfo("ingestd.cli.table_commands", "Compute statistics and keep them."),
+    "analyze": CommandInfo(
+        "ingestd.cli.table_commands", "Compute and store statistics of a table."
+    ),
     "expire": CommandInfo(
         "ingestd.cli.expire", "Expire snapshots, changelogs, partitions and tags."
     ),
     "remove-orphans": CommandInfo(
         "ingestd.cli.remove_orphans", "Delete files that no snapshot refers to."
     ),
-    "begin": CommandInfo("ingestd.cli.begin", "Say from where on a table is fed."),
-    "rollback": CommandInfo("ingestd.cli.rollback", "Go back to an older snapshot, offsets too."),
-    "compact": CommandInfo("ingestd.cli.compact", "Put the files of a table together."),
+    "begin": CommandInfo("ingestd.cli.begin", "Set the offsets from which a table is written."),
+    "rollback": CommandInfo(
+        "ingestd.cli.rollback", "Roll back to an older snapshot and its offsets."
+    ),
+    "compact": CommandInfo("ingestd.cli.compact", "Compact a table."),
     "rebuild-index": CommandInfo(
         "ingestd.cli.rebuild_index", "Rebuild missing or corrupt hash indexes."
     ),
-    "rescale": CommandInfo("ingestd.cli.rescale", "Give a table another number of buckets."),
+    "rescale": CommandInfo("ingestd.cli.rescale", "Change the number of buckets of a table."),
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
-    "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and forward branches."),
+    "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and fast-forward branches."),
     "consumer": CommandInfo("ingestd.cli.consumer", "List, reset and delete consumers."),
     "dlq": CommandInfo("ingestd.cli.dlq", "List, show, replay and purge dead letters."),
-    "verify": CommandInfo("ingestd.cli.verify", "Check that a table is sound, down to its rows."),
-    "demo": CommandInfo("ingestd.cli.demo", "See it all work on this machine, with a real broker."),
+    "verify": CommandInfo("ingestd.cli.verify", "Check the integrity of a table."),
+    "demo": CommandInfo("ingestd.cli.demo", "Run a demo on this machine, with a real broker."),
 }
 
 
 class _LazyGroup(TyperGroup):
-    """Lists commands by their placeholders; the one that was called is loaded."""
+    """Lists commands by placeholders and loads the one that is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401  (typer keeps the types private)
         name, placeholder, rest = super().resolve_command(ctx, args)
@@ -95,7 +101,7 @@ app = typer.Typer(
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type private)
-    """Import a command's module and make the command of its function, or of its group."""
+    """Import the module of a command and return the command of its function or group."""
     function = getattr(importlib.import_module(COMMANDS[name].module), name.replace("-", "_"))
     if isinstance(function, typer.Typer):
         return add_catalog_options(typer.main.get_command(function))
@@ -107,7 +113,7 @@ def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type priva
 
 
 def _placeholder() -> None:
-    """Stands in the list of commands for one that is not loaded yet."""
+    """Placeholder of a command that is not loaded yet."""
 
 
 for _name, _info in COMMANDS.items():
@@ -125,14 +131,14 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option(_DEBUG, help="Show where in the code it failed.")] = False,
+    debug: Annotated[bool, typer.Option(_DEBUG, help="Print the stack trace of an error.")] = False,
 ) -> None:
     """Kafka change streams into Apache Paimon tables, exactly once.
 
     Begin with `ingestd demo`, or with `ingestd init`, `ingestd plan -c FILE` and
-    `ingestd run -c FILE`. Exit codes: 0 fine, 1 findings or unexpected, 2 configuration or
+    `ingestd run -c FILE`. Exit codes: 0 success, 1 findings or unexpected, 2 configuration or
     usage, 3 Kafka, 4 warehouse, 5 stopped by policy, 6 another daemon has taken over,
-    130 interrupted, 141 nobody reads the output any more.
+    130 interrupted, 141 the reader of the output has closed it.
     """
 
 
@@ -144,7 +150,7 @@ def main() -> NoReturn:
 
 
 def execute(arguments: Sequence[str]) -> int:
-    """Run one command line; the exit code. Errors are printed as one message."""
+    """Run one command line and return its exit code. Errors are printed as one message."""
     debug = _DEBUG in arguments
     configure_logging("DEBUG" if debug else "WARNING", "text")
     try:
@@ -168,7 +174,7 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _tell(error: BaseException, message: str, *, debug: bool) -> None:
-    """Print an error; secrets struck out, nothing that a terminal would obey."""
+    """Print an error, with secrets masked and control characters escaped."""
     if debug:
         say(redact("".join(traceback.format_exception(error))), err=True)
     text = "\n".join(printable(line) for line in redact(message).splitlines())
@@ -180,7 +186,7 @@ def _tell(error: BaseException, message: str, *, debug: bool) -> None:
 def _tell_unexpected(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """What Python calls for an error that nobody foresaw; it then ends with 1."""
+    """Print an unexpected error; an excepthook of Python, after which it exits with 1."""
     message = f"unexpected {kind.__name__}: {error}\nAdd {_DEBUG} to see where, and report it."
     _tell(error, message, debug=False)
 

@@ -1,4 +1,4 @@
-"""Where `ingestd parse` takes messages from: a file, or a topic; and how they are to be read."""
+"""Reads the messages of `ingestd parse` from a file or a topic."""
 
 import sys
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ _MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which messages: a file, or records of a topic partition from an offset on.
+    """The messages to read: a file, or records of a topic partition from an offset on.
 
-    A negative offset counts from the end. With a file, `topic` is only the name that decoders are
-    told. `records` None is one of a topic, and all of a file.
+    A negative offset counts from the end. With a file, `topic` is only a name for decoders.
+    `records` None reads one record of a topic, and all of a file.
     """
 
     file: Path | None = None
@@ -45,7 +45,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How messages are read, where options say so; what they do not say is in a configuration."""
+    """Options that override the source of a configuration."""
 
     config: Path | None = None
     data_format: str | None = None
@@ -56,7 +56,7 @@ class Reading:
 
 
 def source_settings(reading: Reading, topic: str | None) -> SourceSettings:
-    """The source that the options and the configuration describe; ConfigError if they do not."""
+    """Return the source of the options and the configuration. Raises ConfigError."""
     base = _configured(reading.config, topic) if reading.config else None
     data_format = reading.data_format or (base.data_format if base else None)
     if data_format is None:
@@ -80,7 +80,7 @@ def source_settings(reading: Reading, topic: str | None) -> SourceSettings:
 
 
 def read_messages(wanted: Wanted, source: SourceSettings) -> list[RecordChunk]:
-    """The messages; ConfigError if the file or the offset is none that can be read."""
+    """Read the messages. Raises ConfigError if the file or the offset cannot be read."""
     if wanted.file is not None:
         return [_read_file(wanted, wanted.file, source)]
     if wanted.topic is None or not source.kafka.bootstrap:
@@ -95,7 +95,7 @@ def read_messages(wanted: Wanted, source: SourceSettings) -> list[RecordChunk]:
 
 
 def _configured(path: Path, topic: str | None) -> SourceSettings:
-    """The source of a configuration that reads the topic, or the only one it has."""
+    """Return the source of a configuration that reads the topic, or its only source."""
     sources = pipeline_settings(load_config(path)).sources
     reading = [one for one in sources.values() if topic is None or one.kafka.selects(topic)]
     if len(reading) != 1:

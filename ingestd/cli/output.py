@@ -1,4 +1,4 @@
-"""How commands print: tables for people, JSON for programs."""
+"""Prints tables, and JSON for programs."""
 
 import json
 import re
@@ -29,28 +29,28 @@ _NAMING = re.compile("(^|_)(id|snapshot|bucket|partition|offset|identifier|numbe
 def say(
     text: str, *, err: bool = False, nl: bool = True, colour: str | None = None, bold: bool = False
 ) -> None:
-    """Print text, its control characters escaped: names and values in it command no terminal."""
+    """Print text with control characters escaped, so that values cannot control the terminal."""
     typer.secho(printable_lines(text), fg=colour, bold=bold or None, err=err, nl=nl)
 
 
 def print_json(document: object) -> None:
-    """One JSON document; characters that a terminal may obey are escaped as JSON does it."""
+    """Print a JSON document with control characters escaped."""
     sys.stdout.write(json_text(json.dumps(document, indent=2, ensure_ascii=False)) + "\n")
 
 
 def json_text(text: str) -> str:
-    """JSON text in which the control characters that JSON allows as they are, are escaped."""
+    """Escape the control characters that JSON allows unescaped."""
     return _JSON_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_table(
     rows: Sequence[Row], columns: Sequence[str], *, none: str, titles: bool = True
 ) -> None:
-    """A table of some columns of the rows; the text `none` if there are no rows.
+    """Print columns of rows as a table, or the text `none` if there are no rows.
 
-    Numbers stand to the right. Nothing is cut off where the output is no terminal; on a narrow
-    terminal texts go on in the next line, those of the first column last, as it names the rows.
-    Without `titles` the names of the columns stay as they are.
+    Numbers are aligned to the right. Nothing is truncated unless the output is a terminal; on a
+    narrow terminal texts are wrapped, those of the first column last. Without `titles` the names
+    of the columns are printed unchanged.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:
@@ -78,18 +78,18 @@ def print_table(
 
 
 def _title(name: str, *, narrow: bool) -> str:
-    """The words of a column's name; a narrow column has one a line."""
+    """Return the words of a column's name, one a line for a narrow column."""
     return name.replace("_", "\n" if narrow else " ")
 
 
 def _text_in(name: str, value: object) -> str:
-    """A cell of a column; numbers that name something stay as they can be typed in again."""
+    """Format a cell of a column; ids have no thousands separators."""
     names = isinstance(value, int) and not isinstance(value, bool) and _NAMING.search(name)
     return str(value) if names else cell_text(value)
 
 
 def cell_text(value: object) -> str:
-    """One value in a cell, on one line."""
+    """Format one value on one line."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -102,7 +102,7 @@ def cell_text(value: object) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """So many things in words: `1 file`, `1,024 files`; a thing on -y becomes one on -ies."""
+    """Return a number with its noun: `1 file`, `1,024 files`, `2 entries`."""
     if number == 1:
         return f"1 {thing}"
     many = f"{thing[:-1]}ies" if thing.endswith("y") and thing[-2] not in "aeiou" else f"{thing}s"
@@ -110,7 +110,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def time_text(millis: int | None) -> str | None:
-    """A time of the epoch in milliseconds as ISO 8601, UTC."""
+    """Format milliseconds since 1970 as ISO 8601 in UTC."""
     if millis is None:
         return None
     moment = datetime.fromtimestamp(millis / _MILLIS, UTC)

@@ -1,4 +1,4 @@
-"""`ingestd parse`: what a data format makes of messages, row by row."""
+"""`ingestd parse`: decode messages and print their rows."""
 
 import json
 from collections.abc import Sequence
@@ -30,12 +30,10 @@ _File: TypeAlias = Annotated[
 _Format: TypeAlias = Annotated[
     str | None, typer.Option("--format", metavar="FORMAT", help=f"Data format: {_FORMATS}.")
 ]
-_Whole: TypeAlias = Annotated[
-    bool, typer.Option("--whole", help="FILE is one message, its bytes as they are.")
-]
+_Whole: TypeAlias = Annotated[bool, typer.Option("--whole", help="FILE is one message.")]
 _Separator: TypeAlias = Annotated[
     str | None,
-    typer.Option("--key-separator", metavar="TEXT", help="Stands between key and value of a line."),
+    typer.Option("--key-separator", metavar="TEXT", help="Separator of key and value in a line."),
 ]
 _Topic: TypeAlias = Annotated[
     str | None, typer.Option("--topic", help="Topic to read from; with FILE its name only.")
@@ -46,14 +44,16 @@ _Bootstrap: TypeAlias = Annotated[
 _Partition: TypeAlias = Annotated[int, typer.Option("--partition", min=0, help="Its partition.")]
 _Offset: TypeAlias = Annotated[
     int | None,
-    typer.Option("--offset", help="Without it the oldest; -1 is the newest, -2 the one before."),
+    typer.Option("--offset", help="Default the oldest; -1 is the newest, -2 the one before."),
 ]
 _Records: TypeAlias = Annotated[
     int | None,
-    typer.Option("--records", min=1, help="How many; without it 1 of a topic, all of a file."),
+    typer.Option(
+        "--records", min=1, help="Number of records; default 1 of a topic, all of a file."
+    ),
 ]
 _Registry: TypeAlias = Annotated[
-    str | None, typer.Option("--schema-registry", metavar="URL", help="Where schemas are.")
+    str | None, typer.Option("--schema-registry", metavar="URL", help="Schema registry.")
 ]
 _TypeMapping: TypeAlias = Annotated[
     list[str] | None,
@@ -65,7 +65,7 @@ _Kafka: TypeAlias = Annotated[
 ]
 _Config: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="Read as the source of this file that has the topic."),
+    typer.Option("--config", "-c", help="Use the source of this file that reads the topic."),
 ]
 
 
@@ -146,7 +146,7 @@ def _show(found: Sequence[Decoded], records: int, *, as_json: bool) -> None:
 
 
 def _document(table: DecodedTable) -> dict[str, object]:
-    """A table with the parts of its name, and each row as an object."""
+    """Return a table with the parts of its name, and each row as an object."""
     return {**asdict(table), "source": table.source._asdict()}
 
 

@@ -1,4 +1,4 @@
-"""`ingestd plan`: what a pipeline would make of the messages that are there, before it runs."""
+"""`ingestd plan`: show what a pipeline would do to its tables."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What `ingestd plan` shows: topics, tables as they would be, and records without a place."""
+"""The report of `ingestd plan`: topics, planned tables, and rejected records."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -21,14 +21,14 @@ _VERDICTS = {
 
 
 class TopicLogs(NamedTuple):
-    """The topics of one source: where their logs begin and end."""
+    """First and end offsets of the topics of one source."""
 
     begin: TopicOffsets
     end: TopicOffsets
 
 
 class Planned(NamedTuple):
-    """What was looked at, topics by source, and what was found."""
+    """Topics by source, and the result of the dry run."""
 
     logs: Mapping[str, TopicLogs]
     sample: Sample
@@ -36,7 +36,7 @@ class Planned(NamedTuple):
 
 
 def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
-    """All of it as one JSON document."""
+    """Return the plan as one JSON document."""
     found = planned.found
     return {
         "file": str(config),
@@ -55,7 +55,7 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
 
 
 def print_plan(planned: Planned) -> None:
-    """All of it for people."""
+    """Print the plan."""
     found = planned.found
     names = ("source", "topic", "partitions", "offsets", "sampled")
     print_table(_topic_rows(planned), names, none="No topic is there yet.")
@@ -77,7 +77,7 @@ def print_plan(planned: Planned) -> None:
 
 
 def _topic_rows(planned: Planned) -> list[Row]:
-    """Each topic: what its log holds, and how much of that was looked at."""
+    """Return for each topic the size of its log, and how much of it was sampled."""
     sampled: dict[tuple[str, str], int] = {}
     for one, chunks in planned.sample.items():
         topic = (one.source, one.topic)

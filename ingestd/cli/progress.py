@@ -1,6 +1,6 @@
-"""Long work on a table: how far it is, in one line on a terminal.
+"""Shows the progress of work on a table in one line of the terminal.
 
-Progress is counted where files are touched, so no work has to tell of itself.
+Progress is counted by the table's `FileIO`, so that operations need not report it.
 """
 
 import sys
@@ -43,7 +43,7 @@ Files = Callable[[FileStoreTable], int]
 def live_count(
     snapshot_id: int | None = None, partition_filter: PartitionFilter | None = None
 ) -> Files:
-    """The live files of a snapshot (None: the newest), in some partitions."""
+    """Return a function that counts the live files of a snapshot (None: the newest)."""
 
     def count(table: FileStoreTable) -> int:
         snapshot = (
@@ -60,10 +60,10 @@ def live_count(
 def working(
     what: str, table: FileStoreTable, *, left: str = COMMITTED, files: Files | None = None
 ) -> Iterator[FileStoreTable]:
-    """The table to work on, with a line on standard error that lives as long as the block.
+    """Yield the table to work on, and show a progress line on standard error during the block.
 
-    There is no such line if standard error is no terminal. With `files` it has a bar. An interrupt
-    (Ctrl-C) becomes an InterruptedWorkError that says `left`: what is there of the work.
+    The line is shown on a terminal only. With `files` it has a bar. An interrupt (Ctrl-C) becomes
+    an InterruptedWorkError with the message `left` on the state of the table.
     """
     with interruptible(what, table.name, left), line_of(what, table, files) as watched:
         yield watched
@@ -73,7 +73,7 @@ def working(
 def line_of(
     what: str, table: FileStoreTable, files: Files | None = None
 ) -> Iterator[FileStoreTable]:
-    """The table, whose files are counted in a line on a terminal until the block ends."""
+    """Yield the table with its file operations counted in a line on the terminal."""
     if not sys.stderr.isatty():
         yield table
         return
@@ -102,7 +102,7 @@ def _counted(files: Files | None, table: FileStoreTable) -> int | None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """A line on a terminal that says for what the command waits, until the block ends."""
+    """Show a line on the terminal with what the command waits for, until the block ends."""
     if not sys.stderr.isatty():
         yield
         return
@@ -111,7 +111,7 @@ def waiting(what: str) -> Iterator[None]:
 
 
 class _Line:
-    """Shows counts in one task of a progress display, not more often than eyes can follow."""
+    """Shows counts in one task of a progress display, at a limited rate."""
 
     def __init__(self, progress: Progress, task: TaskID, name: str, total: int | None) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""A configuration that is proposed for what a broker holds, as YAML that explains itself."""
+"""A proposed configuration as commented YAML."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ _OURS = re.compile(r"_.*|connect-(configs|offsets|status)")
 
 @dataclass(frozen=True, slots=True)
 class SourceProposal:
-    """Topics of one data format; `pattern` if one regular expression says which."""
+    """Topics of one data format; `pattern` is a regular expression that selects them, if any."""
 
     name: str
     topics: tuple[str, ...]
@@ -31,7 +31,7 @@ class SourceProposal:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What goes into the file. `kafka` are properties of the client, secrets as references."""
+    """Contents of the file; `kafka` are client properties, with secrets as references."""
 
     pipeline: str
     warehouse: str
@@ -44,12 +44,12 @@ class Proposal:
 
 
 def own_topics(names: Sequence[str]) -> list[str]:
-    """Topics that somebody might want as tables, sorted."""
+    """Return the sorted topics without internal ones."""
     return sorted(name for name in names if not _OURS.fullmatch(name))
 
 
 def proposed_pattern(topics: Sequence[str]) -> str | None:
-    """A regular expression for topics that begin alike, up to a dot; None if they do not."""
+    """Return a regular expression for topics with a common prefix up to a dot, else None."""
     if len(topics) < 2:
         return None
     first, last = min(topics).split("."), max(topics).split(".")
@@ -59,7 +59,7 @@ def proposed_pattern(topics: Sequence[str]) -> str | None:
 
 
 def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The properties with plain secrets as references, and the variables that these need."""
+    """Return the properties with secrets as references, and the variables that these need."""
     kept, variables = dict(properties), []
     for name, value in properties.items():
         if is_secret_name(name) and not holds_reference(value):
@@ -70,7 +70,7 @@ def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[st
 
 
 def proposal_yaml(proposal: Proposal) -> str:
-    """The text of the file, which `ingestd validate` accepts."""
+    """Return the text of the file, which `ingestd validate` accepts."""
     lines = [
         "# Proposed by `ingestd init` from what the brokers hold; yours to change.",
         "#   ingestd validate -c FILE    what is wrong, and what takes effect",
@@ -156,7 +156,7 @@ def _table(one: TablePreview) -> Iterator[str]:
 
 
 def _scalar(value: str) -> str:
-    """A text as YAML that reads back as the very same text, on one line."""
+    """Return a text as a YAML scalar on one line."""
     plain = yaml.safe_dump(value, width=1 << 20, allow_unicode=True).removesuffix("...\n").strip()
     if "\n" in plain or yaml.safe_load(plain) != value:
         return yaml.safe_dump(value, width=1 << 20, default_style='"').strip()

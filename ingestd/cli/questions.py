@@ -1,4 +1,4 @@
-"""Questions on a terminal; where there is none, defaults, or the option that would have said it."""
+"""Asks questions on a terminal; without one, uses defaults or names the missing option."""
 
 import sys
 from collections.abc import Callable
@@ -14,15 +14,15 @@ Check = Callable[[str], object]
 
 
 def is_terminal() -> bool:
-    """Whether there is somebody to ask."""
+    """Return whether input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
-    """An answer from the terminal, asked for again until it will do.
+    """Ask on the terminal until the answer is valid, and return it.
 
-    Without a terminal the default; ConfigError names the option if there is none, or says why the
-    default will not do. KeyboardInterrupt if there are no more answers.
+    Without a terminal, return the default. Raises ConfigError if there is no default or it is
+    invalid, KeyboardInterrupt at the end of the input.
     """
     if not is_terminal():
         if default is None:
@@ -40,9 +40,9 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
 
 
 def confirm(what: str, option: str, *, given: bool) -> None:
-    """Ask whether to go on, unless the option that says so is `given`.
+    """Ask whether to continue, unless the option that confirms it is `given`.
 
-    ConfigError if the answer is no, or if there is no terminal to ask on.
+    Raises ConfigError if the answer is no, or without a terminal.
     """
     if given:
         return
@@ -61,6 +61,6 @@ def _answer(what: str, default: str | None) -> str:
 
 
 def tell_on_terminal(text: str) -> None:
-    """What somebody wants to know before the next question; nothing where nobody is asked."""
+    """Print information for the next question, if there is a terminal."""
     if is_terminal():
         say(printable(text))

@@ -1,4 +1,4 @@
-"""`ingestd read`: the rows of a table as of a snapshot, changes, or what the table is made of."""
+"""`ingestd read`: print rows, changes, or system tables of a table."""
 
 from contextlib import ExitStack
 from enum import StrEnum
@@ -16,21 +16,19 @@ from ingestd.cli.rows_output import Output, Rows
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_view
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
-_Where: TypeAlias = Annotated[
-    str | None, typer.Option("--where", help="Only rows for which this is true.")
-]
+_Where: TypeAlias = Annotated[str | None, typer.Option("--where", help="Condition on rows.")]
 _Columns: TypeAlias = Annotated[
     str | None, typer.Option("--columns", help="Only these columns, with commas between them.")
 ]
-_Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="The rows that a tag keeps.")]
+_Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="Rows of a tag.")]
 _AsOf: TypeAlias = Annotated[
-    str | None, typer.Option("--as-of", help="The rows at a time, ISO 8601 (UTC unless it says).")
+    str | None, typer.Option("--as-of", help="Rows at a time, ISO 8601 (UTC without an offset).")
 ]
 _Changelog: TypeAlias = Annotated[
     bool, typer.Option("--changelog", help="Print changes instead of rows.")
 ]
 _AuditLog: TypeAlias = Annotated[
-    bool, typer.Option("--audit-log", help="Print rows with their kinds, deletions too.")
+    bool, typer.Option("--audit-log", help="Print rows with their kinds, including deletions.")
 ]
 _First: TypeAlias = Annotated[
     int | None, typer.Option("--from", min=1, help="First snapshot of the changes.")
@@ -43,12 +41,12 @@ _Limit: TypeAlias = Annotated[
     typer.Option(min=0, help=f"Most rows; a table for people stops at {rows_output.SHOWN_ROWS}."),
 ]
 _Output: TypeAlias = Annotated[
-    Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
+    Path | None, typer.Option("--output", "-o", help="Output file; default standard output.")
 ]
 
 
 class Format(StrEnum):
-    """How rows are printed."""
+    """Output formats of rows."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -68,16 +66,16 @@ def read(
     audit_log: _AuditLog = False,
     first: _First = None,
     last: _Last = None,
-    style: Annotated[Format, typer.Option("--format", "-f", help="The form.")] = Format.JSONL,
+    style: Annotated[Format, typer.Option("--format", "-f", help="Output format.")] = Format.JSONL,
     limit: _Limit = None,
     output: _Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the rows of a table as they are now, or as they were at a snapshot.
 
-    JSON lines are canonical, in a fixed order; changes in theirs, with snapshot and kind. --from
-    and --to alone print the rows that these snapshots brought. TABLE$VIEW: what it is made of
-    ($files, ...), rows of the last full compaction ($ro), an update as one row ($binlog).
+    JSON lines are sorted; changes are in commit order, with `_snapshot` and `rowkind`. --from and
+    --to without --changelog print the rows that these snapshots added. TABLE$VIEW reads a system
+    table ($files, ...), the last full compaction ($ro), or updates as one row ($binlog).
 
     **Examples**
 

@@ -1,4 +1,4 @@
-"""What `ingestd read` is asked for, and the rows that answer it."""
+"""The request of `ingestd read`, and the rows for it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of the command; ConfigError if they contradict each other.
+    """Options of the command. Raises ConfigError if they contradict each other.
 
     `view` is one of the views of the table's own rows.
     """
@@ -66,24 +66,24 @@ class Request:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The columns asked for, None for all."""
+        """Return the requested columns, None for all."""
         return None if self.columns is None else tuple(self.columns.split(","))
 
     @property
     def travels(self) -> bool:
-        """Whether a point in time other than now is asked for."""
+        """Return whether a point in time other than now is requested."""
         return self.snapshot is not None or self.tag is not None or self.as_of is not None
 
     @property
     def is_range(self) -> bool:
-        """Whether what came between snapshots is asked for."""
+        """Return whether rows between snapshots are requested."""
         return self.first is not None or self.last is not None
 
 
 def requested_rows(table: FileStoreTable, view: str | None, request: Request) -> Rows:
-    """The rows asked for of a table, or of a view of it.
+    """Return the requested rows of a table or of a view of it.
 
-    ConfigError, UnsupportedError or FormatError if there are none such.
+    Raises ConfigError, UnsupportedError or FormatError if they cannot be read.
     """
     if view not in _DATA_VIEWS:
         return _system_rows(table, view or "", request)
@@ -115,7 +115,7 @@ def _rows(table: FileStoreTable, request: Request) -> Rows:
 
 
 def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int]) -> Rows:
-    """What the table's option `incremental-between` has a reader read."""
+    """Return the rows that the table's option `incremental-between` selects."""
     if request.audit_log or request.view is not None:
         raise ConfigError(
             f"table {table.name}: option '{BETWEEN}' has the table itself read in part, not its "
@@ -132,7 +132,7 @@ def _matching(
     shown: tuple[DataField, ...],
     request: Request,
 ) -> Rows:
-    """The rows of parts, in these fields, for which the condition is true, in the columns shown."""
+    """Return the rows for which the condition is true, in the columns `shown`."""
     predicate = _predicate(request, fields)
     types = {field.name: field.type for field in fields}
     names = [field.name for field in shown]
@@ -150,7 +150,7 @@ def _reader(table: FileStoreTable, request: Request) -> TableReader:
 
 
 def _as_binlog(rows: Rows, kind: str | None = None) -> Rows:
-    """Rows with every column as an array; updates in one row if a column tells the kinds."""
+    """Return rows with every column as an array, and updates in one row if `kind` is given."""
     fields = binlog_fields(rows.fields)
     if kind is None:
         return Rows((single_rows(part, fields) for part in rows.parts), fields, rows.in_order)
@@ -165,7 +165,7 @@ def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | Non
 
 
 def _target(table: FileStoreTable, request: Request) -> ScanTarget:
-    """What the command asks for; if it asks for no point in time, what the table's options do."""
+    """Return the requested point in time, default that of the table's options."""
     snapshot = _snapshot(table, request)
     return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
 

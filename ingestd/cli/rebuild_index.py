@@ -35,12 +35,12 @@ def rebuild_index(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the hash index of a dynamic-bucket table right, by the keys in its data files.
+    """Rebuild the hash index of a dynamic-bucket table from the keys in its data files.
 
-    Writers may go on; one whose commit relied on the index that is replaced has to plan it again,
-    as ingestd does by itself (a Flink job has to be started again). Keys that are in several
-    buckets are named, and stay where they are: exit code 1 then. With `--drop-doubled` only the
-    newest row of each stays.
+    Writers may continue; one whose commit relied on the replaced index has to plan it again, which
+    ingestd does by itself (a Flink job has to be restarted). Keys that are in several buckets are
+    listed and left in place, with exit code 1. With `--drop-doubled` only the newest row of each
+    is kept.
 
     **Examples**
 
@@ -90,7 +90,7 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
         "rows_dropped": done.dropped.rows if done.dropped else 0,
     }
     buckets = counted(done.buckets, "bucket")
-    text = f"{table.name}: nothing was changed, the index is right in {buckets}."
+    text = f"{table.name}: nothing was changed, the index is correct in {buckets}."
     if rows:
         by = "" if made is None else f" by snapshot {made}"
         text = f"{table.name}: the index of {len(rows)} of {buckets} rebuilt{by}."

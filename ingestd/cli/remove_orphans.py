@@ -1,4 +1,4 @@
-"""`ingestd remove-orphans`: files of a table that nothing refers to."""
+"""`ingestd remove-orphans`: delete files of a table that no snapshot refers to."""
 
 from typing import Annotated
 
@@ -21,14 +21,14 @@ from ingestd.paimon.table.retention.orphans import (
 from ingestd.paimon.table.retention.orphans import remove_orphans as delete_orphans
 
 _OLDER = "older-than"
-_LEFT = "What it deleted was of no use to anybody. Run the same command again for the rest."
+_LEFT = "The deleted files were not in use. Run the same command again for the rest."
 
 
 def remove_orphans(
     warehouse: Warehouse,
     table: TableName,
     older_than: Annotated[
-        str, typer.Option("--older-than", help="Only what was last changed so long ago.")
+        str, typer.Option("--older-than", help="Only files last modified before this long ago.")
     ] = "1 d",
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before daemons are stopped.")
@@ -38,12 +38,12 @@ def remove_orphans(
 ) -> None:
     """Delete files that no snapshot, tag, changelog or branch of a table refers to.
 
-    They are left by attempts that failed, rollbacks and killed processes. Writers may go on
-    meanwhile: a file that is about to be committed must only be younger than --older-than. Ages
-    are those of the store, whatever the clock of this machine says.
+    They are left by failed attempts, rollbacks and killed processes. Writers may continue: files
+    that are about to be committed must be younger than --older-than. Ages are measured by the clock
+    of the store, not of this machine.
 
-    Below 6 hours the command asks, and then takes over from the daemons of all pipelines of the
-    warehouse: they end. Stop all other writers of the table yourself.
+    Below 6 hours the command asks for confirmation and stops the daemons of all pipelines of the
+    warehouse. Stop all other writers of the table yourself.
 
     **Examples**
 
@@ -86,9 +86,9 @@ def _tell(
 
 
 def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
-    """Lead all pipelines of the table's warehouse, so that none commits files that may go.
+    """Take over the lead of all pipelines of the warehouse, so that none commits deleted files.
 
-    ConfigError if nobody agrees to it.
+    Raises ConfigError if it is not confirmed.
     """
     warehouse = table.path.rsplit("/", 2)[0]
     found = pipelines(table.io, warehouse)

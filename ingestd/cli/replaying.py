@@ -1,4 +1,4 @@
-"""Sending the records of dead letters to Kafka again, and to which cluster."""
+"""Sends the records of dead letters to Kafka again."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,26 +21,26 @@ from ingestd.kafka.properties import KafkaSource
 
 ConfigFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="The pipeline's configuration, which knows the clusters."),
+    typer.Option("--config", "-c", help="The pipeline's configuration, which has the clusters."),
 ]
 Bootstrap: TypeAlias = Annotated[
     str | None, typer.Option("--bootstrap", help="Instead of --config: HOST:PORT,... of brokers.")
 ]
 Target: TypeAlias = Annotated[
-    str | None, typer.Option("--to-topic", help="Another topic than the one they came from.")
+    str | None, typer.Option("--to-topic", help="Send to this topic instead of the original one.")
 ]
 _RECORD = ("key", "value", "headers")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The brokers of each source, or some that are for all of them."""
+    """The brokers of each source, or the same brokers for all sources."""
 
     sources: Mapping[str, KafkaSource] = field(default_factory=dict)
     bootstrap: str | None = None
 
     def of(self, source: str) -> KafkaSource:
-        """The cluster of a source; ConfigError if the configuration has no such source."""
+        """Return the cluster of a source. Raises ConfigError for an unknown source."""
         if self.bootstrap is not None:
             return KafkaSource(source, (), properties={"bootstrap.servers": self.bootstrap})
         if source not in self.sources:
@@ -53,7 +53,7 @@ class Cluster:
 
 @dataclass(slots=True)
 class Replayed:
-    """How to replay, and what became of it: records sent by topic, letters left out."""
+    """Options of a replay, and its result: records sent by topic, and letters left out."""
 
     again: bool = False
     dry_run: bool = False
@@ -64,11 +64,11 @@ class Replayed:
 
     @property
     def sent(self) -> int:
-        """Records that were sent, or would be."""
+        """Return the number of records that were sent, or would be."""
         return self.topics.total()
 
     def document(self) -> dict[str, object]:
-        """What became of it, for programs."""
+        """Return the result as a document."""
         return {
             "sent": self.sent,
             "replayed_before": self.before,
@@ -78,7 +78,7 @@ class Replayed:
 
 
 def cluster_of(config: Path | None, bootstrap: str | None) -> Cluster:
-    """What the command line says of clusters; ConfigError unless it says it in one way."""
+    """Return the cluster of the command line. Raises ConfigError unless one way is given."""
     if (config is None) == (bootstrap is None):
         raise ConfigError("say where to: give --config FILE or --bootstrap HOST:PORT")
     if config is None:
@@ -94,10 +94,10 @@ def replay_all(
     to_topic: str | None,
     replayed: Replayed,
 ) -> Replayed:
-    """Send the records of the letters that are meant, and mark them, file by file.
+    """Send the records of the selected letters and mark them, file by file.
 
-    Records go to the partition they came from, unless they go to another topic. Raises what
-    producing and committing raise: what was marked by then is not sent again.
+    Records are sent to the partition they came from, unless another topic is given. Raises what
+    producing and committing raise; letters marked by then are not sent again.
     """
     for part in dead_letters.rows(wanted, (*PLACE, *dead_letters.kept(_RECORD))):
         ordered = part.sort_by([(name, "ascending") for name in PLACE])
@@ -115,7 +115,7 @@ def replay_all(
 def _chosen(
     dead_letters: DeadLetters, rows: pa.Table, replayed: Replayed
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """The rows to send by source and topic, each record once."""
+    """Return the rows to send by source and topic, each record once."""
     chosen: dict[tuple[str, str], list[dict[str, Any]]] = {}
     marks = dead_letters.replays.marks(rows).tolist()
     for row, marked in zip(rows.to_pylist(), marks, strict=True):

@@ -1,4 +1,4 @@
-"""`ingestd rescale`: another number of buckets for a table, or for some of its partitions."""
+"""`ingestd rescale`: change the number of buckets of a table or of partitions."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -35,17 +35,17 @@ _LEFT = (
 def rescale(
     warehouse: Warehouse,
     table: TableName,
-    buckets: Annotated[int, typer.Option("--buckets", help="How many there are to be.")],
+    buckets: Annotated[int, typer.Option("--buckets", help="New number of buckets.")],
     partition: Partitions = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rewrite a table into another number of buckets: stop its writers first.
+    """Rewrite a table with another number of buckets; stop its writers first.
 
-    Sets the option `bucket` and rewrites one partition after another. A partition that is not
-    rewritten yet can be read, but not written to: interrupted, or with `--partition`, call it
-    again for the others. A commit that comes between refuses the rescale of its partition;
-    nothing of it is lost. The old files go when the older snapshots expire.
+    Sets the option `bucket` and rewrites one partition after another. Partitions that are not
+    rewritten yet can be read but not written: after an interrupt, or with `--partition`, run the
+    command again for them. A concurrent commit makes the rescale of its partition fail without
+    loss. Old files are deleted when the older snapshots expire.
 
     **Examples**
 
@@ -69,7 +69,7 @@ def rescale(
 
 
 def _with_option(warehouse: str, name: str, table: FileStoreTable, buckets: int) -> FileStoreTable:
-    """The table as of a schema that has this number of buckets."""
+    """Return the table with a schema that has this number of buckets."""
     if bucket_mode(table.schema) is BucketMode.POSTPONE or table.options.bucket == buckets:
         return table
     if table.branch != MAIN_BRANCH:

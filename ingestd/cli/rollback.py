@@ -1,4 +1,4 @@
-"""`ingestd rollback`: a table, and with it the offsets it covers, as of an older snapshot."""
+"""`ingestd rollback`: roll a table, and the offsets that it covers, back to a snapshot."""
 
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
@@ -20,12 +20,12 @@ from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback
 from ingestd.paimon.table.retention.rollback import rollback as roll_back
 
 _SnapshotId: TypeAlias = Annotated[
-    int | None, typer.Option("--snapshot", min=1, help="The snapshot to go back to.")
+    int | None, typer.Option("--snapshot", min=1, help="The snapshot to roll back to.")
 ]
-_Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="The tag to go back to.")]
+_Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="The tag to roll back to.")]
 _AsOf: TypeAlias = Annotated[
     str | None,
-    typer.Option("--as-of", help="The time to go back to, ISO 8601 (UTC without an offset)."),
+    typer.Option("--as-of", help="The time to roll back to, ISO 8601 (UTC without an offset)."),
 ]
 
 _LEFT = "The table is whole, but perhaps not back all the way. Run the same command again."
@@ -38,16 +38,16 @@ def rollback(
     tag: _Tag = None,
     as_of: _AsOf = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also if the offsets of a pipeline are forgotten.")
+        bool, typer.Option("--force", help="Even if the progress of a pipeline is lost.")
     ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go back to a snapshot: later snapshots, tags and changelogs are forgotten.
+    """Roll a table back to a snapshot; later snapshots, tags and changelogs are deleted.
 
-    The offsets of Kafka that the table covers are in its snapshots, so they go back with it: the
-    pipeline reads again what came since. Stop all writers of the table first. Files of forgotten
-    snapshots stay until `ingestd remove-orphans` finds them.
+    The Kafka offsets that a table covers are part of its snapshots, so they are rolled back too:
+    the pipeline reads later records again. Stop all writers of the table first. Data files of
+    deleted snapshots remain until `ingestd remove-orphans` deletes them.
 
     **Examples**
 
@@ -98,7 +98,7 @@ def _target(
 
 
 def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str, object]]:
-    """Where pipelines go on, as the newest record that is left says."""
+    """Return where pipelines resume, by the newest remaining progress record."""
     if record is None:
         return []
     where = table.paths.snapshot(record.id)

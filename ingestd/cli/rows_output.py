@@ -1,4 +1,4 @@
-"""Rows of a table in the formats that `ingestd read` prints."""
+"""Writes rows in the formats of `ingestd read`."""
 
 import csv
 import io
@@ -29,16 +29,16 @@ _ROWS_AT_A_TIME = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Parts of rows with their columns; `in_order` if their order means something."""
+    """Parts of rows with their columns; `in_order` if their order is significant."""
 
     parts: Iterable[pa.Table]
     fields: tuple[DataField, ...]
     in_order: bool
 
     def lines(self, limit: int | None = None) -> Iterator[str]:
-        """Canonical JSON lines: in the given order, or in the canonical one.
+        """Yield canonical JSON lines, in the given order or sorted.
 
-        Of lines in the given order a few are held at a time, of others a run.
+        Sorting holds at most a run of lines in memory.
         """
         slices = (one for part in self.parts for one in _slices(part))
         found = (line for one in slices for line in json_lines(one, self.fields))
@@ -46,15 +46,15 @@ class Rows:
 
 
 def _slices(part: pa.Table) -> Iterator[pa.Table]:
-    """A part in pieces whose text is small."""
+    """Yield slices of a part whose text is small."""
     return (part.slice(at, _ROWS_AT_A_TIME) for at in range(0, part.num_rows, _ROWS_AT_A_TIME))
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where rows go (None: standard output), and at most how many (None: all).
+    """The output file (None: standard output), and the maximum number of rows (None: all).
 
-    `clear` makes room before something is printed on a terminal.
+    `clear` removes the progress line before rows are printed.
     """
 
     file: Path | None
@@ -63,19 +63,19 @@ class Output:
 
 
 def write_json_lines(rows: Rows, out: Output) -> None:
-    """One JSON object a row."""
+    """Write each row as a JSON object on a line."""
     _write_lines(rows.lines(out.limit), out)
 
 
 def write_csv(rows: Rows, out: Output) -> None:
-    """A line of column names, then the values of the JSON lines: null is empty."""
+    """Write a line of column names, then the values of the JSON lines; null is empty."""
     names = [field.name for field in rows.fields]
     values = (_cells(line) for line in rows.lines(out.limit))
     _write_lines(_csv_lines(itertools.chain([names], values)), out)
 
 
 def write_parquet(rows: Rows, out: Output) -> None:
-    """One Parquet file; ConfigError if it would end on a terminal."""
+    """Write a Parquet file. Raises ConfigError if the output is a terminal."""
     if out.file is not None:
         with _whole(out.file) as part, part.open("wb") as file:
             _write_row_groups(rows, out.limit, pa.PythonFile(file, mode="w"))
@@ -88,7 +88,7 @@ def write_parquet(rows: Rows, out: Output) -> None:
 
 
 def print_rows(rows: Rows, out: Output) -> None:
-    """A table for people; ConfigError if it is to go into a file."""
+    """Print a table. Raises ConfigError if an output file is given."""
     if out.file is not None:
         raise ConfigError("a table is for people: leave --output out, or choose another --format")
     lines = rows.lines()
@@ -138,7 +138,7 @@ def _write_lines(lines: Iterator[str], out: Output) -> None:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[Path]:
-    """Where to write what takes the file's place at the end of the block, and not before."""
+    """Yield a path to write to, which replaces the file at the end of the block."""
     if file.exists() and not file.is_file():
         yield file  # a pipe or a device
         return

@@ -1,4 +1,4 @@
-"""`ingestd compact --order-by`: what it does to a table, and telling it."""
+"""`ingestd compact --order-by`: sort the files of a table."""
 
 from collections.abc import Sequence
 
@@ -64,7 +64,7 @@ def sort_table(
 
 
 def chosen_order(order_by: str | None, strategy: str | None, *, full: bool) -> Order | None:
-    """What the options ask for (None: no sorting); ConfigError if they do not fit together."""
+    """Return the order of the options, None for no sorting. Raises ConfigError for a conflict."""
     if order_by is None:
         if strategy is not None:
             raise ConfigError("--order-strategy says how to sort: say by what with --order-by")

@@ -1,4 +1,4 @@
-"""`ingestd truncate`, `drop-partition` and `analyze`: commits that bring no rows."""
+"""`ingestd truncate`, `drop-partition` and `analyze`."""
 
 from collections.abc import Sequence
 from typing import Annotated, TypeAlias
@@ -75,10 +75,10 @@ def analyze(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute statistics of a table and keep them with it, for the planners of query engines.
+    """Compute statistics of a table and store them, for the planners of query engines.
 
-    Rows, bytes, and of each column: distinct values, least and greatest value, nulls, lengths.
-    `ingestd read 'DB.TABLE$statistics'` prints them again.
+    Rows, bytes, and for each column: distinct values, minimum, maximum, nulls, lengths.
+    `ingestd read 'DB.TABLE$statistics'` prints them.
 
     **Examples**
 

@@ -1,4 +1,4 @@
-"""`ingestd tables`, `snapshots`, `files` and `schema`: looking at what a warehouse holds."""
+"""`ingestd tables`, `snapshots`, `files` and `schema`: inspect a warehouse."""
 
 import json
 from dataclasses import asdict
@@ -28,20 +28,21 @@ from ingestd.paimon.table.metadata.time_travel import on_branch
 from ingestd.paimon.table.system.tables import split_name
 
 Warehouse: TypeAlias = Annotated[
-    str, typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse, or its name.")
+    str,
+    typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse, or its name in the catalog."),
 ]
 TableName: TypeAlias = Annotated[
-    str, typer.Argument(metavar="DB.TABLE", help="The table, with its database.")
+    str, typer.Argument(metavar="DB.TABLE", help="The table with its database.")
 ]
 SnapshotId: TypeAlias = Annotated[
-    int | None, typer.Option("--snapshot", min=1, help="A snapshot; without it the newest.")
+    int | None, typer.Option("--snapshot", min=1, help="Snapshot id; default the newest.")
 ]
 
 
 def open_catalog(warehouse: str) -> Catalog:
-    """The catalog given on the command line; ConfigError if there is no such warehouse.
+    """Open the catalog of the command line. Raises ConfigError if the warehouse does not exist.
 
-    `warehouse` is a path, or what the server of the catalog knows it by.
+    `warehouse` is a path, or its name at the catalog server.
     """
     chosen = chosen_catalog()
     if chosen.metastore != "filesystem":
@@ -53,9 +54,9 @@ def open_catalog(warehouse: str) -> Catalog:
 
 
 def open_table(warehouse: str, name: str) -> FileStoreTable:
-    """A table given on the command line, perhaps on a branch (`db.table$branch_b`).
+    """Open a table, or a branch of it (`db.table$branch_b`).
 
-    ConfigError with the nearest name if there is none.
+    Raises ConfigError with the nearest name if it does not exist.
     """
     table, view = open_view(warehouse, name)
     if view is not None:
@@ -64,7 +65,7 @@ def open_table(warehouse: str, name: str) -> FileStoreTable:
 
 
 def open_view(warehouse: str, name: str) -> tuple[FileStoreTable, str | None]:
-    """A table given on the command line, and the name of the view of it that is meant, if any."""
+    """Open a table, and return it with the name of the requested view, if any."""
     table_name, branch, view = split_name(name)
     table = open_catalog(warehouse).get_table(Identifier.parse(table_name))
     return (table if branch is None else on_branch(table, branch)), view
@@ -155,7 +156,7 @@ def schema(
     warehouse: Warehouse,
     table: TableName,
     schema_id: Annotated[
-        int | None, typer.Option("--id", min=0, help="A schema; without it the newest.")
+        int | None, typer.Option("--id", min=0, help="Schema id; default the newest.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`ingestd tag`: names for snapshots that are to stay readable."""
+"""`ingestd tag`: tags, which keep snapshots readable."""
 
 from typing import Annotated, TypeAlias
 
@@ -17,7 +17,7 @@ from ingestd.paimon.table.system.history import tag_rows
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
 _Retained: TypeAlias = Annotated[
-    str | None, typer.Option("--time-retained", help="How long it should be kept, as in `7 d`.")
+    str | None, typer.Option("--time-retained", help="Time to keep the tag, as in `7 d`.")
 ]
 
 tag = group(
@@ -35,15 +35,13 @@ def create(
     name: _Name,
     snapshot: SnapshotId = None,
     time_retained: _Retained = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Move a tag that is there already.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Move an existing tag.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give a snapshot a name: without --snapshot the newest.
+    """Create a tag of a snapshot, default the newest.
 
-    `tag.default-time-retained` of the table holds where --time-retained is not given.
+    --time-retained defaults to the table's option `tag.default-time-retained`.
 
     **Examples**
 
@@ -108,7 +106,7 @@ def delete(
 def auto(
     warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
-    """Make the tags that are due by the table's option `tag.automatic-creation`.
+    """Create the tags that are due by the table's option `tag.automatic-creation`.
 
     It is process-time or watermark; `tag.creation-period`, `tag.creation-delay`,
     `tag.num-retained-max`, `tag.default-time-retained` and others say which.

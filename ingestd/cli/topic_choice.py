@@ -1,4 +1,4 @@
-"""Which topics a proposed pipeline reads, and what it is called after."""
+"""Chooses the topics of a proposed pipeline, and its name."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ SHOWN_TOPICS = 10
 def chosen_topics(
     there: Sequence[str], named: Sequence[str] | None, pattern: str | None
 ) -> tuple[list[str], str | None]:
-    """The topics to read, and the regular expression that says which, if one does."""
+    """Return the topics to read, and the regular expression that selects them, if any."""
     if named:
         return sorted(named), None
     mine = own_topics(there)
@@ -33,7 +33,7 @@ def chosen_topics(
 
 
 def _meant(topics: Sequence[str], pattern: str) -> list[str]:
-    """The topics that a regular expression means; ConfigError if it means none."""
+    """Return the topics that match a regular expression. Raises ConfigError if none does."""
     try:
         chosen = [one for one in topics if re.fullmatch(pattern, one)]
     except re.error as error:
@@ -49,6 +49,6 @@ def _some_of(topics: Sequence[str]) -> str:
 
 
 def pipeline_name(topics: Sequence[str]) -> str:
-    """A name for the pipeline: how the names of its topics begin."""
+    """Return a name for the pipeline: the common beginning of its topics' names."""
     word = re.split(r"[^A-Za-z0-9]", topics[0])[0].lower() if topics else ""
     return word if re.fullmatch(r"[a-z][a-z0-9]*", word) else "ingestd"

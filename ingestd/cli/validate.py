@@ -1,4 +1,4 @@
-"""`ingestd validate`: whether a configuration is right, and what it comes to."""
+"""`ingestd validate`: check a configuration and show its effective values."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -25,7 +25,7 @@ _PROBE_SECONDS = 10.0
 
 
 class Check(NamedTuple):
-    """One thing asked of the world: what, what was found, and the exit code (0 is fine)."""
+    """One online check: its name, its result, and the exit code (0 for success)."""
 
     what: str
     found: str
@@ -35,13 +35,13 @@ class Check(NamedTuple):
 def validate(
     config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")],
     online: Annotated[
-        bool, typer.Option("--online", help="Also ask the brokers and try the warehouse.")
+        bool, typer.Option("--online", help="Also connect to the brokers and test the warehouse.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a configuration and show every setting with its value and origin.
 
-    All faults are told at once, each with its line. Secrets are masked.
+    All errors are reported at once, each with its line. Secrets are masked.
 
     **Examples**
 

@@ -1,4 +1,4 @@
-"""`ingestd verify`: whether a table is sound, and whether its logs have what it covers."""
+"""`ingestd verify`: check the files of a table, or its progress against Kafka."""
 
 from dataclasses import asdict
 from typing import Annotated, TypeAlias
@@ -18,15 +18,16 @@ from ingestd.paimon.table.verify.table_verify import verify as verify_table
 _Table: TypeAlias = Annotated[
     str | None,
     typer.Argument(
-        metavar="DB.TABLE", help="The table; with --against-kafka all of the pipeline by default."
+        metavar="DB.TABLE",
+        help="The table; with --against-kafka default all tables of the pipeline.",
     ),
 ]
 _AgainstKafka: TypeAlias = Annotated[
-    bool, typer.Option("--against-kafka", help="Compare what is covered with the logs instead.")
+    bool, typer.Option("--against-kafka", help="Compare the covered offsets with the logs instead.")
 ]
 _Recount: TypeAlias = Annotated[
     bool,
-    typer.Option("--recount", help="With --against-kafka: also read the logs, and compare rows."),
+    typer.Option("--recount", help="With --against-kafka: also read the logs and compare rows."),
 ]
 
 
@@ -41,8 +42,8 @@ def verify(
 ) -> None:
     """Check a table: its snapshots, manifests, data files, keys, statistics and index.
 
-    With --against-kafka, check what tables cover: that their topics are those that were read, and
-    that the logs still have these offsets, leader epochs and last records.
+    With --against-kafka, check the progress of tables: that the topics are the same ones, and that
+    their logs still have the covered offsets, leader epochs and last records.
 
     Exit code 1 if anything was found.
 

@@ -1,4 +1,4 @@
-"""`ingestd verify --against-kafka`: what tables cover, against what their logs have."""
+"""`ingestd verify --against-kafka`: compare the offsets that tables cover with the logs."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -42,14 +42,14 @@ _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-de
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What was found, the logs that were looked at, and the tables that were counted."""
+    """Findings, the logs that were checked, and the tables that were recounted."""
 
     findings: Sequence[Finding]
     logs: Sequence[Row]
     recounts: Sequence[Recount]
 
     def print(self, *, as_json: bool) -> None:
-        """Print it as tables, or as one document."""
+        """Print the result as tables, or as one document."""
         findings = [asdict(one) for one in self.findings]
         recounts = [_recount_row(one) for one in self.recounts]
         if as_json:
@@ -67,12 +67,12 @@ class Compared:
 
 
 def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows: bool) -> Compared:
-    """Compare what the tables of a pipeline cover with what the brokers have, and write nothing.
+    """Compare the offsets that the tables of a pipeline cover with the logs; read-only.
 
     With `rows` the logs are read again, decoded, and compared with the rows of the tables.
 
     Raises ConfigError for a table that the pipeline does not write, ProgressLostError for one
-    without a record, SourceError when brokers do not answer, and what reading tables raises.
+    without a record, SourceError if brokers do not respond, and what reading tables raises.
     """
     settings = pipeline_settings(load_config(config))
     filesystem = settings.metastore == "filesystem"
@@ -118,7 +118,7 @@ def _recounts(
     table: str | None,
     findings: Sequence[Finding],
 ) -> list[Recount]:
-    """Recounts of one table or all, unless the logs are not those that were read."""
+    """Recount one table or all of them. Raises ConfigError if the logs were replaced."""
     lost = next((one for one in findings if one.code in _LOST), None)
     if lost is not None:
         raise ConfigError(

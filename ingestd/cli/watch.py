@@ -1,4 +1,4 @@
-"""`ingestd watch`: a running daemon, live on a terminal, as lines in a pipe."""
+"""`ingestd watch`: show a running daemon, live on a terminal or as lines in a pipe."""
 
 import json
 import sys
@@ -21,16 +21,17 @@ _Looks: TypeAlias = Iterator[tuple[Document, str | None]]
 
 def watch(
     url: Annotated[
-        str, typer.Argument(metavar="URL", help="Where the daemon's pages are (`http.listen`).")
+        str, typer.Argument(metavar="URL", help="URL of the daemon (`http.listen`).")
     ] = "http://127.0.0.1:8080",
     interval: Annotated[
-        float, typer.Option("--interval", min=0.1, help="Seconds between two looks.")
+        float, typer.Option("--interval", min=0.1, help="Seconds between two requests.")
     ] = 2.0,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, help="Look so often, then end.")
+        int | None,
+        typer.Option("--count", min=1, help="Number of requests; without it until Ctrl-C."),
     ] = None,
     ca: Annotated[
-        Path | None, typer.Option("--ca", help="Certificates to trust, with https.")
+        Path | None, typer.Option("--ca", help="CA certificates to trust, with https.")
     ] = None,
     auth_file: Annotated[
         Path | None, typer.Option("--auth-file", help="File with the bearer token.")
@@ -39,9 +40,9 @@ def watch(
 ) -> None:
     """Show what a running daemon does: state, rate, lag, batches, tables, errors.
 
-    On a terminal one view that stays current until Ctrl-C ends it; elsewhere a line each time, or
-    with --json the whole status as one line of JSON. A daemon that does not answer once it has
-    been seen is waited for.
+    On a terminal the view is updated until Ctrl-C; elsewhere a line is printed each time, with
+    --json the whole status as one line of JSON. After the first response, a daemon that does not
+    respond is waited for.
 
     **Examples**
 
@@ -69,7 +70,7 @@ def _show(looks: _Looks, *, as_json: bool) -> None:
 
 
 def _looks(daemon: DaemonAddress, interval: float, count: int | None) -> _Looks:
-    """The status each time; where the daemon is silent the one before, and why."""
+    """Yield the status; if the daemon does not respond, the previous one and the reason."""
     document = daemon.status()
     yield document, None
     left = None if count is None else count - 1

@@ -1,4 +1,4 @@
-"""The status of a daemon on a terminal, and as one line."""
+"""Formats the status of a daemon for a terminal, and as one line."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ Document = Mapping[str, Any]
 
 
 def status_line(document: Document) -> str:
-    """What matters most, as one line for a pipe: `name=value`, unknown values as -."""
+    """Return a summary of the status as one line: `name=value`, unknown values as -."""
     recent = document["recent"]
     words = {
         "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -39,7 +39,7 @@ def status_line(document: Document) -> str:
 
 
 def status_view(document: Document, note: str | None = None) -> RenderableType:
-    """What a person wants to see; `note` says why it is not of this moment."""
+    """Return the view of the status; `note` is the reason why it is outdated."""
     state = str(document["state"])
     recent = document["recent"]
     head = Text.assemble(

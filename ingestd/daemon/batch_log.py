@@ -1,4 +1,4 @@
-"""What a batch leaves behind on the driver: metrics, status, and one line in the log."""
+"""Report each batch on the driver: metrics, status, and one log line."""
 
 import logging
 import threading
@@ -24,7 +24,7 @@ TOTAL = "total"
 
 
 class BatchLog:
-    """The listener of a pipeline; `succeeded` is called after each batch that went through."""
+    """The listener of a pipeline; calls `succeeded` after each finished batch."""
 
     def __init__(
         self,
@@ -45,28 +45,28 @@ class BatchLog:
         self._begun = ticks()
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Maintenance has them from now on, and the status their schemas; no topic is set aside."""
+        """Pass the tables to maintenance and status, and clear the topics that were set aside."""
         lag_metrics.forget_set_aside()
         self._status.tables_opened(tables)
         if self._maintenance is not None:
             self._maintenance.opened(tables)
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
-        """Count records that were lost."""
+        """Count lost records."""
         metrics.record_gap(source, topic, records)
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """Shown until the next run, which tries the topic again."""
+        """Show a topic in the status until the next run, which reads it again."""
         lag_metrics.record_set_aside(topic.source, topic.topic)
         self._status.set_aside.add(topic, message)
 
     def partition_set_aside(self, left: OffsetRange, message: str) -> None:
-        """Shown until the next run, which tries the topic partition again."""
+        """Show a topic partition in the status until the next run, which reads it again."""
         lag_metrics.record_unreadable(left.source, left.topic, left.partition)
         self._status.set_aside.add_partition(left, message)
 
     def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
-        """Remember when it began; its id is on every line that this thread logs."""
+        """Note the start of a batch, and add its id to all log lines of this thread."""
         self._begun = self._ticks()
         bind_thread(batch_id=batch_id)
         self._status.batch_started(batch_id, ranges)
@@ -77,14 +77,14 @@ class BatchLog:
         _LOG.debug("batch_started", extra={"ctx": {"offsets": sum(one.rows for one in ranges)}})
 
     def phase(self, name: str, seconds: float) -> None:
-        """Shown while the batch runs; told again in the summary, where it is counted."""
+        """Show a phase while the batch runs; it is counted from the summary."""
         self._status.phase(name, seconds)
         if self._trace is not None:
             self._trace.phase(name, seconds)
         _LOG.debug("phase", extra={"ctx": {"phase": name, "seconds": round(seconds, 3)}})
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """Count, tell the status, write the line."""
+        """Update metrics, status and maintenance, and log the batch."""
         seconds = summary.seconds.get(TOTAL, self._ticks() - self._begun)
         _count(summary.counts)
         now = self._clock()
@@ -105,14 +105,14 @@ class BatchLog:
         bind_thread(batch_id=None)
 
     def run_died(self, error: IngestdError) -> None:
-        """A run has ended with an error, and with it the batch under way."""
+        """Report an error that ended a run and its batch in progress."""
         if self._trace is not None:
             self._trace.failed(error)
         if self._maintenance is not None:
             self._maintenance.run_died()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Wait where maintenance wants ingest to."""
+        """Wait while maintenance throttles ingest."""
         if self._maintenance is not None:
             self._status.held_back(held=True)
             self._maintenance.between_batches(stopping)

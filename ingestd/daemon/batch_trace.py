@@ -1,4 +1,4 @@
-"""One trace for each batch, from what the listener hears: phases, commits by table, the error."""
+"""One trace per batch: its phases, its commits by table, and its error."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,12 +12,12 @@ from ingestd.telemetry.spans import Attribute, Span, SpanError, SpanSink
 
 _COMMIT = "commit"
 _MOST_RANGES = 100
-"""Ranges that a span names; a batch may have thousands."""
+"""Most ranges in the attributes of a span; a batch may have thousands."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """The batch under way."""
+    """The batch in progress."""
 
     begun: int
     attributes: dict[str, Attribute]
@@ -25,9 +25,9 @@ class _Running:
 
 
 class BatchTrace:
-    """Tells a sink of each batch with records; `clock` gives nanoseconds since 1970.
+    """Sends a span to a sink for each batch with records; `clock` returns ns since 1970.
 
-    To be called by the thread that runs batches, and by the one that waits for it, in turn.
+    Not thread-safe: called by the thread that runs batches, or by the one that waits for it.
     """
 
     def __init__(self, sink: SpanSink, clock: Callable[[], int] = time.time_ns) -> None:
@@ -36,7 +36,7 @@ class BatchTrace:
         self._running: _Running | None = None
 
     def started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
-        """A batch begins."""
+        """Begin the trace of a batch."""
         read = [one for one in ranges if one.rows]
         attributes: dict[str, Attribute] = {
             "ingestd.batch.id": batch_id,
@@ -46,13 +46,13 @@ class BatchTrace:
         self._running = _Running(self._clock(), attributes)
 
     def phase(self, name: str, seconds: float) -> None:
-        """A phase of the batch is over."""
+        """Add a finished phase."""
         if self._running is not None:
             now = self._clock()
             self._running.phases.append(Span(name, now - int(seconds * 1e9), now))
 
     def finished(self, summary: BatchSummary) -> None:
-        """The batch has landed; one that brought nothing is not told of."""
+        """Send the trace of a committed batch, unless it had neither records nor commits."""
         running, self._running = self._running, None
         records = sum(summary.counts.records.values())
         if running is None or not (records or summary.commits):
@@ -64,7 +64,7 @@ class BatchTrace:
         self._sink.take(Span("batch", running.begun, self._clock(), attributes, phases))
 
     def failed(self, error: IngestdError) -> None:
-        """The run has ended with an error, and with it the batch, if one was under way."""
+        """Send the trace of the batch in progress, if any, with the error that ended it."""
         running, self._running = self._running, None
         if running is None:
             return
@@ -75,7 +75,7 @@ class BatchTrace:
 
 
 def _with_commits(phases: Iterable[Span], summary: BatchSummary) -> Iterator[Span]:
-    """The phases; that of the commits with a span for each table."""
+    """Yield the phases; the commit phase has a child span for each table."""
     for one in phases:
         if one.name != _COMMIT:
             yield one

@@ -1,4 +1,4 @@
-"""Who may see the daemon's pages, and how little a client may cost: TLS, a token, time, bytes."""
+"""Access to the daemon's pages: TLS, a bearer token, and limits of time and bytes."""
 
 import hmac
 import io
@@ -19,10 +19,10 @@ _MOST_TOKEN_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class HttpAccess:
-    """Files that guard the pages; without them they are plain and open.
+    """Files that protect the pages; without them the pages are unencrypted and public.
 
-    `certificate` and `key` are PEM files, given together, `auth_file` holds the bearer token that
-    all pages but the probes ask for. All of them can be replaced while pages are served.
+    `certificate` and `key` are PEM files, set together; `auth_file` contains the bearer token that
+    all pages except the probes require. Files can be replaced while the daemon runs.
     """
 
     certificate: str | None = None
@@ -30,7 +30,7 @@ class HttpAccess:
     auth_file: str | None = None
 
     def check(self) -> None:
-        """ConfigError for a token that is not there, as it is when the daemon starts."""
+        """Raise ConfigError if the token cannot be read."""
         if self.auth_file is not None and not _token(self.auth_file):
             raise ConfigError(
                 f"http.auth-file: {self.auth_file} cannot be read or is empty; it has to hold "
@@ -38,13 +38,13 @@ class HttpAccess:
             )
 
     def tls(self) -> "Tls | None":
-        """What connections are wrapped in; ConfigError if the files are no certificate and key."""
+        """Return the TLS settings, None without them. Raises ConfigError for invalid files."""
         if self.certificate is None or self.key is None:
             return None
         return Tls(Path(self.certificate), Path(self.key))
 
     def allows(self, authorization: str | None) -> bool:
-        """Whether a client that sends this header may see more than the probes."""
+        """Return whether a client with this Authorization header may see all pages."""
         if self.auth_file is None:
             return True
         wanted, given = _token(self.auth_file), authorization or ""
@@ -55,10 +55,10 @@ class HttpAccess:
 
 
 class Tls:
-    """The certificate as it is in its files now, for each connection.
+    """The certificate, reloaded when its files change.
 
-    Files that were replaced count from the next connection on. As long as they do not fit together,
-    as between the replacement of one and of the other, what there was before is shown.
+    Replaced files are used from the next connection on. While certificate and key do not match, as
+    between the replacement of the first and the second file, the previous pair is used.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -68,7 +68,7 @@ class Tls:
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """The context for a connection that begins now."""
+        """Return the context for a new connection."""
         with self._lock:
             state = self._state()
             if state != self._seen:
@@ -82,7 +82,7 @@ class Tls:
             return self._context
 
     def _state(self) -> tuple[tuple[int, ...], ...]:
-        """What differs when a file was replaced or written."""
+        """Return values that change when a file is replaced or written."""
         return tuple(_stamp(file) for file in self._files)
 
     def _load(self) -> ssl.SSLContext:
@@ -99,10 +99,10 @@ class Tls:
 
 
 class BoundedRequest(io.RawIOBase):
-    """What a client sends, up to `most_bytes` and `seconds` in all, however slowly it sends them.
+    """The request of a client, limited to `most_bytes` and to `seconds` in total.
 
-    The first byte has to come within `first_seconds`. Reading beyond a limit raises TimeoutError,
-    upon which the connection is closed.
+    The first byte must arrive within `first_seconds`. Reading beyond a limit raises TimeoutError,
+    and the server closes the connection.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class BoundedRequest(io.RawIOBase):
         self._end = now + seconds
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # what io gives
-        """Bytes that have come, as many as are left of what may come."""
+        """Read received bytes, at most those left of the limit."""
         end = self._end if self._first_end is None else self._first_end
         seconds = end - time.monotonic()
         if seconds <= 0 or self._left <= 0:
@@ -133,14 +133,14 @@ class BoundedRequest(io.RawIOBase):
 
 def _stamp(file: Path) -> tuple[int, ...]:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _token(path: str) -> bytes:
-    """The token of a file without blanks around it; nothing if it cannot be read."""
+    """Return the token in a file, stripped; empty if the file cannot be read."""
     try:
         with Path(path).open("rb") as file:
             return file.read(_MOST_TOKEN_BYTES).strip()

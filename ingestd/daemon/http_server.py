@@ -1,8 +1,8 @@
-"""The pages of the daemon: metrics, probes and status; reading only, on one port.
+"""The read-only HTTP pages of the daemon: metrics, probes and status, on one port.
 
-Connections are limited in number, time and bytes, so that slow or many clients cost the stream
-nothing. One that has sent no request yet gives way to a new one, and probes wait for no other page.
-Who may see what is in `http_access`.
+The number of connections, their time and their bytes are limited, so that slow or many clients do
+not affect ingest. A new connection replaces one that has not sent its request yet, and probes do
+not wait for other pages. `http_access` decides which clients may see which pages.
 """
 
 import io
@@ -26,16 +26,16 @@ from ingestd.metrics_page import MetricsPage
 
 _LOG = logging.getLogger(__name__)
 _MAX_WAITING = 64
-"""Connections that have not sent their request yet."""
+"""Most connections that have not sent their request yet."""
 _MAX_PAGES = 8
-"""Connections that a page other than a probe is being sent to."""
+"""Most connections that are served a page other than a probe."""
 _FIRST_BYTE_SECONDS = 2.0
 _REQUEST_SECONDS = 5.0
 _REQUEST_BYTES = 16 << 10
 _OPEN = HttpAccess()
 _ALL_SERIES = MetricsPage()
 _FOR_ALL = frozenset({"/livez", "/readyz"})
-"""Probes say yes or no, and whoever asks them has no token."""
+"""Probes need no token: they reveal only a yes or no."""
 _TEXT = "text/plain; charset=utf-8"
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -50,7 +50,7 @@ _PAGES: Mapping[str, str] = {
 
 
 class Answer(NamedTuple):
-    """What a page says."""
+    """The response for a page."""
 
     code: HTTPStatus
     content_type: str
@@ -67,7 +67,7 @@ _WRONG_HOST = Answer(
 
 
 def page(path: str, status: Status) -> Answer:
-    """The answer to a GET of a path other than `/metrics`."""
+    """Return the response to a GET of a path other than `/metrics`."""
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
     if path == "/readyz":
@@ -85,7 +85,7 @@ def page(path: str, status: Status) -> Answer:
 
 
 class HttpServer:
-    """Serves the pages in threads of its own from `start` to `stop`."""
+    """Serves the pages in separate threads from `start` to `stop`."""
 
     def __init__(
         self,
@@ -113,18 +113,18 @@ class HttpServer:
 
     @property
     def address(self) -> str:
-        """HOST:PORT that is listened on."""
+        """The listening address as HOST:PORT."""
         host, port = self._server.server_address[:2]
         name = host if isinstance(host, str) else host.decode()
         return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start serving."""
         self._thread.start()
         _LOG.info("http_listening", extra={"ctx": {"address": self.address}})
 
     def stop(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -137,12 +137,12 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self.waiting = ConnectionLimit(_MAX_WAITING)
         self.pages = ConnectionLimit(_MAX_PAGES)
-        self.composing = threading.Lock()  # a page costs processor time, and may be asked for often
+        self.composing = threading.Lock()  # rendering costs CPU, so one page is rendered at a time
         super().__init__(address, handler)
         self.on_loopback = _is_loopback(str(self.server_address[0]))
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
-        """Serve a connection, in its thread, where a handshake may take its time."""
+        """Serve a connection in its own thread, TLS handshake included."""
         if self.tls is None:
             with self.waiting.place(request, client_address[0]):
                 super().finish_request(request, client_address)
@@ -191,13 +191,13 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server
         server.waiting.leave(self.connection)
         if path in _FOR_ALL:
-            self._send(page(path, self.status), with_body=with_body)  # a few bytes: never blocks
+            self._send(page(path, self.status), with_body=with_body)  # few bytes: never blocks
             return
         with server.pages.place(self.connection, self.client_address[0]):
             self._send(self._page(path), with_body=with_body)
 
     def _page(self, path: str) -> Answer:
-        """A page that is no probe, or why the client does not get it."""
+        """Return a page other than a probe, or the refusal."""
         if self.server.on_loopback and not _is_loopback(self.headers["Host"]):
             return _WRONG_HOST
         if not self.access.allows(self.headers["Authorization"]):
@@ -227,9 +227,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _is_loopback(host: str | None) -> bool:
-    """Whether a Host header names this machine to itself; clients without one are no browsers.
+    """Return whether a Host header is a loopback name; browsers always send the header.
 
-    A page of another site, whose name was made to resolve to this machine, sends that name.
+    It protects against DNS rebinding: a page of another site whose name resolves to this machine
+    sends that site's name.
     """
     name = (host or "localhost").strip().lower()
     if name.startswith("["):
@@ -250,11 +251,10 @@ def _probe(good: bool, yes: str, no: str) -> Answer:
 
 
 class ConnectionLimit:
-    """At most `most` connections at a time; thread-safe.
+    """A limit of `most` concurrent connections; thread-safe.
 
-    A connection beyond the limit takes the place of another one: of the address with the most
-    connections the oldest is shut down. An address with few connections, as of a probe, keeps them
-    however many another address opens.
+    A connection beyond the limit replaces the oldest one of the address with the most connections.
+    So an address with few connections, such as that of a probe, is not affected by others.
     """
 
     def __init__(self, most: int) -> None:
@@ -264,7 +264,7 @@ class ConnectionLimit:
 
     @contextmanager
     def place(self, connection: socket.socket, address: str) -> Iterator[None]:
-        """Count a connection in the block, or until `leave`; it may be shut down meanwhile."""
+        """Count a connection in the block or until `leave`; it may be shut down meanwhile."""
         self._enter(connection, address)
         try:
             yield
@@ -272,7 +272,7 @@ class ConnectionLimit:
             self.leave(connection)
 
     def leave(self, connection: socket.socket) -> None:
-        """Count a connection no more."""
+        """Stop counting a connection."""
         with self._lock:
             self._addresses.pop(connection, None)
 
@@ -286,5 +286,5 @@ class ConnectionLimit:
             oldest = next(one for one, of in self._addresses.items() if counts[of] == largest)
             del self._addresses[oldest]
             with suppress(OSError):
-                # Not the TLS connection's own: that would change it under the thread that reads.
+                # The plain socket's method: TLS's own would change state that another thread uses.
                 socket.socket.shutdown(oldest, socket.SHUT_RDWR)

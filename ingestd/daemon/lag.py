@@ -1,4 +1,4 @@
-"""Asks the brokers, beside the stream, where topics end: for lag and for readiness."""
+"""Poll the end offsets of topics in a separate thread, for lag and readiness."""
 
 import logging
 import threading
@@ -17,13 +17,13 @@ _REQUEST_SECONDS = 10.0
 
 
 class Cluster(Protocol):
-    """The questions that are asked; `OffsetClient` answers them."""
+    """The part of `OffsetClient` that is used."""
 
     def list_topic_partitions(self) -> TopicPartitions:
-        """Partitions of the topics that the source selects."""
+        """Return the partitions of the topics that the source selects."""
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """The last stable offsets."""
+        """Return the last stable offsets."""
 
 
 def _connect(source: KafkaSource) -> Cluster:
@@ -31,7 +31,7 @@ def _connect(source: KafkaSource) -> Cluster:
 
 
 class LagMonitor:
-    """A thread that asks every source in turn; a source that does not answer is asked again."""
+    """A thread that polls all sources in turn; a failed source is polled again."""
 
     def __init__(
         self,
@@ -47,22 +47,22 @@ class LagMonitor:
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
 
     def follow(self, sources: Mapping[str, KafkaSource]) -> None:
-        """Ask these from now on."""
+        """Poll these sources from now on."""
         self._sources = sources
 
     def start(self) -> None:
-        """Begin asking."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask no more; a question under way ends by itself."""
+        """Stop polling, without waiting for a request in progress."""
         self._stopping.set()
 
-    def ask_all(self) -> None:
-        """Ask every source once."""
+    def poll_all(self) -> None:
+        """Poll every source once."""
         for name, source in list(self._sources.items()):
             try:
-                ends = self._ask(name, source)
+                ends = self._poll(name, source)
             except IngestdError as error:
                 self._clusters.pop(name, None)
                 if self._status.source_silent(name, error.message):
@@ -71,7 +71,7 @@ class LagMonitor:
             else:
                 self._status.source_answered(name, ends)
 
-    def _ask(self, name: str, source: KafkaSource) -> TopicOffsets:
+    def _poll(self, name: str, source: KafkaSource) -> TopicOffsets:
         known, cluster = self._clusters.get(name, (None, None))
         if cluster is None or known != source:
             cluster = self._connect(source)
@@ -80,6 +80,6 @@ class LagMonitor:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self.ask_all()
+            self.poll_all()
             self._status.sample()
             self._stopping.wait(_INTERVAL_SECONDS)

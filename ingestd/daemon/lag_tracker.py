@@ -1,7 +1,7 @@
-"""Where reading stands in each topic partition; how far tables are behind, in records and in time.
+"""Track positions of topic partitions, and the lag of tables in records and in time.
 
-Time is told without asking for records: something that waits cannot be older than the moment when
-nothing waited, nor than the newest change that was read before it.
+Lag in time is computed without fetching records: a waiting record is not older than the last moment
+without waiting records, nor than the newest change that was read before it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,35 +36,35 @@ class _Reading:
 
     @property
     def lag(self) -> int | None:
-        """Offsets from the tables to the end."""
+        """The number of offsets between the tables and the end."""
         if self.position is None or self.end is None:
             return None
         return max(self.end - self.position, 0)
 
     @property
     def buffer_lag(self) -> int | None:
-        """Offsets from the batch under way to the end."""
+        """The number of offsets between the batch in progress and the end."""
         if self.position is None or self.end is None:
             return None
         return max(self.end - max(self.taken or 0, self.position), 0)
 
     def settle(self) -> None:
-        """Remember when nothing was waiting."""
+        """Store the time if no records were waiting."""
         if self.lag == 0:
             self.even = self.asked
         if self.buffer_lag == 0:
             self.taken_even = self.asked
 
     def lag_seconds(self, now: float) -> float | None:
-        """How long something may have been waiting; 0 if nothing is, None if it is unknown."""
+        """Return the longest possible wait of a record in seconds; None if unknown."""
         return _behind(self.lag, (self.even, self.newest), now)
 
     def buffer_lag_seconds(self, now: float) -> float | None:
-        """The same for what the batch under way leaves."""
+        """Return the same for records after the batch in progress."""
         return _behind(self.buffer_lag, (self.taken_even, self.even, self.newest), now)
 
     def publish(self, place: Place, now: float) -> None:
-        """Set the gauges, if they are to change: most topic partitions are quiet, or level."""
+        """Set the gauges if a value changed, which is rare for most topic partitions."""
         seconds, records = self.lag_seconds(now), self.buffer_lag
         buffer_seconds = self.buffer_lag_seconds(now)
         shown = (self.position, self.end, seconds, records, buffer_seconds)
@@ -85,14 +85,14 @@ def _behind(lag: int | None, since: Iterable[float | None], now: float) -> float
 
 
 class LagTracker:
-    """All topic partitions of a pipeline; whoever shares it between threads locks it."""
+    """The topic partitions of a pipeline. Not thread-safe."""
 
     def __init__(self) -> None:
         self._places: dict[Place, _Reading] = {}
         self._topics: dict[str, frozenset[tuple[str, str]]] = {}
 
     def started(self, ranges: Iterable[OffsetRange]) -> None:
-        """A batch takes these ranges; what it starts from is in the tables."""
+        """Note the ranges of a new batch; the tables contain all offsets before them."""
         for one in ranges:
             reading = self._reading((one.source, one.topic, one.partition))
             if reading.position is None:
@@ -101,12 +101,12 @@ class LagTracker:
             reading.settle()
 
     def given_up(self) -> None:
-        """No batch is under way, whatever was begun."""
+        """Note that no batch is in progress."""
         for reading in self._places.values():
             reading.taken = None
 
     def landed(self, summary: BatchSummary, now: float) -> None:
-        """The tables hold a batch; how old its changes are is counted."""
+        """Note a committed batch, and record the age of its changes."""
         for source, topics in summary.until.items():
             for place, offset in places(source, topics).items():
                 reading = self._reading(place)
@@ -124,7 +124,7 @@ class LagTracker:
                 lag_metrics.record_landed(table, *ages, newest)
 
     def answered(self, source: str, ends: TopicOffsets, now: float) -> list[Place]:
-        """The topic partitions of a source end there; those that are there no more."""
+        """Set the ends of the topic partitions of a source; return those that no longer exist."""
         found = places(source, ends)
         for place, end in found.items():
             reading = self._reading(place)
@@ -137,12 +137,12 @@ class LagTracker:
         )
 
     def keep(self, sources: Iterable[str]) -> list[Place]:
-        """Only these sources are read from now on; the topic partitions of the others."""
+        """Keep only these sources; return the topic partitions of the others."""
         kept = set(sources)
         return self._forget(place for place in self._places if place[0] not in kept)
 
     def document(self, source: str) -> dict[str, dict[str, dict[str, int | None]]]:
-        """Position, end and lag by topic and partition of a source."""
+        """Return position, end and lag by topic and partition of a source."""
         topics: dict[str, dict[str, dict[str, int | None]]] = {}
         for place, one in sorted(self._places.items(), key=lambda item: item[0]):
             if place[0] == source:
@@ -151,7 +151,7 @@ class LagTracker:
         return topics
 
     def freshness(self, now: float) -> Mapping[str, float]:
-        """Seconds that each table is behind the topics it was written from, where that is known."""
+        """Return the lag of each table behind its topics in seconds, where it is known."""
         by_topic: dict[tuple[str, str], list[float]] = {}
         for (source, topic, _), reading in self._places.items():
             if (seconds := reading.lag_seconds(now)) is not None:
@@ -181,7 +181,7 @@ class LagTracker:
 
 
 def places(source: str, topics: TopicOffsets) -> dict[Place, int]:
-    """Offsets by topic partition."""
+    """Return offsets by topic partition."""
     return {
         (source, topic, partition): offset
         for topic, partitions in topics.items()

@@ -1,4 +1,4 @@
-"""What a running daemon takes over from its file when it is asked to, and what needs a restart."""
+"""Reload the configuration file; determine which changes take effect and which need a restart."""
 
 import logging
 from dataclasses import fields, replace
@@ -20,14 +20,14 @@ _FIXED = (
     "dead_letter_table",
     "spark",
 )
-"""Settings that say what the process is; the others say what it does next."""
+"""Settings that need a restart; all others take effect on a reload."""
 _FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry")
 
 
 def reread(path: Path, running: LoadedConfig) -> LoadedConfig | None:
-    """The file as it is now; None, with the reason in the log, when it cannot be used.
+    """Read the file again; None if it is invalid, with the reason in the log.
 
-    What differs and needs a restart is named in the log.
+    Changed settings that need a restart are logged.
     """
     try:
         loaded = load_config(path)
@@ -48,12 +48,12 @@ def reread(path: Path, running: LoadedConfig) -> LoadedConfig | None:
 
 
 def taken_over(settings: PipelineSettings, running: PipelineSettings) -> PipelineSettings:
-    """The new settings with those that cannot change as they were."""
+    """Return the new settings, with the running values of those that need a restart."""
     return replace(settings, **{name: getattr(running, name) for name in _FIXED})
 
 
 def changed(after: PipelineSettings, before: PipelineSettings) -> list[str]:
-    """Names of the settings that differ."""
+    """Return the names of the settings that differ."""
     return [
         one.name for one in fields(after) if getattr(after, one.name) != getattr(before, one.name)
     ]

@@ -1,4 +1,4 @@
-"""How long to wait before a failed query is started again, and when to give up."""
+"""Delays between restarts of a failed query, and their limit."""
 
 import random
 from collections import deque
@@ -9,7 +9,7 @@ _SOON_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """At most `max_attempts` restarts within `window`; waits double between two bounds; seconds."""
+    """At most `max_attempts` restarts within `window`, with exponential backoff; in seconds."""
 
     max_attempts: int = 10
     window: float = 600.0
@@ -18,24 +18,24 @@ class RestartPolicy:
 
 
 class RestartBudget:
-    """Counts restarts; waits grow with failures in a row and fall back after a good batch."""
+    """Counts restarts; delays grow with consecutive failures and are reset by a finished batch."""
 
     def __init__(self, policy: RestartPolicy, spread: random.Random | None = None) -> None:
         self._policy = policy
-        self._spread = spread or random.Random()  # noqa: S311  (only spreads waits)
+        self._spread = spread or random.Random()  # noqa: S311  (only jitter)
         self._restarts: deque[float] = deque()
         self._in_a_row = 0
 
     def succeeded(self) -> None:
-        """A batch went through: the next failure is the first of its row."""
+        """Reset the backoff after a finished batch."""
         self._in_a_row = 0
 
     def next_wait(self, now: float, *, counts: bool = True) -> float | None:
-        """Seconds to wait before the restart that a failure at `now` needs; None: give up.
+        """Return the delay before the restart after a failure at `now`; None to give up.
 
-        A failure that does not count is waited out, whatever the budget says, and soon tried
-        again: the try itself is patient. The wait is at most a quarter shorter than the doubled
-        one, so that many daemons do not come back at once.
+        A failure that does not count is not limited by the budget, and its delay stays short,
+        because the restarted query waits by itself. The delay is shortened by up to a quarter at
+        random, so that many daemons do not restart at the same time.
         """
         while self._restarts and self._restarts[0] <= now - self._policy.window:
             self._restarts.popleft()

@@ -1,4 +1,4 @@
-"""How the schemas of tables have changed since the start, in words; bounded."""
+"""A bounded history of schema changes since the start, for the status page."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ _KEPT = 20
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanged:
-    """One step of a table's schema; `at` in seconds since 1970, `what` a line for people."""
+    """One change of a table's schema; `at` in seconds since 1970, `what` is a description."""
 
     at: float
     table: str
@@ -22,7 +22,7 @@ class SchemaChanged:
 
 
 class SchemaLog:
-    """Follows the schemas of tables by name; whoever shares it between threads locks it."""
+    """The schemas of tables and their changes. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, TableSchema] = {}
@@ -36,7 +36,7 @@ class SchemaLog:
             self._known[table] = schema
 
     def seen(self, table: str, schema: TableSchema, now: float) -> None:
-        """A commit has this schema."""
+        """Note the schema of a commit."""
         known = self._known.get(table)
         if known is not None and known.id == schema.id:
             return
@@ -47,11 +47,11 @@ class SchemaLog:
         self._changes.append(SchemaChanged(now, table, schema.id, what))
 
     def schema_id(self, table: str) -> int | None:
-        """That of the newest schema, None while none is known."""
+        """Return the id of the newest schema; None if no schema is known."""
         return self._known[table].id if table in self._known else None
 
     def document(self) -> list[dict[str, Any]]:
-        """All changes for /status, newest first."""
+        """Return all changes for /status, newest first."""
         return [
             {"at": one.at, "table": one.table, "schema_id": one.schema_id, "what": one.what}
             for one in reversed(self._changes)
@@ -59,7 +59,7 @@ class SchemaLog:
 
 
 def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
-    """Columns that came, changed, got another name or went; the id of a field tells which is it."""
+    """Yield added, renamed, changed and dropped columns, matched by field id."""
     old = {field.id: field for field in before.fields}
     new = {field.id: field for field in after.fields}
     for number, field in new.items():

@@ -1,4 +1,4 @@
-"""The daemon from a configuration file: load it, log as it says, run, keep the next start short."""
+"""Run the daemon of a configuration file, and create the class archive for its next start."""
 
 import importlib.metadata
 import logging
@@ -29,7 +29,7 @@ _TRAINING = "ingestd.spark.startup.training"
 
 
 class _Reload:
-    """Reads the file again: sets up logging, answers with the settings that take effect."""
+    """Reloads the file: configures logging, and returns the settings that take effect."""
 
     def __init__(self, path: Path, loaded: LoadedConfig, settings: PipelineSettings) -> None:
         self._path = path
@@ -52,14 +52,14 @@ class _Reload:
 
 
 def page_access(loaded: LoadedConfig) -> HttpAccess:
-    """What guards the pages; relative paths start from the file's folder."""
+    """Return the access settings of the pages; paths are relative to the file's folder."""
     http = loaded.config.http
     given = (http.tls_certificate, http.tls_key, http.auth_file)
     return HttpAccess(*(one and str(loaded.folder / one) for one in given))
 
 
 def maintenance_settings(config: Config) -> MaintenanceSettings:
-    """What the sections on compaction and expiry say."""
+    """Return the maintenance settings from the sections on compaction and expiry."""
     compaction, expiry = config.compaction, config.expiry
     return MaintenanceSettings(
         mode=compaction.mode,
@@ -73,7 +73,7 @@ def maintenance_settings(config: Config) -> MaintenanceSettings:
 
 @contextmanager
 def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
-    """Who takes the traces of batches in the block, None where nobody asked for them."""
+    """Open the sink for traces of batches during the block; None if traces are disabled."""
     section = loaded.config.telemetry
     if section.traces == "none":
         yield None
@@ -86,9 +86,9 @@ def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
 
 
 def serve(config: Path, *, until_latest: bool) -> int:
-    """Run the pipeline of a file to its end; the exit code.
+    """Run the pipeline of a file to its end; return the exit code.
 
-    Raises ConfigError for what is wrong with the configuration.
+    Raises ConfigError for an invalid configuration.
     """
     try:
         loaded = load_config(config)
@@ -111,7 +111,7 @@ def serve(config: Path, *, until_latest: bool) -> int:
 def daemon_settings(
     loaded: LoadedConfig, version: str, spans: SpanSink | None, *, until_latest: bool
 ) -> DaemonSettings:
-    """What the file says of the process around the pipeline."""
+    """Return the settings of the daemon from a loaded file."""
     restart, lines, http = loaded.config.restart, loaded.config.logging, loaded.config.http
     return DaemonSettings(
         listen=http.listen,

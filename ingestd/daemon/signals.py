@@ -1,4 +1,4 @@
-"""Signals as things that were asked for: to stop, to read the configuration again."""
+"""Handle signals as requests: to stop, or to reload the configuration."""
 
 import os
 import signal
@@ -10,27 +10,27 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 _SAME_SECONDS = 0.5
-"""What ends a process and then its group sends the signal twice in one breath: it asks once."""
+"""Two signals within this time count as one: tools signal a process and then its group."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What signals have asked for."""
+    """Requests that were made by signals."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     reload: threading.Event = field(default_factory=threading.Event)
 
     def take(self, event: threading.Event) -> bool:
-        """Whether this was asked for; it is not any longer."""
-        found = event.is_set()
+        """Return whether a request was made, and clear it."""
+        was_set = event.is_set()
         event.clear()
-        return found
+        return was_set
 
 
 @contextmanager
 def handled_signals(asked: Asked) -> Iterator[None]:
-    """The first signal to stop asks to, a later one ends the process where it stands."""
+    """Handle signals in the block: the first one requests a stop, a later one exits at once."""
     first: float | None = None
 
     def handle(number: int, _: FrameType | None) -> None:

@@ -1,7 +1,7 @@
-"""Keeps one pipeline running: starts it, restarts what may heal, stops what may not, on signals.
+"""Run one pipeline: start it, restart it after retryable errors, and stop it on signals.
 
-The query runs in a thread of its own; the main thread only waits, so that signals are heard at
-any time.
+The query runs in a separate thread; the main thread only waits, so that it handles signals at any
+time.
 """
 
 import logging
@@ -38,37 +38,36 @@ UNEXPECTED = 1
 
 
 class Run(Protocol):
-    """One run of a pipeline, as `ingestd.spark.pipeline.Pipeline` is."""
+    """One run of a pipeline; implemented by `ingestd.spark.pipeline.Pipeline`."""
 
     def start(self, *, until_latest: bool) -> None:
         """Start the query."""
 
     def await_termination(self, timeout: float) -> bool:
-        """Wait; True when the query has ended. Raises the error that ended it."""
+        """Wait; return whether the query has ended. Raises the error that ended it."""
 
     def rests(self) -> bool:
-        """Whether the query waits for its next trigger, having found nothing to do."""
+        """Return whether the query found no new records and waits for its next trigger."""
 
     def stop(self) -> None:
-        """End the batch in flight and then the query."""
+        """Finish the batch in flight, then end the query."""
 
 
 Reload = Callable[[], PipelineSettings | None]
-"""Gives settings to go on with, None when nothing is to change."""
+"""Returns the new settings; None if nothing changes."""
 MakeRun = Callable[[PipelineSettings, BatchListener], Run]
 
 
 def keep_settings() -> None:
-    """A daemon without a file to read again."""
+    """Keep the settings: there is no file to reload."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
-    """What the daemon needs beside the pipeline: its address, its patience, its version, its log.
+    """The settings of the daemon beside those of the pipeline.
 
-    A batch that takes more than `batch_timeout` seconds makes the daemon no longer live. After an
-    error that ends it the pages are there for `linger` seconds more. `spans` takes traces of
-    batches.
+    The daemon is not live while a batch takes more than `batch_timeout` seconds. After a fatal
+    error the pages are served for another `linger` seconds. `spans` takes the traces of batches.
     """
 
     listen: str
@@ -85,7 +84,7 @@ class DaemonSettings:
     log_format: LogFormat = "auto"
 
     def opening(self, settings: PipelineSettings) -> Opening:
-        """What a process of maintenance is told."""
+        """Return the first message to a maintenance process."""
         return Opening(
             pipeline=settings.name,
             metastore=settings.metastore,
@@ -97,7 +96,7 @@ class DaemonSettings:
 
 
 class Supervisor:
-    """Runs a pipeline until it is done, is stopped, or cannot go on."""
+    """Runs a pipeline until it ends, is stopped, or fails."""
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class Supervisor:
         self._run: Run | None = None
 
     def run(self) -> int:
-        """The exit code, when all is over."""
+        """Run the pipeline to its end; return the exit code."""
         while True:
             error = self._attempt()
             if error is None and self._next is not None and not self._stopping.is_set():
@@ -138,20 +137,20 @@ class Supervisor:
                 return self._give_up(error)
 
     def follow(self, settings: PipelineSettings) -> None:
-        """End the batch in flight, then go on with these settings."""
+        """Finish the batch in flight, then continue with these settings."""
         self._next = settings
         if self._run is not None:
             self._run.stop()
 
     def stop(self) -> None:
-        """End the batch in flight and then everything; returns when the query has ended."""
+        """Finish the batch in flight, then stop; returns when the query has ended."""
         self._stopping.set()
         self._status.enter("draining")
         if self._run is not None:
             self._run.stop()
 
     def _attempt(self) -> IngestdError | None:
-        """One run of the query: None when it ended as it should, else what ended it."""
+        """Run the query once; return the error that ended it, None if it ended as expected."""
         if self._stopping.is_set():
             return None
         self._status.enter("starting")
@@ -177,7 +176,7 @@ class Supervisor:
         return RetryableError("the query ended by itself, although nothing told it to")
 
     def _wait_for_restart(self, error: IngestdError) -> bool:
-        """Wait out the backoff; False if the error does not heal or happened too often."""
+        """Wait before a restart; False if the error is not retryable or the budget is exhausted."""
         if not isinstance(error, RetryableError):
             return False
         silence = isinstance(error, SourceSilentError)
@@ -197,7 +196,7 @@ class Supervisor:
         return True
 
     def _pause(self, seconds: float) -> None:
-        """Wait, alive, but not when told to stop."""
+        """Wait while reporting the loop as alive; return at once on a stop."""
         end = time.monotonic() + seconds
         while not self._stopping.wait(min(_TICK_SECONDS, max(end - time.monotonic(), 0))):
             self._status.beat()
@@ -218,11 +217,11 @@ def supervise(
     make_run: MakeRun = Pipeline,
     reload: Reload = keep_settings,
 ) -> int:
-    """Run the daemon in this process to its end; the exit code.
+    """Run the daemon in this process to its end; return the exit code.
 
-    Must be called on the main thread. SIGTERM and SIGINT end the batch in flight and give 0; a
-    second one ends the process at once. SIGHUP asks `reload` for settings to go on with. Raises
-    ConfigError if the address cannot be listened on.
+    Must be called on the main thread. SIGTERM and SIGINT finish the batch in flight and return 0;
+    a second one exits at once. SIGHUP calls `reload` for new settings. Raises ConfigError if the
+    address cannot be listened on.
     """
     asked = Asked()
     context = {"version": daemon.version, "warehouse": settings.warehouse, "pid": os.getpid()}
@@ -256,7 +255,7 @@ def supervise(
 
 @contextmanager
 def _running(maintenance: Maintenance) -> Iterator[None]:
-    """Maintenance runs beside the block, whatever ends it."""
+    """Run maintenance during the block."""
     maintenance.start()
     try:
         yield
@@ -268,7 +267,7 @@ def _running(maintenance: Maintenance) -> Iterator[None]:
 def _pages(
     daemon: DaemonSettings, settings: PipelineSettings, status: Status
 ) -> Iterator[LagMonitor]:
-    """Serve the pages, and ask for lag, as long as the block runs."""
+    """Serve the pages and poll for lag during the block."""
     server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics)
     lag = LagMonitor({name: one.kafka for name, one in settings.sources.items()}, status)
     server.start()

@@ -1,7 +1,6 @@
-"""Whether a query goes round: it begins batches, or asks its sources and finds nothing new.
+"""Detect a query that no longer polls: it neither starts batches nor finds its sources idle.
 
-A batch that is never planned has no seconds of its own, and where topics are quiet no lag either.
-Whoever shares this between threads locks it.
+A batch that is never planned has no duration, and without new records there is no lag either.
 """
 
 from collections.abc import Callable
@@ -9,14 +8,16 @@ from collections.abc import Callable
 from ingestd import metrics
 
 STUCK_SECONDS = 300.0
-"""A source is asked within a minute, or there is an error; a loop that ticks every second is silent
-for no longer than Spark takes to start."""
+"""A poll takes at most a minute or fails, and Spark starts within this time."""
 ASKING_SECONDS = 60.0
-"""How much longer a round may take for each source beyond the first, for they are asked in turn."""
+"""More time for each source beyond the first, since sources are polled in turn."""
 
 
 class Watchdog:
-    """When a query of some sources last went round, by `ticks`; `clock` is seconds since 1970."""
+    """The time of the last poll of a query. Not thread-safe.
+
+    `ticks` is a monotonic clock, `clock` returns seconds since 1970.
+    """
 
     def __init__(
         self,
@@ -31,32 +32,32 @@ class Watchdog:
         self._last = ticks()
         self._held = False
         self.any = False
-        """Whether the query has gone round since it was started."""
+        """Whether the query has polled since it was started."""
 
     def started(self) -> None:
-        """A query starts; it has to go round first."""
+        """Note that a query is being started."""
         self._last, self._held, self.any = self._ticks(), False, False
 
     def opened(self) -> None:
-        """The query has been started, however long that took."""
+        """Note that the query has been started."""
         self._last = self._ticks()
 
     def done(self) -> None:
-        """A batch has begun or ended, or nothing is new."""
+        """Note a poll: a batch has started or finished, or there are no new records."""
         self._last, self.any = self._ticks(), True
         metrics.record_poll(self._clock())
 
     def hold(self, *, held: bool) -> None:
-        """Whether the next round is put off on purpose, for as long as it takes."""
+        """Set whether the next poll is delayed on purpose."""
         self._held = held
         self.done()
 
     @property
     def seconds(self) -> float:
-        """Since the last round, or since the query was started."""
+        """The seconds since the last poll, or since the start of the query."""
         return self._ticks() - self._last
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the next one should have come long ago."""
+        """Whether the next poll is overdue."""
         return not self._held and self.seconds > self._patience

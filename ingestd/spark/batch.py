@@ -22,11 +22,11 @@ from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, Place, star
 
 @dataclass(slots=True)
 class Batch:
-    """One batch: its ranges, what it covers, and the batch that follows if that is settled.
+    """One batch: its ranges, the offsets that its commits cover, and the next batch if planned.
 
-    What it gathers: how truncates are settled, the tables that were discovered, chunks kept for its
-    next run, times of its changes, seconds by phase, commits, owners of tables that several source
-    tables claimed, and tables that are refused.
+    The fields from `truncates` on are filled while it runs: decisions on truncates, discovered
+    tables, chunks cached for the next attempt, times of changes, seconds by phase, commits, owners
+    of tables that several source tables claim, and refused tables.
     """
 
     batch_id: str
@@ -47,21 +47,21 @@ class Batch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a phase."""
+        """Add the duration of the block to a phase."""
         begin = time.monotonic()
         try:
             yield
         finally:
-            spent = time.monotonic() - begin
-            self.seconds[name] = self.seconds.get(name, 0.0) + spent
-            self.listener.phase(name, spent)
+            seconds = time.monotonic() - begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            self.listener.phase(name, seconds)
 
 
 _Sources = Mapping[str, SourceSettings]
 
 
 def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
-    """The stream of a batch that ends at `until`, and what the pipeline's tables hold of it."""
+    """Return the stream of a batch that ends at `until`, and what the tables contain of it."""
 
     def before(name: str, position: int) -> Coverage | None:
         covered = covered_before(registry.tables[name], settings.name, position)
@@ -69,7 +69,7 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
             return None
         fed = {topic: registry.keys[topic] for topic in registry.fed_topics(name)}
         known = {key: ones for key, ones in registry.progress.end.items() if key in fed.values()}
-        # A log that came after that snapshot is read again from where the pipeline began with it.
+        # A log added after that snapshot is read again from its first offset in the pipeline.
         return by_name(lowest([covered, known], registry.progress.origin), fed)
 
     return Stream(
@@ -82,31 +82,31 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
 
 
 def _begins(sources: _Sources, places: Collection[Place]) -> Mapping[Place, int]:
-    """Where the logs of topic partitions begin, of those that exist in a source that there is.
+    """Return the first offsets of topic partitions, without those that do not exist.
 
-    The brokers are asked again: a truncate that is read late is rare. Raises SourceError.
+    Queries the brokers each time, since late truncates are rare. Raises SourceError.
     """
-    found: dict[Place, int] = {}
+    starts: dict[Place, int] = {}
     for name in {source for source, _, _ in places} & sources.keys():
         wanted: dict[str, list[int]] = {}
         for source, topic, partition in places:
             if source == name:
                 wanted.setdefault(topic, []).append(partition)
         with closing(OffsetClient(sources[name].kafka)) as cluster:
-            there = cluster.topic_ids(wanted)
-            asked = {topic: tuple(ones) for topic, ones in wanted.items() if topic in there}
-            for topic, begins in cluster.beginning_offsets(asked).items():
-                found.update({(name, topic, one): begin for one, begin in begins.items()})
-    return found
+            existing = cluster.topic_ids(wanted)
+            partitions = {topic: tuple(ones) for topic, ones in wanted.items() if topic in existing}
+            for topic, begins in cluster.beginning_offsets(partitions).items():
+                starts.update({(name, topic, one): begin for one, begin in begins.items()})
+    return starts
 
 
 def reading_again(
     context: BatchContext, reading: Iterable[OffsetRange], batch: Iterable[OffsetRange]
 ) -> BatchContext:
-    """The context for a batch that reads more than its own ranges.
+    """Return the context for a batch that reads more than its own ranges.
 
-    Letters are only of the batch's own offsets: the others were told of by the batch that had them
-    first, into a topic too, which no table keeps the offsets of.
+    Dead letters are written only for the batch's own offsets. Records read again were handled by an
+    earlier batch, which may have sent dead letters to a topic, whose offsets no table stores.
     """
     own = starts_of(batch)
     dead_letters = context.tables[context.dead_letters]

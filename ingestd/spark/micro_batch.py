@@ -1,13 +1,13 @@
-"""One micro-batch from offsets to snapshots: what `foreachBatch` calls.
+"""Run one micro-batch from offsets to snapshots; called by `foreachBatch`.
 
     1. read the offset ranges that Spark planned for the batch
-    2. run the stages; as long as they discover new tables, columns or truncates, act and run again;
+    2. run the stages; if they discover new tables, columns or truncates, apply those and run again;
        stop if too many records were rejected
-    3. commit dead letters, then the other tables, several at once
-    4. write the claims file, which only spares reading
+    3. commit dead letters, then the other tables in parallel
+    4. write the claims file, which is only a cache
 
-A crash anywhere is repaired by the next start, which reads on from the least advanced table; what a
-table covers already, tasks leave out.
+After a crash at any point the next start continues from the least advanced table; tasks skip the
+offsets that a table already covers.
 """
 
 import logging
@@ -55,21 +55,21 @@ _COMMIT_THREADS = 8
 
 
 class CommitGuard(Protocol):
-    """What a batch asks before and after its reading."""
+    """Checks before a batch is read and before it is committed."""
 
     @property
     def keys(self) -> TopicKeys:
-        """The keys of the topics that were read so far."""
+        """The keys of all topics read so far."""
 
     def learn(self, ranges: list[OffsetRange]) -> None:
         """Learn the keys of topics that are read for the first time."""
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """Raise if the process does not lead any more, or a topic is another one by now."""
+        """Raise if the process has lost leadership, or if a topic was recreated."""
 
 
 class MicroBatch:
-    """Runs batches of one pipeline; `read_offsets` gives what Spark planned for a batch id."""
+    """Runs the batches of one pipeline; `read_offsets` returns the plan of Spark for a batch id."""
 
     def __init__(
         self,
@@ -93,14 +93,14 @@ class MicroBatch:
         self._begun = datetime.now(UTC)
 
     def close(self) -> None:
-        """Let go of what was begun for a next batch; there will be none."""
+        """Discard a prefetched batch, and stop retries."""
         self._prefetch.close()
         self.set_aside.close()
 
     def refresh_records(self) -> None:
-        """Keep the records of tables that get no rows; to be called between batches.
+        """Renew the progress records of tables that get no rows; call it between batches only.
 
-        Raises FencedError if the process does not lead any more, and what a commit raises.
+        Raises FencedError if the process has lost leadership, and the errors of a commit.
         """
         self._commit_guard.check([])
         refreshed = self._registry.refresh_records()
@@ -109,9 +109,9 @@ class MicroBatch:
             _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
-        """Run one batch to its commits; the next offsets to read, of topics that are not set aside.
+        """Run and commit one batch; return the next offsets of topics that are not set aside.
 
-        Raises the IngestdError that kept the batch from its commits.
+        Raises the IngestdError that prevented its commits.
         """
         try:
             return self._run(batch_id)
@@ -119,14 +119,14 @@ class MicroBatch:
             try:
                 self._prefetch.forget()
             finally:
-                raise error  # the first one, whatever a JVM that is gone makes of the second
+                raise error  # not the error of `forget` in a JVM that has ended
 
     def _run(self, batch_id: int) -> Offsets:
         planned, clock = self._read_offsets(batch_id), time.monotonic()
         self._commit_guard.learn(planned.all_ranges())
         self._registry.keys = self._commit_guard.keys
         stream = stream_of(self._registry, self._settings, planned.until)
-        self._registry.begin(planned)  # has the first offsets of topics that are set aside, too
+        self._registry.begin(planned)  # with the first offsets of topics that are set aside
         offsets = self.set_aside.without(planned)
         batch = self._batch(batch_id, offsets, clock, stream)
         self._listener.batch_started(batch.batch_id, tuple(batch.ranges))
@@ -162,9 +162,9 @@ class MicroBatch:
         return offsets.until
 
     def _run_readable(self, batch: Batch) -> AttemptResult | None:
-        """Run a batch; None if something was set aside, so that it has to run without it."""
+        """Run a batch; None if something was set aside, so that it has to run again without it."""
         try:
-            result = self._run_rounds(batch)
+            result = self._run_attempts(batch)
         except WorkerLostError:
             if self.set_aside.find_culprits(batch.ranges):
                 return None
@@ -176,19 +176,19 @@ class MicroBatch:
         name = batch_name(self._begun, number)
         return Batch(name, ranges, span, started, self._listener, stream, offsets.following)
 
-    def _run_rounds(self, batch: Batch) -> AttemptResult:
-        """Run the stages until they discover nothing more."""
+    def _run_attempts(self, batch: Batch) -> AttemptResult:
+        """Run the stages until an attempt makes no discoveries."""
         context, groups = self._reading(batch)
         if self._settled and batch.following is not None and len(groups) > 1:
-            self._prefetch.follow(context, groups)  # in the way in which another can follow it
-        with self._prefetch.hand_over(context, groups) as hand_over:
+            self._prefetch.follow(context, groups)  # so that the next batch can be prefetched too
+        with self._prefetch.exchange(context, groups) as exchange:
             for _ in range(_MAX_ATTEMPTS):
-                # The next batch would know too little, as long as this one discovers something.
-                hand_over.behind = partial(self._follow, batch) if self._settled else None
+                # While this batch makes discoveries, the view of the next one would be outdated.
+                exchange.on_submit = partial(self._follow, batch) if self._settled else None
                 with batch.phase("stages"):
-                    outcomes = run_stages(self._spark, context, groups, hand_over, batch.kept)
+                    outcomes = run_stages(self._spark, context, groups, exchange, batch.kept)
                 result = merge_outcomes(context, outcomes)
-                batch.times.add(result.times)  # kept chunks told theirs in the run that kept them
+                batch.times.add(result.times)  # cached chunks reported theirs before
                 self._settled = not result.runs_again
                 if self._settled or result.unreadable:
                     return result
@@ -199,12 +199,12 @@ class MicroBatch:
                     _act_on_findings(self._registry, limits, context, batch, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
-            f"batch {batch.batch_id} still discovers changes of its schemas after {_MAX_ATTEMPTS} "
-            f"rounds: {'; '.join(map(str, result.discoveries[:3]))}"
+            f"batch {batch.batch_id} still discovers schema changes after {_MAX_ATTEMPTS} "
+            f"attempts: {'; '.join(map(str, result.discoveries[:3]))}"
         )
 
     def _reading(self, batch: Batch) -> tuple[BatchContext, list[list[OffsetRange]]]:
-        """What a run of the batch knows, and the ranges that it reads."""
+        """Return the context of an attempt, and its ranges grouped by task."""
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
         context = self._registry.context(self._slots(), truncates.emptied, reading, batch.found)
@@ -219,7 +219,7 @@ class MicroBatch:
         return context, self._groups(reading)
 
     def _follow(self, batch: Batch) -> None:
-        """Begin stage 1 of the batch that follows, if it is known and large."""
+        """Prefetch the next batch if it is planned and large enough for several tasks."""
         if batch.following is None:
             return
         groups = self._groups(batch.following.ranges())
@@ -236,8 +236,8 @@ class MicroBatch:
         return split(ranges, self._spark.defaultParallelism)
 
     def _commit(self, batch: Batch, result: AttemptResult) -> None:
-        """Dead letters first, so that a rejected record is never between two stools."""
-        # Of what was read again, too: offsets of a topic that is another one mean other records.
+        """Commit dead letters first, so that no rejected record is missing from both tables."""
+        # Includes ranges read again: offsets of a recreated topic mean other records.
         self._commit_guard.check(batch.truncates.reading(batch.ranges, batch.stream))
         names = sorted({*result.messages, *batch.truncates.emptied})
         self._registry.mark(names)
@@ -257,7 +257,7 @@ class MicroBatch:
     ) -> TableCommit:
         begin, begun = time.monotonic(), time.time()
         messages, emptied = result.messages.get(name, ()), name in batch.truncates.emptied
-        with bind(batch_id=batch.batch_id, table=name):  # the thread is one of a pool
+        with bind(batch_id=batch.batch_id, table=name):  # runs in a pool thread
             committed = self._registry.commit(name, messages, batch.span, step, overwrite=emptied)
         return TableCommit(
             table=name,
@@ -276,7 +276,7 @@ class MicroBatch:
             return None
         files: Counter[tuple[bytes, int]] = Counter()
         for message in result.messages.get(name, ()):
-            if message.bucket >= 0:  # what waits for its bucket is in no sorted run
+            if message.bucket >= 0:  # files of postponed buckets are in no sorted run
                 files[message.partition, message.bucket] += len(message.new_files)
         schema = self._registry.tables[name].table.schema
         return TableGrowth(schema, committed.snapshot.id, files)
@@ -306,20 +306,20 @@ def _act_on_findings(
     batch: Batch,
     result: AttemptResult,
 ) -> None:
-    """Settle truncates and claims to tables, and make one new schema for each table found.
+    """Apply what an attempt discovered: truncates, claims to tables, and schema changes.
 
-    What is decided is noted in the batch, for its next run.
+    Decisions are stored in the batch for its next attempt.
     """
     batch.truncates.settle(context, result, batch.stream)
     batch.owners.update(result.contested)
     for table, owners in result.contested.items():
         names = sorted(map(str, owners))
         _LOG.warning("table_contested", extra={"ctx": {"table": table, "rows_of": names}})
-    batch.found.update(found.table for found in result.discoveries)
+    batch.found.update(discovery.table for discovery in result.discoveries)
     new = [
-        found
-        for found in result.discoveries
-        if found.table in context.tables or registry.adopt(found.table) is None
+        discovery
+        for discovery in result.discoveries
+        if discovery.table in context.tables or registry.adopt(discovery.table) is None
     ]
     now_ms = int(time.time() * 1000)
     existing = [one.table for name, one in registry.tables.items() if name != registry.dead_letters]
@@ -338,12 +338,12 @@ def _act_on_findings(
 def _create(
     registry: TableRegistry, context: BatchContext, creates: Mapping[str, TableSchema]
 ) -> Mapping[str, SourceRejection]:
-    """Create tables; those that the catalog refuses, unless their policy is to stop."""
+    """Create tables; return those that the catalog refuses, unless their policy is `fail`."""
     refused: dict[str, SourceRejection] = {}
     try:
         registry.ensure_all(creates)
     except (ConfigError, SchemaConflictError):
-        for name, schema in creates.items():  # one of several: which one it is shows one by one
+        for name, schema in creates.items():  # created one by one to find which is refused
             try:
                 registry.ensure(name, schema)
             except (ConfigError, SchemaConflictError) as error:
@@ -358,8 +358,8 @@ def _create(
 
 
 def batch_name(begun: datetime, number: int) -> str:
-    """The id of a batch in logs, status and tables: when its query began, and Spark's number.
+    """Return the id of a batch in logs, status and tables: the start of its query, and a number.
 
-    Spark counts from 0 again with each query, so its number alone names many batches.
+    Spark counts from 0 in each query, so its number alone is ambiguous.
     """
     return f"{begun:%Y%m%dT%H%M%S}.{begun.microsecond // 1000:03d}Z-{number}"

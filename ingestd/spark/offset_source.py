@@ -1,7 +1,7 @@
-"""The streaming source of a query: ranges of offsets, not records.
+"""The streaming source of a query, whose rows are offset ranges and not records.
 
-Its methods run in a Python process of their own beside the driver. Spark keeps the offsets, a
-JSON document that says where a batch starts and where it ends, before it runs the batch.
+Its methods run in a Python process beside the driver. Before Spark runs a batch it writes the
+offsets of the batch, a JSON document, to its log.
 """
 
 import json
@@ -31,7 +31,7 @@ from ingestd.kafka.ranges import (
     encode_offsets,
 )
 
-if TYPE_CHECKING:  # the worker that plans does without all that a start imports
+if TYPE_CHECKING:  # the planning worker does not import the recovery
     from ingestd.ingest.recovery.start import StartPositions
 
 FORMAT = "ingestd_offset_ranges"
@@ -44,10 +44,10 @@ def source_options(
     max_offsets: Mapping[str, int],
     start: "StartPositions",
 ) -> dict[str, str]:
-    """Options for `readStream.format(FORMAT)`.
+    """Return the options for `readStream.format(FORMAT)`.
 
-    `max_offsets` bounds the offsets of a source (by name) in one batch. Topic partitions that
-    `start` lacks begin where their logs begin.
+    `max_offsets` limits the offsets per batch, by name of the source. Topic partitions that are
+    not in `start` are read from the beginning of their logs.
     """
     document = {
         "sources": [source.to_document() for source in sources.values()],
@@ -60,33 +60,33 @@ def source_options(
 
 
 class OffsetRangeSource(DataSource):
-    """Registered with `spark.dataSource.register`; one row for each range of a batch."""
+    """The data source for `spark.dataSource.register`; its rows are the ranges of a batch."""
 
     @classmethod
     def name(cls) -> str:
-        """The name for `readStream.format`."""
+        """Return the name for `readStream.format`."""
         return FORMAT
 
     def schema(self) -> str:
-        """Columns of a range."""
+        """Return the columns of a range."""
         return _SCHEMA
 
     def streamReader(self, schema: object) -> "OffsetRangeReader":  # noqa: N802  (Spark's name)
-        """The reader of one query."""
+        """Return the reader of one query."""
         return OffsetRangeReader(json.loads(self.options[OPTION]))
 
 
 @dataclass(frozen=True)
 class RangePartition(InputPartition):
-    """One range for one task."""
+    """The partition of one range."""
 
     range: OffsetRange
 
 
 class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans the batches of one query; `document` is what `source_options` made.
+    """Plans the batches of one query; `document` is from `source_options`.
 
-    Raises LogChangedError for a topic or a range that is gone, SourceError when brokers are silent.
+    Raises LogChangedError for a deleted topic or range, SourceError if brokers do not answer.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -99,38 +99,38 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             decode_offsets(document["epochs"]),
             decode_offsets(document["covered"]),
         )
-        self._settled: tuple[Offsets, BatchOffsets] | None = None
+        self._planned_next: tuple[Offsets, BatchOffsets] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
-        """Where the first batch begins, as the start of the pipeline has worked it out."""
+        """Return the start of the first batch, which the start of the pipeline determined."""
         return encode(BatchOffsets(self._start, self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  (Spark's name)
-        """The bound of one batch over all sources."""
+        """Return the limit of one batch over all sources."""
         return ReadMaxRows(self._planner.limit)
 
     def latestOffset(  # noqa: N802  (Spark's name)
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """The batch after `start`; `start` itself when there is nothing new."""
+        """Return the batch after `start`, or `start` itself if there are no new records."""
         bounded = not isinstance(limit, ReadAllAvailable)
         reached = decode(start).until
-        settled, self._settled = self._settled, None
-        if bounded and settled is not None and settled[0] == reached:
-            batch: BatchOffsets | None = settled[1]
+        planned, self._planned_next = self._planned_next, None
+        if bounded and planned is not None and planned[0] == reached:
+            batch: BatchOffsets | None = planned[1]
         else:
             batch = self._planner.next_batch(reached, bounded=bounded)
         if batch is None:
             return start
         following = self._following(batch) if bounded else None
-        self._settled = None if following is None else (batch.until, following)
+        self._planned_next = None if following is None else (batch.until, following)
         return encode(replace(batch, following=following))
 
     def _following(self, batch: BatchOffsets) -> BatchOffsets | None:
-        """The batch after a batch, if both are as large as the limits let them be.
+        """Return the batch after a batch if both are limited by `max_offsets`, else None.
 
-        It is settled now, so that the driver may begin it early. Whatever is wrong with it is told
-        when its turn has come.
+        It is planned now, so that the driver can prefetch it. Errors are ignored here and raised
+        when it is planned again.
         """
         if not is_cut(batch, self._limits):
             return None
@@ -141,30 +141,30 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return following if following is not None and is_cut(following, self._limits) else None
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  (Spark's name)
-        """The ends of the topics as last seen, for the query's progress."""
+        """Return the last known ends of the topics, for the progress of the query."""
         ends = self._planner.ends
         return None if ends is None else encode(BatchOffsets(ends, ends))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  (Spark's name)
-        """The query ends at what is there now."""
+        """End the query at the current ends of the topics."""
         self._planner.freeze()
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[RangePartition]:
-        """One partition for each range of the batch that ends at `end`."""
+        """Return one partition for each range of the batch that ends at `end`."""
         return [] if start == end else [RangePartition(one) for one in decode(end).ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, str, int, int, int]]:
-        """The range as a row."""
+        """Yield the range as a row."""
         if not isinstance(partition, RangePartition):
             raise TypeError(f"not a partition of this source: {partition!r}")
         one = partition.range
         yield one.source, one.topic, one.partition, one.start, one.until
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Nothing to do: tables keep their offsets."""
+        """Do nothing: offsets are stored in the tables."""
 
     def stop(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections to the brokers."""
         self._planner.close()

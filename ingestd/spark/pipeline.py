@@ -1,4 +1,4 @@
-"""A pipeline as one streaming query: start from what the tables hold, run, stop between batches."""
+"""Run a pipeline as one streaming query: recover from the tables, run, stop between batches."""
 
 import logging
 import threading
@@ -43,18 +43,18 @@ from ingestd.spark.startup.settings import with_worker_memory
 _LOG = logging.getLogger(__name__)
 _REQUEST_SECONDS = 5.0
 _REFRESH_SECONDS = 600.0
-"""How often the records of tables that get no rows are looked at."""
+"""The interval at which progress records of tables without new rows are checked."""
 
 
 class _StoppedError(Exception):
-    """Keeps a batch from starting after `stop`; Spark plans the same batch again next time."""
+    """Prevents a batch from starting after `stop`; Spark plans the same batch in the next run."""
 
 
 class Pipeline:
-    """One run of a pipeline; make a new one to run again.
+    """One run of a pipeline; create a new one to run again.
 
-    `listener` hears of batches on the thread that runs them. The Spark session outlives the
-    pipeline and is shared by the next one in the process.
+    `listener` is called on the thread that runs the batches. The Spark session outlives the run
+    and is used by the next run in this process.
     """
 
     def __init__(self, settings: PipelineSettings, listener: BatchListener) -> None:
@@ -63,20 +63,19 @@ class Pipeline:
         self._query: StreamingQuery | None = None
         self._failure: IngestdError | None = None
         self._verdict: Callable[[IngestdError], IngestdError] = lambda error: error
-        self._prefetch: Offsets = {}
+        self._end_bounds: Offsets = {}
         self._arrived = threading.Event()
         self._stopping = threading.Event()
         self._in_flight = threading.Lock()
         self._batch: MicroBatch | None = None
         self._refresh_at = time.monotonic() + _REFRESH_SECONDS
-        self._clients = ExitStack()  # Spark keeps what a query calls for as long as it lives
+        self._clients = ExitStack()  # Spark never drops the callback of a query
 
     def start(self, *, until_latest: bool) -> None:
         """Recover the position from the tables and start the query.
 
-        With `until_latest` the query ends by itself at the offsets that are there now, and without
-        it where the sources end, if all of them do. Raises the errors of opening the tables and of
-        asking the brokers.
+        With `until_latest` the query ends at the current ends of the topics; otherwise it ends
+        only if all sources are bounded. Raises the errors of opening tables and of the brokers.
         """
         settings = self._settings
         spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
@@ -85,11 +84,11 @@ class Pipeline:
             try:
                 self._prepare(session, until_latest=until_latest)
             except RetryableError:
-                session.result()  # what it lacks, no other try brings
+                session.result()  # raises ConfigError, which a restart does not fix
                 raise
 
     def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:
-        """Open the tables and ask the brokers while the session starts, then start the query."""
+        """Open tables and query the brokers while the session starts, then start the query."""
         settings = self._settings
         io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
         if not is_local(settings.warehouse):
@@ -120,8 +119,8 @@ class Pipeline:
         self._clients.callback(batch.close)
         self._batch = batch
         self._verdict = leadership.verdict
-        self._prefetch = {} if until_latest else bounds_ahead(settings, clusters)
-        now = until_latest or (settings.is_bounded and not self._prefetch)
+        self._end_bounds = {} if until_latest else bounds_ahead(settings, clusters)
+        now = until_latest or (settings.is_bounded and not self._end_bounds)
         self._query = self._start_query(session, checkpoint, start, batch, ends_now=now)
 
     def _recover(
@@ -134,17 +133,17 @@ class Pipeline:
             leadership.check()
             start = recover(registry, self._settings, clusters, take_given_up())
         except FencedError as error:
-            # Two that start at once: who leads has met the first commit of the other.
+            # Two processes started at once, and the other one has committed first.
             raise leadership.verdict(error) from error
         for place, records in lost_records(start.losses).items():
             self._listener.offsets_lost(*place, records)
         return start
 
     def await_termination(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds; True when the query has ended.
+        """Wait up to `timeout` seconds; return whether the query has ended.
 
-        Raises the error that ended it; a failure of Spark itself becomes a RetryableError, the
-        end of its JVM a FatalError.
+        Raises the error that ended it: RetryableError for a failure of Spark, FatalError if the
+        JVM ended.
         """
         with reported_jvm_exit():
             return self._await_termination(timeout)
@@ -163,24 +162,24 @@ class Pipeline:
             ended = self._query.awaitTermination(max(1, int(timeout)))
         except StreamingQueryException as error:
             ending = self._stopping.is_set() or self._arrived.is_set()
-            self._let_go()
+            self._release()
             if ending and self._failure is None:
                 return self._ended(asked=asked)
             raise self._failure or _translated(error) from error
         if ended:
-            self._let_go()
+            self._release()
             if self._failure is not None:
                 raise self._failure
         return bool(ended) and self._ended(asked=asked or self._stopping.is_set())
 
     def _ended(self, *, asked: bool) -> bool:
-        """True; PolicyStopError if the query ended unasked, and has left out topics."""
+        """Return True. Raises PolicyStopError if the query ended by itself but set topics aside."""
         if self._batch is not None and not asked:
             self._batch.set_aside.refuse_end()
         return True
 
     def _refresh_records(self) -> None:
-        """Now and then, while no batch runs, keep the records of tables that get no rows."""
+        """Renew progress records of tables without new rows, at an interval and between batches."""
         if time.monotonic() < self._refresh_at or not self._in_flight.acquire(blocking=False):
             return
         try:
@@ -191,17 +190,17 @@ class Pipeline:
             self._in_flight.release()
 
     def rests(self) -> bool:
-        """Whether the query waits for its next trigger, having found nothing to do."""
+        """Return whether the query found no new records and waits for its next trigger."""
         try:
             return self._query is not None and not self._query.status["isTriggerActive"]
         except (Py4JError, OSError):
             return False
 
     def stop(self) -> None:
-        """Let the batch in flight end, start no other, and end the query."""
+        """Finish the batch in flight, start no other, and end the query."""
         self._stopping.set()
         with self._in_flight:
-            # Not held during the stop itself, which waits for a batch that may wait for the lock.
+            # Released before the query stops, which waits for a batch that may need the lock.
             query = self._query
         if query is not None:
             try:
@@ -209,10 +208,10 @@ class Pipeline:
                     query.stop()
             except (Py4JError, OSError, StreamingQueryException) as error:
                 _LOG.warning("query_stop_failed", extra={"ctx": {"error": str(error)}})
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
-        """End what was begun early, and the connections to the brokers, between two batches."""
+    def _release(self) -> None:
+        """Discard prefetched work and close the connections to the brokers, between batches."""
         with self._in_flight:
             self._clients.close()
 
@@ -257,8 +256,8 @@ class Pipeline:
                     raise
             if self._settings.commit_group_offsets:
                 groups.publish(until)
-            if self._prefetch and covers(
-                until, without_topics(self._prefetch, batch.set_aside.topics)
+            if self._end_bounds and covers(
+                until, without_topics(self._end_bounds, batch.set_aside.topics)
             ):
                 self._arrived.set()
             self._listener.between_batches(self._stopping)
@@ -268,14 +267,14 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class CommitPreconditions:
-    """Asked before a batch is read, and between its reading and its commits."""
+    """The checks of leadership and of topics before the commits of a batch."""
 
     leadership: Leadership
     topics: TopicKeyCheck
 
     @property
     def keys(self) -> TopicKeys:
-        """The keys of the topics that were read so far."""
+        """The keys of all topics read so far."""
         return self.topics.keys
 
     def learn(self, ranges: list[OffsetRange]) -> None:
@@ -283,20 +282,20 @@ class CommitPreconditions:
         self.topics.learn(ranges)
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """FencedError or LogChangedError if nothing of the batch may be committed."""
+        """Raise FencedError or LogChangedError if the batch must not be committed."""
         self.leadership.check()
         self.topics.check(ranges)
 
 
 class GroupOffsets:
-    """Writes offsets to the group of each source; a failure is only logged."""
+    """Commits offsets to the consumer groups, for lag tools; errors are only logged."""
 
     def __init__(self, sources: Mapping[str, SourceSettings]) -> None:
         self._sources = sources
         self._clients: dict[str, OffsetClient] = {}
 
     def publish(self, until: Offsets) -> None:
-        """Write the next offset of every topic partition."""
+        """Commit the next offset of every topic partition."""
         for name, topics in until.items():
             try:
                 client = self._client(name)
@@ -305,7 +304,7 @@ class GroupOffsets:
                 _LOG.warning("group_offsets_not_written", extra={"ctx": {"error": str(error)}})
 
     def close(self) -> None:
-        """Let go of the brokers; what is published later opens clients again."""
+        """Close the clients; a later `publish` opens new ones."""
         while self._clients:
             self._clients.popitem()[1].close()
 
@@ -317,7 +316,7 @@ class GroupOffsets:
 
 
 def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
-    """Become the process that leads a pipeline, or stay it; FencedError if another replaced it."""
+    """Claim the leadership of a pipeline. Raises FencedError if another process has taken it."""
     folder = f"{settings.warehouse}/.ingestd/{settings.name}"
     leadership = Leadership(io, folder, settings.name, this_process())
     leadership.claim()
@@ -325,10 +324,10 @@ def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
 
 
 def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster]) -> Offsets:
-    """The offsets at which a pipeline is to end, if some of them are yet to be written.
+    """Return the end offsets of a bounded pipeline if some are beyond the ends of the logs.
 
-    None of them if all are in the logs, or if some source does not end. Raises SourceError, and
-    ConfigError for offsets of what does not exist.
+    Empty if all are in the logs, or if a source is not bounded. Raises SourceError, and ConfigError
+    for offsets of topic partitions that do not exist.
     """
     kafka = {name: one.kafka for name, one in settings.sources.items()}
     if not settings.is_bounded or not any(one.bounded_offsets for one in kafka.values()):

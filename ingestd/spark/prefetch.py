@@ -1,10 +1,10 @@
-"""Stage 1 of the next batch while this one is written and committed, as long as a backlog lasts.
+"""Run stage 1 of the next batch while the current one is written and committed, during a backlog.
 
-Stage 1 depends on the ranges that it reads and on its view of the context alone, and what it
-leaves is read by nobody but stage 2 of its batch. So it may run early: behind the stages of the
-batch before, which come first on every core. When its batch begins, what ran is taken if ranges and
-view are the very ones, and thrown away otherwise. Nothing else of a batch is done early, and
-nothing is written down that outlives the process. Tasks that fail here are run again by the batch.
+Stage 1 depends only on its ranges and its view of the context, and only stage 2 of its batch reads
+its output. So it may run early, with lower priority than the stages of the current batch. When its
+batch starts, the result is used if ranges and view are equal, and discarded otherwise. No other
+part of a batch runs early, and nothing is stored beyond this process. The batch runs failed tasks
+again.
 """
 
 import logging
@@ -26,7 +26,7 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.spark.pyspark_internals import submit_map_stage, uses_optional_internals
-from ingestd.spark.stages import HandOver, Pairs, decoded, exchange_folder
+from ingestd.spark.stages import Exchange, Pairs, decoded, exchange_folder
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,13 +37,13 @@ _PATIENCE_SECONDS = 1.0
 Groups = list[list[OffsetRange]]
 
 
-class _ThrownAwayError(Exception):
-    """Ends the folder of a stage 1 that nobody will read."""
+class _DiscardedError(Exception):
+    """Makes the shared folder of a discarded stage 1 be removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A stage 1 that was begun: of what, where its files are, and its pairs with what runs them."""
+    """A submitted stage 1: its input, its folder, its pairs, and the JVM's future that runs it."""
 
     view: BatchContext
     groups: Groups
@@ -53,35 +53,35 @@ class _Begun:
     running: Future[tuple[Pairs, Any]]
 
     def pairs(self) -> Pairs | None:
-        """Its pairs, None if it could not be begun."""
+        """Return its pairs; None if it could not be submitted."""
         with suppress(Py4JError, PySparkException):
             return self.running.result()[0]
         return None
 
-    def throw_away(self) -> None:
-        """End what runs of it, and remove its files."""
+    def discard(self) -> None:
+        """Cancel its tasks and remove its files."""
         self.ending.set()
-        with suppress(_ThrownAwayError), self.stack:
+        with suppress(_DiscardedError), self.stack:
             with suppress(Py4JError, PySparkException):
                 self.running.result()[1].cancel()
-            raise _ThrownAwayError
+            raise _DiscardedError
 
 
 class Prefetch:
-    """At most one stage 1 that has begun before its batch. Not shared between threads."""
+    """Holds at most one stage 1 that runs before its batch. Not thread-safe."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark
-        self._pool = ThreadPoolExecutor(1, "ahead")  # no thread until it is needed
+        self._pool = ThreadPoolExecutor(1, "prefetch")  # starts its thread on first use
         self._begun: _Begun | None = None
         self._has_turn = False
-        self._taken_one: Any = None
+        self._running_stage: Any = None
 
     @contextmanager
-    def hand_over(self, context: BatchContext, groups: Groups) -> Iterator[HandOver]:
-        """How the stages of a batch hand over: with the stage 1 that has begun, if it is its own.
+    def exchange(self, context: BatchContext, groups: Groups) -> Iterator[Exchange]:
+        """Yield the exchange of a batch, with the prefetched stage 1 if that fits the batch.
 
-        It must be taken by the end of the block, for the folder is gone then.
+        The folder is removed at the end of the block.
         """
         begun, self._begun = self._begun, None
         with ExitStack() as stack:
@@ -89,16 +89,17 @@ class Prefetch:
             self._has_turn = True
             pairs = None if begun is None else self._taken(begun, context, groups, stack)
             if begun is not None and pairs is not None:
-                yield HandOver(begun.folder, pairs)
+                yield Exchange(begun.folder, pairs)
             else:
-                yield HandOver(stack.enter_context(exchange_folder(self._spark, groups)))
+                yield Exchange(stack.enter_context(exchange_folder(self._spark, groups)))
 
     def follow(self, context: BatchContext, groups: Groups) -> None:
-        """Begin stage 1 of the next batch, or that of a batch itself, unless one has begun.
+        """Submit stage 1 of the next batch, or of this batch itself, unless one is submitted.
 
-        To be called when the stages of the batch before are about to be submitted: what is
-        submitted first has the cores first. Its stage 1 ends before this one begins, even if it ran
-        early itself: else both would be done when it commits, and nothing be left for the cores.
+        Call it when the stages of the current batch are about to be submitted, since the cores go
+        to the job submitted first. The stage 1 of the current batch ends before this one starts,
+        even if it was prefetched itself: otherwise both would be done before the current batch
+        commits, and the cores would be idle.
         """
         if self._begun is not None or not uses_optional_internals():
             return
@@ -106,24 +107,24 @@ class Prefetch:
         try:
             folder = stack.enter_context(exchange_folder(self._spark, groups))
         except RetryableError:
-            return  # the batch itself will say so
+            return  # the batch itself raises the error
         view = _view(context, groups)
-        ending, before, waits = Event(), self._taken_one, self._has_turn
+        ending, before, waits = Event(), self._running_stage, self._has_turn
 
         def submitted() -> tuple[Pairs, Any]:
             pairs = decoded(self._spark, view, groups, folder)
             if waits:
-                self._wait_behind(before, ending)
+                self._wait_for_turn(before, ending)
             return pairs, submit_map_stage(self._spark, pairs)
 
         running = self._pool.submit(submitted)
         self._begun = _Begun(view, groups, folder, stack, ending, running)
 
-    def _wait_behind(self, before: Any, ending: Event) -> None:  # noqa: ANN401  (of the JVM)
-        """Until a stage 1 that ran early has ended, and its batch has a job to have the cores.
+    def _wait_for_turn(self, before: Any, ending: Event) -> None:  # noqa: ANN401  (of the JVM)
+        """Wait until the previous prefetched stage 1 has ended and its batch runs a job.
 
-        The end of a stage is asked for less often: every question costs two processes, and there
-        is time to begin the next one until the stage 2 behind it lets go of the first core.
+        The end of a stage is polled less often, because each poll costs CPU in two processes, and
+        the next stage 1 is not needed until stage 2 of the current batch frees the first core.
         """
         while before is not None and not ending.wait(_STAGE_POLL_SECONDS):
             if before.isCompleted():
@@ -134,18 +135,18 @@ class Prefetch:
                 return
 
     def forget(self) -> None:
-        """Throw away what was begun."""
+        """Discard the prefetched stage 1."""
         begun, self._begun = self._begun, None
         if begun is not None:
-            begun.throw_away()
+            begun.discard()
 
     def close(self) -> None:
-        """Forget, and begin nothing more."""
+        """Discard the prefetched stage 1, and end the thread."""
         self.forget()
         self._pool.shutdown()
 
     def _end_turn(self) -> None:
-        self._has_turn, self._taken_one = False, None
+        self._has_turn, self._running_stage = False, None
 
     def _taken(
         self, begun: _Begun, context: BatchContext, groups: Groups, stack: ExitStack
@@ -154,11 +155,11 @@ class Prefetch:
         pairs = begun.pairs() if same else None
         if pairs is None:
             _LOG.info("prefetch_discarded", extra={"ctx": {"same_ranges": begun.groups == groups}})
-            begun.throw_away()
+            begun.discard()
             return None
         _LOG.debug("prefetch_used", extra={"ctx": {"ranges": sum(map(len, groups))}})
         stack.enter_context(begun.stack)
-        self._taken_one = begun.running.result()[1]
+        self._running_stage = begun.running.result()[1]
         return pairs
 
 

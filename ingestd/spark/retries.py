@@ -1,4 +1,4 @@
-"""Topic partitions that could not be read are tried again, while all others are read."""
+"""Retry unreadable topic partitions while all others are read."""
 
 import time
 from collections.abc import Callable
@@ -15,21 +15,21 @@ _LONGEST_SECONDS = 3_600.0
 
 
 class Try(Protocol):
-    """A process that tries to read a record; its exit code is 0 if it did."""
+    """A process that tries to read a record, with exit code 0 on success."""
 
     def poll(self) -> int | None:
-        """The exit code; None as long as it runs."""
+        """Return the exit code; None while it runs."""
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
 
     def wait(self) -> int:
-        """The exit code, when it has ended."""
+        """Wait for its exit and return the exit code."""
 
 
 @dataclass(slots=True)
 class Tried:
-    """How often a topic partition was tried at an offset, and when it is due (by the clock)."""
+    """The retries of a topic partition at an offset, and the time of the next one."""
 
     offset: int
     tries: int
@@ -38,10 +38,10 @@ class Tried:
 
 @dataclass(slots=True)
 class KnownRanges:
-    """What is known of topic partitions that could not be read, for as long as the process lives.
+    """The state of unreadable topic partitions, for the life of the process.
 
-    Waits grow although each run finds a partition again. `given_up` are ranges that the policy has
-    decided to leave out, which the next start of the pipeline names in dead letters.
+    So delays keep growing when a later run finds the same partition. `given_up` are ranges that the
+    policy skips; the next start of the pipeline writes dead letters for them.
     """
 
     tried: dict[Place, Tried] = field(default_factory=dict)
@@ -49,10 +49,10 @@ class KnownRanges:
 
 
 class Retries:
-    """Tries one topic partition at a time, each after twice the time of its last wait.
+    """Retries one topic partition at a time, with exponential backoff.
 
-    One that was tried as often as the policy says is either an error, or it is searched for the
-    offset from which it can be read again.
+    After the retries that the policy allows, a partition is either an error, or it is searched for
+    the next readable offset.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Retries:
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a topic partition is being searched, so that a run should not end yet."""
+        """Whether a search for a readable offset is not finished, so that the run must not end."""
         return any(self._is_exhausted(place) for place in self._waiting)
 
     def add(self, left: OffsetRange, *, is_reached: bool = True) -> None:
-        """A topic partition could not be read; that counts as a try.
+        """Add an unreadable range, which counts as a try.
 
-        If it is not reached, records before it are unread: then it cannot be left out.
+        If `is_reached` is false, records before the range are unread, and it cannot be skipped.
         """
         place = (left.source, left.topic, left.partition)
         if not is_reached:
@@ -91,11 +91,10 @@ class Retries:
         self._waiting[place] = left
 
     def poll(self) -> None:
-        """Look at the try that runs, or begin the next one that is due.
+        """Check the running retry, or start the next one that is due.
 
-        Raises SourceError if a topic partition can be read again, or read on after what was given
-        up, for which the query has to start again; PolicyStopError if one was tried as often as it
-        may be.
+        Raises SourceError, which restarts the query, if a topic partition is readable again or its
+        unreadable range is skipped; PolicyStopError if its retries are exhausted.
         """
         exhausted = [place for place in self._waiting if self._is_exhausted(place)]
         refused = exhausted
@@ -148,7 +147,7 @@ class Retries:
             self._running = place, left.start, self._start(left)
 
     def _search(self, place: Place) -> None:
-        """Try the next offset of a search; raises SourceError when it has ended."""
+        """Try the next offset of a search. Raises SourceError when the search has ended."""
         left = self._waiting[place]
         search = self._searches.setdefault(place, ReadableSearch.of(left))
         offset = search.next_offset()
@@ -163,7 +162,7 @@ class Retries:
         )
 
     def close(self) -> None:
-        """End the try that runs."""
+        """Kill the running retry."""
         if self._running is not None:
             self._running[2].kill()
             self._running[2].wait()

@@ -1,4 +1,4 @@
-"""What a run reads no more: topics of unusable records, partitions that cannot be read."""
+"""Topics with unusable records and unreadable partitions, which a run stops reading."""
 
 import logging
 import time
@@ -31,25 +31,25 @@ class SetAsideTopics:
         self._found: dict[Topic, SetAside] = {}
         self._unreadable: dict[Place, Unreadable] = {}
         self._held_at: dict[Place, int] = {}
-        # A worker has more in its memory than what it reads.
+        # Half of a worker's memory: it holds more than the records that it reads.
         self._memory = settings.limits.worker_memory // 2
         self._retries = Retries(self._start_try, _KNOWN, settings.unreadable)
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:
-        """Return a batch without what is set aside."""
+        """Return a batch without the topics and partitions that are set aside."""
         starts = {place: one.range.start for place, one in self._unreadable.items()}
         ends = {place: self._held_at.get(place, start) for place, start in starts.items()}
         return batch_without(batch, self.topics, ends)
 
     @property
     def topics(self) -> frozenset[Topic]:
-        """The topics, by source and name."""
+        """The topics that are set aside, as (source, name)."""
         return frozenset(self._found)
 
     def judge(self, result: AttemptResult, ranges: Iterable[OffsetRange]) -> bool:
-        """Judge what a batch read, before anything of it is committed.
+        """Check the result of a batch before its commits, and set aside topics and partitions.
 
-        Whether something is set aside now: then the batch has to run again without it.
+        Return whether any was set aside, so that the batch has to run again without it.
         """
         for unreadable in result.unreadable:
             self._add_unreadable(unreadable)
@@ -65,10 +65,10 @@ class SetAsideTopics:
         return bool(found or result.unreadable)
 
     def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
-        """Set aside the ranges that a worker cannot have read; whether there are any.
+        """Set aside the ranges that exceed the memory of a worker; return whether there are any.
 
-        Of their topic partitions the batch reads nothing: the client would ask for more than is
-        wanted, and end the next worker.
+        The batch reads nothing of their topic partitions: the client fetches ahead, which would
+        kill the next worker too.
         """
         memory, ranges = self._memory, list(ranges)
         starts = starts_of(ranges)
@@ -86,11 +86,11 @@ class SetAsideTopics:
         return bool(found)
 
     def poll(self) -> None:
-        """Try again what could not be read, from time to time; raises as `Retries.poll`."""
+        """Retry unreadable partitions at intervals; raises the errors of `Retries.poll`."""
         self._retries.poll()
 
     def close(self) -> None:
-        """End a try that runs."""
+        """Kill a retry that is running."""
         self._retries.close()
 
     def _start_try(self, left: OffsetRange) -> Try:
@@ -99,9 +99,9 @@ class SetAsideTopics:
         return start_try(kafka, [left], self._memory, first_only=True)
 
     def refuse_end(self) -> None:
-        """PolicyStopError if there is anything: a run that ends by itself has not read all.
+        """Raise PolicyStopError if anything is set aside, since the run has not read all records.
 
-        Where the policy is to decide it does so first, and raises as `Retries.poll`.
+        Waits for retries that are deciding, and raises the errors of `Retries.poll`.
         """
         while self._retries.is_deciding:
             self._retries.poll()

@@ -1,8 +1,8 @@
 """The two stages of a micro-batch as Spark tasks: decode to blobs, shuffle blobs, write files.
 
-Blobs are opaque bytes to the JVM, or only names of files where both stages share a machine. A
-`FatalError` leaves a task as a value, so that the driver raises the very error and Spark does not
-try the hopeless task again; anything else raises, and Spark retries the task.
+Blobs are opaque bytes to the JVM, or only names of files if both stages run on one machine. A task
+returns a `FatalError` as a value, so that Spark does not retry it and the driver raises the same
+error; any other error is raised, and Spark retries the task.
 """
 
 import os
@@ -48,7 +48,7 @@ class DecodeTask:
     def __call__(
         self, task_index: int, ranges: Iterator[OffsetRange]
     ) -> Iterator[tuple[int, bytes]]:
-        """Pairs for the shuffle; a fatal error becomes one pair that carries it."""
+        """Yield (slot, bytes) pairs for the shuffle; a fatal error becomes one pair."""
         try:
             pairs = decode_ranges(
                 self.context,
@@ -70,7 +70,7 @@ class WriteTask:
     tokens: Sequence[DiskToken] = ()
 
     def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
-        """One outcome for all blobs of the task, or the fatal error met."""
+        """Yield one outcome for all blobs of the task, or a fatal error."""
         blobs = Spool(self.context.write_buffer_size)
         for _, blob in pairs:
             if blob.startswith(_ERROR_MARK):
@@ -89,48 +89,48 @@ class WriteTask:
 
 @contextmanager
 def exchange_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Iterator[str | None]:
-    """The folder in which the tasks of all runs of a batch leave files for each other.
+    """Yield the folder in which the tasks of all attempts of a batch exchange files.
 
-    None where they do not share a machine, or where there is nothing to hand over.
+    None if tasks run on several machines, or if there is only one task.
     """
     with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as folder:
         yield folder
 
 
 @dataclass(slots=True)
-class HandOver:
-    """How the stages of one batch hand over: the folder, and what has been decoded already.
+class Exchange:
+    """The exchange between the stages of one batch: its folder, and a prefetched stage 1.
 
-    `early` is of the first run of a batch; later ones know more. `behind` is called when a run is
-    about to be submitted.
+    `prefetched` is used by the first attempt only. `on_submit` is called when an attempt is about
+    to be submitted.
     """
 
     folder: str | None
-    early: "Pairs | None" = None
-    behind: Callable[[], None] | None = None
+    prefetched: "Pairs | None" = None
+    on_submit: Callable[[], None] | None = None
 
 
 def run_stages(
     spark: SparkContext,
     context: BatchContext,
     groups: list[list[OffsetRange]],
-    hand_over: HandOver,
+    exchange: Exchange,
     kept: Sequence[CachedChunk] = (),
 ) -> list[WriteOutcome]:
-    """Run both stages over `groups` (one stage 1 task each) and return what was written.
+    """Run both stages over `groups` (one stage 1 task each) and return the outcomes.
 
-    `kept` is what earlier runs of the batch left in the folder. One group skips the shuffle: both
-    stages share a task. Raises the first `FatalError` of any task; what other tasks wrote by then
-    stays behind as orphan files. Any other failure that outlived Spark's tries is the error that
-    the task raised, or a `RetryableError`.
+    `kept` are chunks that earlier attempts cached in the folder. A single group needs no shuffle:
+    one task runs both stages. Raises the first FatalError of any task; files that other tasks wrote
+    remain as orphan files. If a task fails in all of Spark's attempts, raises its error, or a
+    RetryableError.
     """
-    pairs, hand_over.early = hand_over.early, None
+    pairs, exchange.prefetched = exchange.prefetched, None
     try:
         if pairs is None:
             view = decode_view(context, (one for group in groups for one in group))
-            pairs = decoded(spark, view, groups, hand_over.folder, kept)
+            pairs = decoded(spark, view, groups, exchange.folder, kept)
         written = pairs.mapPartitions(WriteTask(context, disk_tokens(spark, context)))
-        results = _collected(written, hand_over.behind)
+        results = _collected(written, exchange.on_submit)
     except (PySparkException, Py4JJavaError) as error:
         raise task_error(str(error)) from error
     outcomes: list[WriteOutcome] = []
@@ -148,7 +148,7 @@ def decoded(
     folder: str | None,
     kept: Sequence[CachedChunk] = (),
 ) -> Pairs:
-    """Stage 1 over `groups`, shuffled if there are several; it runs when its pairs are wanted."""
+    """Return stage 1 over `groups` as a lazy RDD, shuffled if there are several groups."""
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(view, folder, kept)))
     if len(groups) == 1:
@@ -160,25 +160,25 @@ def decoded(
 
 
 def _collected(
-    written: "RDD[WriteOutcome | FatalError]", behind: Callable[[], None] | None
+    written: "RDD[WriteOutcome | FatalError]", on_submit: Callable[[], None] | None
 ) -> list[WriteOutcome | FatalError]:
-    """All outcomes; `behind` is called when nothing but the submission is left to do."""
-    if behind is not None:
+    """Run the job and return all outcomes; call `on_submit` right before the submission."""
+    if on_submit is not None:
         translate_task(written)
-        behind()
+        on_submit()
     return written.collect()
 
 
 @cache
 def _folder_parent(spark: SparkContext) -> str | None:
-    """Where tasks can leave files for each other: on this machine, if it runs all of them.
+    """Return the local folder for exchange folders; None if executors are on other machines.
 
-    To read a context's settings costs a question to the JVM for each of them.
+    Cached, since reading a setting is a call into the JVM.
     """
     if str(spark.master).split("[")[0] != "local":
         return None
     configured = spark.getConf().get("spark.local.dir", tempfile.gettempdir())
-    return os.environ.get("SPARK_LOCAL_DIRS", configured).split(",")[0]  # as Spark chooses
+    return os.environ.get("SPARK_LOCAL_DIRS", configured).split(",")[0]  # as Spark chooses it
 
 
 def _slot(slot: int) -> int:

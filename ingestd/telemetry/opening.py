@@ -1,4 +1,4 @@
-"""Opens the way to a collector, if its packages are there."""
+"""Open the exporter of spans, if its packages are installed."""
 
 import os
 import re
@@ -11,23 +11,23 @@ from ingestd.errors import ConfigError
 from ingestd.log import add_secrets, is_secret_name
 from ingestd.telemetry.spans import SpanSink
 
-_DOOR = "ingestd.telemetry.otlp"
+_EXPORTER = "ingestd.telemetry.otlp"
 _PACKAGES = "opentelemetry"
 _HEADERS = re.compile(r"OTEL_EXPORTER_OTLP_(TRACES_)?HEADERS")
 _ENDPOINT = re.compile(r"OTEL_EXPORTER_OTLP_(TRACES_)?ENDPOINT")
 _PASSWORD = re.compile(r"\w+://[^/@:]*:([^/@]+)@")
 _LONG = 16
-"""Values of headers of so many characters are secrets whatever their names."""
+"""Header values of at least this length are treated as secrets, whatever their names."""
 
 
 def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
-    """A sink for the spans of a pipeline; `endpoint` as in `ingestd.telemetry.otlp.OtlpSink`.
+    """Return a sink for the spans of a pipeline; `endpoint` as in `telemetry.otlp.OtlpSink`.
 
-    What lets us in at the collector is struck out of the log from now on: its answers may repeat
-    it. Raises ConfigError, saying what to install, when the extra `otel` is not there.
+    Credentials for the collector are redacted in the log from now on, since its responses may
+    repeat them. Raises ConfigError if the extra `otel` is not installed.
     """
     try:
-        listener = import_module(_DOOR)
+        listener = import_module(_EXPORTER)
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(_PACKAGES):
             raise
@@ -40,7 +40,7 @@ def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
 
 
 def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator[str]:
-    """Passwords in addresses of the collector, and the values of headers that may be secrets."""
+    """Yield passwords in the collector's addresses, and header values that may be secrets."""
     addresses = [] if endpoint is None else [endpoint]
     for name, text in environment.items():
         if _HEADERS.fullmatch(name):
@@ -54,9 +54,9 @@ def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator
 
 
 def _secrets_of_header(name: str, value: str) -> Iterator[str]:
-    """The value as it is given and as it is sent; of several words the last one, too."""
-    telling = is_secret_name(name) or "auth" in name.lower()
+    """Yield a value as configured and decoded, and the last of several words."""
+    may_be_secret = is_secret_name(name) or "auth" in name.lower()
     for form in {value.strip(), unquote(value.strip())}:
-        if telling or len(form) >= _LONG:
+        if may_be_secret or len(form) >= _LONG:
             yield form
             yield form.rpartition(" ")[2]

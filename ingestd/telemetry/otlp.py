@@ -1,7 +1,7 @@
-"""The door to OpenTelemetry: sends spans to a collector by OTLP over HTTP, in the background.
+"""Send spans to an OpenTelemetry collector by OTLP over HTTP, in the background.
 
-Loaded only where the configuration asks for traces, because the packages are an extra. What the
-configuration does not say comes from the standard variables of the environment
+Imported only if traces are configured, because the packages are an extra. Everything else is
+configured by the standard environment variables
 (`OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
 `OTEL_BSP_*`, `OTEL_SDK_DISABLED`).
 
@@ -22,14 +22,14 @@ from ingestd.telemetry.spans import Span
 _SERVICE = "ingestd"
 _UNNAMED = "unknown_service"
 _PATH = "/v1/traces"
-_PATIENCE_SECONDS = 5.0
+_CLOSE_SECONDS = 5.0
 
 
 class OtlpSink:
-    """Spans of one pipeline for one collector.
+    """Sends the spans of one pipeline to one collector.
 
-    `endpoint` is the collector's base, as `http://collector:4318`; None leaves it to the
-    environment. Spans that no one takes are dropped after a while; a batch never waits for them.
+    `endpoint` is the base URL, such as `http://collector:4318`; None takes it from the environment.
+    Spans that cannot be sent are dropped after a while; a batch never waits for them.
     """
 
     def __init__(self, pipeline: str, version: str, endpoint: str | None) -> None:
@@ -45,10 +45,10 @@ class OtlpSink:
         self._queue(span, Context())
 
     def close(self) -> None:
-        """Send what is queued; a collector that does not answer is given up after seconds."""
+        """Send queued spans, for at most a few seconds."""
         last = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
         last.start()
-        last.join(_PATIENCE_SECONDS)
+        last.join(_CLOSE_SECONDS)
 
     def _queue(self, span: Span, parent: Context) -> None:
         made = self._tracer.start_span(
@@ -65,7 +65,7 @@ class OtlpSink:
 
 
 def _resource(pipeline: str, version: str) -> Resource:
-    """Who tells; the environment may name the service otherwise."""
+    """Return the resource of all spans; the environment may set another service name."""
     given = Resource.create()
     own = {"service.version": version, "ingestd.pipeline": pipeline}
     if str(given.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):

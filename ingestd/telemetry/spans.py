@@ -1,4 +1,4 @@
-"""Spans as plain values: what is told of a batch, before anybody knows who wants to hear it."""
+"""Spans as plain values, independent of the exporter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Attribute = str | int | float | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SpanError:
-    """What ended a span: the class of the error and its message, without secrets."""
+    """The error that ended a span: its class and its redacted message."""
 
     kind: str
     message: str
@@ -17,7 +17,7 @@ class SpanError:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took time, and the parts of it; times are nanoseconds since 1970."""
+    """A span with its children; times are nanoseconds since 1970."""
 
     name: str
     begun: int
@@ -28,10 +28,10 @@ class Span:
 
 
 class SpanSink(Protocol):
-    """Takes spans; must be quick, must not raise, and may be told by any thread."""
+    """Takes spans; must not block or raise, and must be thread-safe."""
 
     def take(self, span: Span) -> None:
-        """A span is over, and with it its children."""
+        """Take a finished span with its children."""
 
     def close(self) -> None:
-        """No more will come; return within seconds, whoever listens."""
+        """Send pending spans and close; returns within seconds."""

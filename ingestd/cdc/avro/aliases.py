@@ -11,7 +11,10 @@ Names = tuple[tuple[str, str], ...]
 
 
 def former_names(record: AvroNode) -> Names:
-    """Old and new names of a record's fields; a name that another field has now is no old one."""
+    """Return old and new names of a record's fields.
+
+    An alias that is the name of another field is left out.
+    """
     fields = record.properties.get("fields")
     found: list[tuple[str, str]] = []
     for field in fields if isinstance(fields, list) else ():
@@ -26,7 +29,7 @@ def former_names(record: AvroNode) -> Names:
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
-    """What old names prove of the table of a batch: rows before it have them."""
+    """Return the renames that apply to the table of a batch: older rows have the old names."""
     if not names:
         return []
     known = batch.position[batch.position > 0]

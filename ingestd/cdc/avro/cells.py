@@ -37,7 +37,7 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS
 
 _MOST_DIGITS = 100_000
-"""A decimal that brings its own scale may have no more digits than this after the point."""
+"""Limit of fractional digits of a decimal with a scale of its own."""
 _LONGEST_UNSCALED = 16
 
 _texts_left_out = pa.array([unavailable.TEXT, unavailable.BASE64])

@@ -1,4 +1,4 @@
-"""What the fields of an Avro record mean: as columns, by the rules of `connect_schema`.
+"""Map the fields of an Avro record to columns, by the rules of `connect_schema`.
 
 The name that Connect gave a type decides first, then Avro's own logical type, then the physical
 type. An Avro schema is brought into the form in which the JSON converter would have sent it, so
@@ -42,11 +42,11 @@ _INSTANTS: Mapping[str, DataType] = {
     "timestamp-millis": DataType("TIMESTAMP_LTZ", precision=3),
     "timestamp-micros": DataType("TIMESTAMP_LTZ", precision=6),
 }
-"""Logical types of instants; Connect's own have a name and come without a zone."""
+"""Logical types of instants; those of Connect have a name and no zone."""
 
 
 def record_columns(record: AvroNode) -> tuple[WireColumn, ...]:
-    """The columns of a record's fields, in their order. Raises AvroSchemaError."""
+    """Return the columns of a record's fields, in order. Raises AvroSchemaError."""
     try:
         return tuple(
             _column(name, child) for name, child in zip(record.names, record.children, strict=True)
@@ -72,7 +72,7 @@ def _instant(node: AvroNode) -> DataType | None:
 
 
 def _document(node: AvroNode) -> Document:
-    """A type as a schema of Connect."""
+    """Return a type as a Connect schema."""
     inner = node.present
     shape = _SHAPES.get(inner.kind)
     document: Document = shape(inner) if shape else {"type": _kind(inner)}
@@ -97,7 +97,7 @@ def _kind(node: AvroNode) -> str:
 
 
 def _decimal(document: Document, node: AvroNode) -> Document:
-    """A decimal says its scale in two places; Connect's own parameters may be missing."""
+    """Return the Connect schema of a decimal, whose parameters Connect may not have written."""
     if node.kind not in ("bytes", "fixed"):
         return document
     properties = node.properties
@@ -107,7 +107,7 @@ def _decimal(document: Document, node: AvroNode) -> Document:
     }
     given = document.get("parameters") or {}
     if "scale" in given:
-        # A precision that Connect does not know is one that the converter made up.
+        # If Connect has no precision, the one of the Avro type is made up by the converter.
         parameters = {"scale": given["scale"]}
         parameters["connect.decimal.precision"] = given.get("connect.decimal.precision")
     known = {name: value for name, value in parameters.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A place in each of many Avro messages, which all move together: one step reads one field.
+"""A read position in each of many Avro messages: one step reads one field of all of them.
 
 Specification: Apache Avro 1.12, Binary Encoding. All values of a field are read at once with
 numpy, so that no message is ever looked at by itself. A message that breaks off or holds what
@@ -22,12 +22,12 @@ Marks = npt.NDArray[np.bool_]
 _PADDING = bytes(16)
 _LAST_SHIFT = 63
 _MORE = 0x80
-"""The bit of a byte that says that a number goes on."""
+"""The bit of a byte that marks a number as continued."""
 _MOST_BYTES = 2**31 - len(_PADDING)
 
 
 class AvroCursor:
-    """Messages one behind the other, and how far each has been read.
+    """Concatenated messages, and how far each has been read.
 
     Rows are numbers of messages, ascending. `skip` bytes of each message are left out at its
     beginning. `cells` is how many cells each may still make of its items; those that would make
@@ -57,11 +57,11 @@ class AvroCursor:
         self.bad |= self._at != self._end
 
     def left(self, rows: Ints) -> Ints:
-        """Bytes that are still to be read."""
+        """Return the number of unread bytes."""
         return self._places(self._end, rows) - self._places(self._at, rows)
 
     def rest(self, row: int) -> memoryview:
-        """What is still to be read of one message."""
+        """Return the unread bytes of one message."""
         return memoryview(self._joined)[int(self._at[row]) : int(self._end[row])]
 
     def varints(self, rows: Ints) -> Ints:
@@ -88,18 +88,18 @@ class AvroCursor:
         return (values >> np.uint64(1)).view(np.int64) ^ -(values & np.uint64(1)).view(np.int64)
 
     def fixed(self, rows: Ints, size: int) -> npt.NDArray[np.uint8]:
-        """Read as many bytes in each of the rows: one line of the result a row."""
+        """Read the same number of bytes in each of the rows; shape (rows, bytes)."""
         stop = self._at[rows] + size
         stop = self._move(rows, stop)
         starts = np.maximum(stop - size, 0)
         return self.data[starts[:, None] + np.arange(size)]
 
     def skip(self, rows: Ints, sizes: Ints | int) -> None:
-        """Leave bytes unread; negative sizes are bad."""
+        """Skip bytes; a negative size makes its message bad."""
         self._move(rows, self._at[rows] + self._checked(rows, sizes))
 
     def binaries(self, rows: Ints, sizes: Ints | int) -> Array:
-        """Read this many bytes in each of the rows, as an Arrow binary array."""
+        """Read `sizes` bytes in each of the rows, as an Arrow binary array."""
         start = self._at[rows]
         stop = self._move(rows, start + self._checked(rows, sizes))
         # Every second value is the gap before the next one.
@@ -111,7 +111,7 @@ class AvroCursor:
         return take(pieces, pa.array(2 * np.arange(len(rows))))
 
     def texts(self, rows: Ints, sizes: Ints) -> Array:
-        """The same as text; what is not UTF-8 is empty and its message is bad."""
+        """Read text as `binaries` reads bytes; invalid UTF-8 is empty and its message is bad."""
         found = self.binaries(rows, sizes)
         try:
             return found.cast(pa.string())
@@ -122,18 +122,18 @@ class AvroCursor:
             return pa.array([text or "" for text in texts], pa.string())
 
     def budget(self, row: int) -> CellBudget:
-        """Return what one message has left of its cells."""
+        """Return the rest of the cell budget of one message."""
         return CellBudget(int(self.sizes[row]), int(self.cells[row]))
 
     def spend(self, rows: Ints, counts: Ints, cells: int) -> Marks:
-        """Count items of this many cells in each of the rows; which stay in their budget."""
+        """Spend `cells` for each item in each of the rows; return which stay in their budget."""
         within: Marks = counts <= self.cells[rows] // cells
         self.cells[rows[within]] -= counts[within] * cells
         self.mark(rows[~within], over=True)
         return within
 
     def mark(self, rows: Ints, *, over: bool = False) -> None:
-        """These messages are bad, and at their end; `over` if they make too many cells."""
+        """Mark messages as bad and move to their end; `over` if they exceed their cell budget."""
         if len(rows):
             self._spoilt = True
             self.over[rows] |= over & ~self.bad[rows]
@@ -141,7 +141,7 @@ class AvroCursor:
             self._at[rows] = self._end[rows]
 
     def _checked(self, rows: Ints, sizes: Ints | int) -> Ints:
-        """Sizes that stay within the messages; the others are bad and 0."""
+        """Return sizes that stay within the messages; others are 0, and their messages bad."""
         left = self.left(rows)
         sizes = np.broadcast_to(np.asarray(sizes, np.int64), left.shape)
         wrong = (sizes < 0) | (sizes > left)
@@ -151,19 +151,19 @@ class AvroCursor:
         return sizes
 
     def _move(self, rows: Ints, stop: Ints) -> Ints:
-        """Go on; messages that end before are bad."""
+        """Move forward; messages that end before that are bad."""
         end = self._places(self._end, rows)
         over = stop > end
         if over.any():
             self._spoilt = True
             self.bad[rows[over]] = True
             stop = np.minimum(stop, end)
-        # A message may have been found bad meanwhile: then it stays at its end.
+        # A message may have become bad in the meantime: then it stays at its end.
         self._at[rows] = np.where(self.bad[rows], end, stop) if self._spoilt else stop
         return stop
 
     def _places(self, array: Ints, rows: Ints) -> Ints:
-        """The entries of these rows; those of all rows need no copy."""
+        """Return the entries of these rows; those of all rows are not copied."""
         return array if rows is self.rows else array[rows]
 
 

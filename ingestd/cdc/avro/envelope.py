@@ -1,4 +1,4 @@
-"""Debezium envelopes in Avro: what each message of one schema is, before its row is looked at."""
+"""Debezium envelopes in Avro: classify the messages of one schema, without reading their rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ingestd.paimon.spec.arrow import Array
 
 Indices = npt.NDArray[np.int64]
 Reasons = dict[int, Reason]
-"""Why messages are refused, by place."""
+"""Reasons of rejected messages, by index."""
 
 _OP, _BEFORE, _AFTER, _SOURCE = "op", "before", "after", "source"
 _TABLE_FIELDS = ("db", "schema", "table")
@@ -48,7 +48,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Messages of one schema by what they are; truncates are changes without rows."""
+    """Messages of one schema by kind; truncates are changes without rows."""
 
     changes: list[Changes]
     truncates: list[Changes]
@@ -57,7 +57,7 @@ class Sorted:
 
 
 def is_control(node: AvroNode, topic: str) -> bool:
-    """Whether messages of a schema are heartbeats, schema changes or borders of transactions.
+    """Return whether messages of a schema are heartbeats, schema changes or transaction borders.
 
     Raises RecordError for messages that are neither these nor change events.
     """
@@ -72,7 +72,7 @@ def is_control(node: AvroNode, topic: str) -> bool:
 
 
 def row_node(node: AvroNode) -> AvroNode | None:
-    """The type of the rows of an envelope, None if it has no rows."""
+    """Return the type of the rows of an envelope; None if it has no rows."""
     child = node.child(_AFTER)
     inner = None if child is None else child.present
     return inner if inner is not None and inner.kind == "record" else None
@@ -81,7 +81,7 @@ def row_node(node: AvroNode) -> AvroNode | None:
 def sort_messages(
     node: AvroNode, messages: Sequence[bytes], skip: int, key_names: Sequence[str] | None
 ) -> Sorted:
-    """Read the messages of an envelope's schema and tell them apart.
+    """Read the messages of an envelope's schema and sort them by kind.
 
     Of rows before a change only the key matters, if the messages have keys.
     """
@@ -119,14 +119,14 @@ def _operations(array: Array) -> npt.NDArray[np.str_]:
 
 @dataclass(frozen=True, slots=True)
 class _Sorter:
-    """Takes messages apart by the tables that they name."""
+    """Groups messages by the tables that they name."""
 
     fields: Mapping[str, Array]
     operations: npt.NDArray[np.str_]
     refused: Reasons
 
     def by_table(self, marks: npt.NDArray[np.bool_]) -> list[Changes]:
-        """The marked messages by table; those that name none are refused."""
+        """Return the marked messages by table; those without a table are rejected."""
         places = np.flatnonzero(marks)
         if not len(places):
             return []
@@ -161,7 +161,7 @@ def _rows_of(array: Array | None, rows: Indices) -> Any:  # noqa: ANN401  (an Ar
 
 
 def _tables(source: dict[str, Array]) -> list[tuple[SourceTable, Indices]]:
-    """The tables that messages name, each with the places that name it; fills none in."""
+    """Return the tables that messages name, each with the indices of its messages."""
     arrays = [source.pop(name, None) for name in _TABLE_FIELDS]
     size = next((len(array) for array in (*arrays, *source.values()) if array is not None), 0)
     encoded = [_codes(array, size) for array in arrays]
@@ -177,7 +177,7 @@ def _tables(source: dict[str, Array]) -> list[tuple[SourceTable, Indices]]:
 
 
 def _codes(array: Array | None, size: int) -> tuple[Indices, list[str | None]]:
-    """The place of each value in a list of distinct ones."""
+    """Return the index of each value in a list of distinct ones."""
     if array is None or not pa.types.is_string(array.type):
         return np.zeros(size, np.int64), [None]
     encoded: Any = array.dictionary_encode(null_encoding="encode")

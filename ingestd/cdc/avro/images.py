@@ -1,6 +1,6 @@
-"""Rows before changes put in between the rows of changes in Avro.
+"""Insert before images between the rows of changes in Avro.
 
-The same rules as `row_images`, on columns.
+Applies the rules of `row_images` to columns.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from ingestd.paimon.spec.data_types import RowKind
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Cells by column, and which of them the source left out."""
+    """Arrays by column name, and marks of the values that the source omitted."""
 
     arrays: Mapping[str, Array]
     left_out: Mapping[str, Marks]
@@ -25,7 +25,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Rows with those before them; `events` has the index of the change of each."""
+    """Rows with their before images; `events` has the index of each row's change."""
 
     columns: Columns
     kinds: npt.NDArray[np.int8]
@@ -35,9 +35,10 @@ class Paired:
 def with_images(
     after: Columns, before: Columns, kinds: npt.NDArray[np.int8], updates: Marks, moved: Marks
 ) -> Paired:
-    """Each marked update as two rows, the first from `before`; `moved` ones changed their key.
+    """Return each marked update as two rows, the first from `before`.
 
-    A column that the images before lack is as it is behind the change.
+    `moved` marks updates that changed their key. A column that the before images lack has the
+    values of the after images.
     """
     size, places = len(kinds), np.flatnonzero(updates)
     events = np.insert(np.arange(size), places, places)

@@ -1,4 +1,4 @@
-"""Items of few Avro arrays and maps, read one after the other.
+"""Items of a few Avro arrays and maps, read one by one.
 
 Reading many messages at once is slow where only a few of them have items left, however many:
 then this costs the less, and no more than a moment for each item.
@@ -18,24 +18,24 @@ from ingestd.cdc.cell_budget import CellBudget
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 _VARINT_BYTES = 10
 KEY = AvroNode("string")
-"""What the keys of maps are."""
+"""The type of map keys."""
 Found = tuple[Any, int]
 
 
 class BrokenItemError(ValueError):
-    """Bytes that are not what the schema says."""
+    """Bytes that do not match the schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemBytes:
-    """The bytes of one message from its first unread item on, and the cells it may still make."""
+    """The bytes of one message from its first unread item on, and its remaining cell budget."""
 
     data: memoryview
     budget: CellBudget
 
 
 def read_item(data: ItemBytes, at: int, node: AvroNode) -> Found:
-    """A value in the form that `cdc.avro.storage.storage_type` takes, and the place after it.
+    """Return a value for `cdc.avro.storage.storage_type`, and the offset after it.
 
     Raises BrokenItemError, and CellBudgetError for items in items beyond the budget.
     """
@@ -167,7 +167,7 @@ def _map(data: ItemBytes, at: int, node: AvroNode) -> Found:
 
 
 def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[int, int]:
-    """Items of the next block of an array or a map, and the place after its head; 0: the end.
+    """Return the number of items in the next block, 0 at the end, and the offset after its head.
 
     `parts` are what an item is made of. Raises BrokenItemError if there are more items than bytes,
     where items take bytes, and CellBudgetError if they make too many cells.
@@ -183,12 +183,12 @@ def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[i
 
 
 def without_bytes(parts: tuple[AvroNode, ...]) -> bool:
-    """Whether items of these parts take no bytes of a message."""
+    """Return whether items of these parts take no bytes of a message."""
     return all(part.has_no_bytes for part in parts)
 
 
 def cells_of(parts: tuple[AvroNode, ...]) -> int:
-    """Return how many cells an item of these parts makes."""
+    """Return the number of cells of an item of these parts."""
     return sum(part.cells for part in parts)
 
 

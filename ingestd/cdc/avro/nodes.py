@@ -1,4 +1,4 @@
-"""Avro schemas as trees of nodes, with names resolved and what cannot be columns refused.
+"""Avro schemas as trees of nodes, with names resolved; types without columns are refused.
 
 Specification: Apache Avro 1.12, Schema Declaration. Defaults and aliases play no part: messages
 are read with the schema that they were written with.
@@ -12,15 +12,15 @@ from typing import Any
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _MAX_DEPTH = 64
 _MAX_NODES = 20_000
-"""Nodes of one schema; a name that is used often counts each time."""
+"""Limit of nodes in one schema; each use of a name counts."""
 _MAX_SYMBOLS = 1_000_000
-"""Symbols of all enums of one schema, counted in the same way."""
+"""Limit of enum symbols in one schema, counted in the same way."""
 _LONGEST_NAME = 1_000
 """Characters of a full name, which each type in a namespace repeats."""
 
 
 class AvroSchemaError(ValueError):
-    """A schema that is not one, or one whose values have no columns; the message says why."""
+    """An invalid schema, or one whose values have no columns; the message states why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,12 +47,12 @@ class AvroNode:
         object.__setattr__(self, "cells", _cells(self.kind, self.children))
 
     def child(self, name: str) -> "AvroNode | None":
-        """The type of a record's field, None if there is none of this name."""
+        """Return the type of a record's field; None if it has no such field."""
         return self.children[self.names.index(name)] if name in self.names else None
 
     @property
     def has_no_bytes(self) -> bool:
-        """Whether its values take no room in a message: nulls, empty fixed, records of these."""
+        """Whether its values take no bytes in a message: nulls, empty fixed, records of these."""
         if self.kind == "record":
             return all(child.has_no_bytes for child in self.children)
         return self.kind == "null" or (self.kind == "fixed" and self.size == 0)
@@ -72,7 +72,7 @@ def _cells(kind: str, children: tuple[AvroNode, ...]) -> int:
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
-    """The tree of a schema; `references` are schemas whose named types it may use.
+    """Return the tree of a schema; `references` are schemas whose named types it may use.
 
     Raises AvroSchemaError.
     """
@@ -88,7 +88,7 @@ def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
 
 
 class _Parser:
-    """Knows the named types seen so far, as declarations with their namespaces."""
+    """The named types read so far, as declarations with their namespaces."""
 
     def __init__(self) -> None:
         self._declared: dict[str, tuple[dict[str, Any], str]] = {}
@@ -97,11 +97,11 @@ class _Parser:
         self._symbols = 0
 
     def declare(self, document: Any) -> None:  # noqa: ANN401  (any JSON)
-        """Take in the named types of a schema."""
+        """Add the named types of a schema."""
         self.node(document, "", 0)
 
     def node(self, document: Any, namespace: str, depth: int) -> AvroNode:  # noqa: ANN401
-        """The node of a declaration."""
+        """Return the node of a declaration."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_NODES:
             raise AvroSchemaError("the Avro schema is too deep or too large")
@@ -154,7 +154,7 @@ class _Parser:
         nodes = tuple(self.node(branch, namespace, depth + 1) for branch in branches)
         kinds = [node.kind for node in nodes]
         if len(nodes) == 1:
-            # A branch number precedes the value all the same.
+            # A branch number still precedes the value.
             return AvroNode("union", {}, nodes)
         if len(nodes) == 2 and kinds.count("null") == 1:
             return AvroNode("nullable", {}, nodes, null_at=kinds.index("null"))
@@ -164,7 +164,7 @@ class _Parser:
 
 
 def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
-    """The type of a field; attributes that stand beside a primitive one belong to it."""
+    """Return the type of a field; attributes beside a primitive type belong to the type."""
     kind = declared["type"]
     own = {name: value for name, value in declared.items() if name.startswith("connect.")}
     if own and isinstance(kind, str) and kind in PRIMITIVES:
@@ -173,7 +173,7 @@ def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def _full_name(document: dict[str, Any], namespace: str) -> tuple[str, str]:
-    """The full name of a declaration, and the namespace that holds inside."""
+    """Return the full name of a declaration, and the namespace of names inside it."""
     name = document["name"]
     if len(name) + len(document.get("namespace") or "") > _LONGEST_NAME:
         raise AvroSchemaError(f"the Avro schema has a name of more than {_LONGEST_NAME} characters")

@@ -19,14 +19,14 @@ from ingestd.paimon.spec.arrow import Array
 
 Marks = npt.NDArray[np.bool_]
 Fields = Mapping[str, Array]
-"""Fields of `source` that are there, by name."""
+"""The fields of `source` that a schema has, by name."""
 POSITION_FIELDS: tuple[str, ...] = SourcePosition.__struct_fields__
 _LOG_FILE = frozenset({"file", "pos", "row"})
 _MARKS = frozenset({"snapshot"})
 
 
 def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
-    """The position of each change, `UNKNOWN_POSITION` where there is none."""
+    """Return the position of each change, `UNKNOWN_POSITION` if it has none; shape (n,)."""
     present = {name: array for name, array in fields.items() if array.null_count < len(array)}
     told = present.keys() - _MARKS
     if told == {"lsn"} and _all_integers(present["lsn"]) and pc.min(present["lsn"]).as_py() >= 0:
@@ -40,7 +40,7 @@ def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
 
 
 def source_snapshots(fields: Fields, rows: int) -> Marks:
-    """Which changes are rows of a snapshot."""
+    """Return which changes are rows of a snapshot; shape (n,)."""
     marks = fields.get("snapshot")
     if marks is None:
         return np.zeros(rows, np.bool_)
@@ -52,7 +52,7 @@ def _all_integers(array: Array) -> bool:
 
 
 def _by_value(array: Array, function: Callable[..., object]) -> npt.NDArray[np.object_]:
-    """What the function gives for each value, called once for each distinct one."""
+    """Return the function's result for each value; it is called once for each distinct one."""
     encoded = array.dictionary_encode(null_encoding="encode")
     results = np.array([function(one) for one in encoded.dictionary.to_pylist()], np.object_)
     found: npt.NDArray[np.object_] = results[encoded.indices.to_numpy(zero_copy_only=False)]

@@ -1,4 +1,4 @@
-"""Avro messages of one writer schema to Arrow arrays, one a node of the schema.
+"""Read Avro messages of one writer schema into Arrow arrays, one for each node.
 
 Each array has one element a row asked for. Its type follows the physical type alone: what the
 values mean is read from the schema by `cdc.avro.columns`. Unions of more than one type besides null
@@ -45,7 +45,7 @@ Wanted = Mapping[str, Collection[str] | None]
 
 
 def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[str, Array]:
-    """The wanted fields of records, one array a field; the others are passed over."""
+    """Return one array for each wanted field of records; other fields are skipped."""
     found: dict[str, Array] = {}
     for name, child in zip(record.names, record.children, strict=True):
         if name in wanted:
@@ -56,7 +56,7 @@ def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[st
 
 
 def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str] | None) -> Array:
-    """The values of a node, of records only the wanted fields."""
+    """Return the values of a node; of records only the wanted fields."""
     if wanted is None or node.present.kind != "record":
         return read(cursor, node, rows)
     if node.kind == "record":
@@ -68,7 +68,7 @@ def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str
 
 
 def all_fields(record: AvroNode) -> Wanted:
-    """All fields of a record, whole."""
+    """Return all fields of a record, each with all of its own fields."""
     return dict.fromkeys(record.names)
 
 
@@ -85,14 +85,14 @@ def _fields(
 
 
 def read(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
-    """The values of a node in these rows."""
+    """Return the values of a node in these rows."""
     if not len(rows):
         return pa.array([], storage_type(node))
     return _READ[node.kind](cursor, node, rows)
 
 
 def pass_over(cursor: AvroCursor, node: AvroNode, rows: Ints) -> None:
-    """Go on after the values of a node."""
+    """Skip the values of a node."""
     kind = node.kind
     if kind in _NUMBERS:
         cursor.varints(rows)
@@ -122,7 +122,7 @@ def _record(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 def _branches(
     cursor: AvroCursor, node: AvroNode, rows: Ints
 ) -> list[tuple[AvroNode, npt.NDArray[np.intp]]]:
-    """The types of a union that occur, each with the places in `rows` where it does."""
+    """Return the types of a union that occur, each with its indices in `rows`."""
     chosen = choices(cursor, node, rows, len(node.children))
     return [
         (child, places)
@@ -139,7 +139,7 @@ def _nullable(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def _spread(values: Array, places: npt.NDArray[np.intp], size: int) -> Array:
-    """Values at their places, null elsewhere."""
+    """Return values at their indices, null elsewhere."""
     if len(places) == size:
         return values
     indices = np.full(size, -1, np.int64)
@@ -170,7 +170,7 @@ def _map(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 def _blocks(
     cursor: AvroCursor, rows: Ints, parts: tuple[AvroNode, ...]
 ) -> tuple[Array, Ints, list[Array]]:
-    """Items of arrays or entries of maps: offsets by row, and where each item of a row is found.
+    """Read items of arrays or entries of maps: offsets by row, and where each item of a row is.
 
     A step takes the next item of every row that has one; when only a few have, it takes all that
     they have.
@@ -211,7 +211,10 @@ def _blocks(
 def _read_one_by_one(
     cursor: AvroCursor, row: int, parts: tuple[AvroNode, ...], count: int
 ) -> list[list[Any]]:
-    """Items of one row and all later ones, for each part a list; none if one is broken."""
+    """Return the next items of one row and all later ones, a list for each part.
+
+    The lists are empty if an item is broken.
+    """
     cells: list[list[Any]] = [[] for _ in parts]
     own = cursor.rows[row : row + 1]
     data, at = ItemBytes(cursor.rest(row), cursor.budget(row)), 0
@@ -237,7 +240,7 @@ def _next_blocks(
     is_open: npt.NDArray[np.bool_],
     parts: tuple[AvroNode, ...],
 ) -> None:
-    """Read the heads of blocks where the last one is at its end.
+    """Read the heads of blocks where the previous block is at its end.
 
     A block may have as many items as its message has bytes left, where items take bytes, and no
     more than the message may make cells of.

@@ -1,4 +1,4 @@
-"""Why Avro messages are rejected once they were read."""
+"""Reasons of Avro messages that do not match their schema."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from ingestd.cdc.record_errors import Reason, too_many_cells
 
 
 def rejections(cursor: AvroCursor, stage: str) -> dict[int, Reason]:
-    """Return the reason by place for each message that is not as its schema requires."""
+    """Return the reason, by index, for each message that does not match its schema."""
     part = "the message key" if stage == "key" else "the message value"
     broken = Reason(stage, "invalid-avro", f"{part} is not as its Avro schema says")
     found = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), broken)

@@ -1,4 +1,4 @@
-"""Avro values without parts, of many messages at once."""
+"""Read scalar Avro values of many messages at once."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ from ingestd.cdc.columns.arrow_calls import nulls, take_rows, to_array
 from ingestd.paimon.spec.arrow import Array
 
 Read = Callable[[AvroCursor, AvroNode, Ints], Array]
-"""Reads the values of a node in these rows."""
+"""Read the values of a node in these rows."""
 
 
 def _null(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
@@ -56,7 +56,7 @@ def _fixed(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def choices(cursor: AvroCursor, node: AvroNode, rows: Ints, count: int) -> Ints:
-    """Numbers of symbols or branches; one that is not one is bad, and -1."""
+    """Return indices of symbols or branches; an invalid one is -1, and its message bad."""
     values = cursor.varints(rows)
     wrong = (values < 0) | (values >= count)
     if wrong.any():
@@ -82,4 +82,4 @@ SCALARS: Mapping[str, Read] = {
     "fixed": _fixed,
     "enum": _enum,
 }
-"""How the values of each kind are read."""
+"""The reader of each kind of scalar."""

@@ -13,7 +13,7 @@ _FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
 
 
 def statements(chunk: RecordChunk, group: Group, node: AvroNode) -> list[SchemaChangeEvent]:
-    """What the control messages of a schema prove of columns; nothing if they are other ones."""
+    """Return the column changes that control messages prove; none if they are of another kind."""
     if not set(_FIELDS) <= set(node.names):
         return []
     cursor = AvroCursor(group.values, group.value.skip)

@@ -1,4 +1,4 @@
-"""What values of an Avro node are in Arrow: by the physical type alone, and as JSON text."""
+"""Arrow types of Avro nodes, by physical type alone, and values as JSON text."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _PRIMITIVE: Mapping[str, pa.DataType] = {
 
 
 def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.DataType:
-    """The Arrow type that values of a node are read as, of a record only the wanted fields."""
+    """Return the Arrow type of values of a node; of a record only the wanted fields."""
     if node.kind in _PRIMITIVE:
         return _PRIMITIVE[node.kind]
     if node.kind == "nullable":
@@ -40,7 +40,7 @@ def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.Da
 
 
 def json_texts(values: Array, node: AvroNode) -> list[str | None]:
-    """Each value as JSON text, null for null; bytes as base64, as Connect writes them."""
+    """Return each value as JSON text, null for null; bytes as base64, as Connect writes them."""
     if node.kind == "union":
         return [None if one is None else str(one) for one in values.to_pylist()]
     cells = values.to_pylist()
@@ -55,7 +55,7 @@ def _holds_maps(node: AvroNode) -> bool:
 
 
 def with_objects(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
-    """The value with its maps, which Arrow gives as pairs, as objects."""
+    """Return the value with its maps, which Arrow returns as pairs, as objects."""
     node = node.present
     if cell is None or node.kind == "union":
         return cell

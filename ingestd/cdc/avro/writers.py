@@ -1,4 +1,4 @@
-"""The Avro schemas that messages were written with, looked up once and kept as trees."""
+"""Writer schemas of Avro messages, looked up once and cached as trees."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class AvroRecord:
 
 
 class AvroWriters:
-    """Trees of schemas by frame. Failures of a schema are told again, not looked up again."""
+    """Trees of schemas by frame. The failure of a schema is cached, too."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._schemas = schemas
@@ -30,7 +30,7 @@ class AvroWriters:
         self._records: dict[AvroNode, AvroRecord] = {}
 
     def node(self, frame: Frame, stage: str) -> AvroNode:
-        """The schema behind a frame.
+        """Return the schema that a frame refers to.
 
         Raises RecordError if there is none or if it cannot be used, SourceError if the registry
         does not answer.
@@ -52,7 +52,7 @@ class AvroWriters:
         return found
 
     def record(self, node: AvroNode) -> AvroRecord:
-        """A record of a schema with its columns. Raises RecordError."""
+        """Return a record of a schema with its columns. Raises RecordError."""
         found = self._records.get(node)
         if found is None:
             try:
@@ -66,7 +66,7 @@ class AvroWriters:
 def registered_schema(
     schemas: SchemaLookup, frame: Frame, stage: str, kind: SchemaKind
 ) -> RegisteredSchema:
-    """The registered schema of a frame, which must be of this kind.
+    """Return the registered schema of a frame, which must be of this kind.
 
     Raises RecordError if there is none, SourceError if the registry does not answer.
     """

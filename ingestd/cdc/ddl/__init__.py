@@ -1,1 +1,1 @@
-"""What the statements of a source database prove of its columns: renamed, or gone."""
+"""Column renames and drops, inferred from DDL statements of the source database."""

@@ -1,13 +1,14 @@
-"""Columns that an ALTER TABLE statement of MySQL or MariaDB renames and drops.
+"""Parse the column renames and drops of an ALTER TABLE statement of MySQL or MariaDB.
 
-Only what the statement says in so many words is taken; anything else in it is none of our business.
+Only explicit clauses count; all others are ignored.
 """
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# What has no end reaches to the end of the text: else its end would be looked for at every place.
+# An unterminated token extends to the end of the text: searching its end again at every later
+# position would take quadratic time.
 _TOKEN = re.compile(
     r"""/\*(?:.*?\*/|.*)|--[^\n]*|\#[^\n]*"""
     r"""|'(?:[^'\\]|\\.|'')*+'?|"(?:[^"\\]|\\.|"")*+"?|`(?:[^`]|``)*+`?|[\w$]+|[^\s]""",
@@ -22,19 +23,19 @@ _NOT_ADDED = _NOT_COLUMNS | {"UNIQUE", "FULLTEXT", "SPATIAL"}
 
 
 class ColumnChange(NamedTuple):
-    """A column that got a new name, or none, which means that it is gone."""
+    """A renamed column, or a dropped one: `new` is None."""
 
     old: str
     new: str | None
 
 
 def column_changes(statement: str) -> list[ColumnChange]:
-    """Renames and drops of a statement in their order; none if it is no ALTER TABLE."""
+    """Return the renames and drops of a statement in order; none if it is not an ALTER TABLE."""
     return [change for one in _alterations(statement) if (change := _change(one)) is not None]
 
 
 def added_columns(statement: str) -> list[str]:
-    """Names of the columns that an ALTER TABLE adds."""
+    """Return the names of the columns that an ALTER TABLE adds."""
     added: list[str] = []
     for clause in _alterations(statement):
         if clause[:1] and clause[0].upper() == "ADD":
@@ -54,7 +55,7 @@ def _added(clause: list[str]) -> Iterator[str]:
 
 
 def _alterations(statement: str) -> list[list[str]]:
-    """The clauses of an ALTER TABLE as tokens; none of another statement."""
+    """Return the clauses of an ALTER TABLE as tokens; none for another statement."""
     tokens = [one for one in _TOKEN.findall(statement) if not one.startswith(_COMMENTS)]
     words = [one.upper() for one in tokens[:6]]
     if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
@@ -62,16 +63,16 @@ def _alterations(statement: str) -> list[list[str]]:
     start = words.index("TABLE") + 1
     if words[start : start + 2] == ["IF", "EXISTS"]:
         start += 2
-    return list(_clauses(tokens[_behind_name(tokens, start) :]))
+    return list(_clauses(tokens[_after_name(tokens, start) :]))
 
 
-def _behind_name(tokens: list[str], start: int) -> int:
-    """Where the clauses begin, after `table` or `database.table`."""
+def _after_name(tokens: list[str], start: int) -> int:
+    """Return where the clauses begin, after `table` or `database.table`."""
     return start + 3 if tokens[start + 1 : start + 2] == ["."] else start + 1
 
 
 def _clauses(tokens: list[str]) -> Iterator[list[str]]:
-    """The parts between commas that stand in no parentheses."""
+    """Yield the parts between commas outside of parentheses."""
     clause: list[str] = []
     depth = 0
     for part in tokens:

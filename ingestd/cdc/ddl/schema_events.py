@@ -1,7 +1,7 @@
-"""Debezium's schema change events: which columns of which tables got new names, or are gone.
+"""Debezium's schema change events: renamed and dropped columns of tables.
 
-A change counts as proven if the statement says it and the columns that the event lists agree: the
-new name is among them and the old one is not. Connectors without statements prove nothing.
+A change is proven if the statement contains it and the columns that the event lists confirm it: the
+new name is among them and the old one is not. Events without statements prove nothing.
 """
 
 import re
@@ -15,7 +15,7 @@ from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
 _MOST_COMPARED = 100_000
-"""Tables times changes of an event that are compared; of more, nothing is proven."""
+"""Limit of tables times changes of an event; nothing is proven beyond it."""
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 
@@ -45,7 +45,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def schema_changes(chunk: RecordChunk, index: int, payload: bytes) -> list[SchemaChangeEvent]:
-    """What the control message at a place of a chunk proves of columns; usually nothing."""
+    """Return the column changes that a control message proves; usually none."""
     if _MARK not in payload:
         return []
     try:
@@ -55,7 +55,7 @@ def schema_changes(chunk: RecordChunk, index: int, payload: bytes) -> list[Schem
 
 
 def read_changes(chunk: RecordChunk, index: int, message: object) -> list[SchemaChangeEvent]:
-    """The same of a message that is read already, as plain values."""
+    """Return the same for a message that is already parsed into plain values."""
     try:
         return _events(chunk, index, msgspec.convert(message, _Event))
     except msgspec.ValidationError:
@@ -64,13 +64,13 @@ def read_changes(chunk: RecordChunk, index: int, message: object) -> list[Schema
 
 def _events(chunk: RecordChunk, index: int, event: _Event) -> list[SchemaChangeEvent]:
     found = []
-    said = column_changes(event.ddl or "") if event.changes else []
+    stated = column_changes(event.ddl or "") if event.changes else []
     altered = [change for change in event.changes or () if change.type == "ALTER"]
-    if len(altered) * len(said) > _MOST_COMPARED:
+    if len(altered) * len(stated) > _MOST_COMPARED:
         return []
     for change in altered:
         names = [] if change.table is None else [column.name for column in change.table.columns]
-        proven = proven_by_columns(said, names)
+        proven = proven_by_columns(stated, names)
         if proven:
             found.append(
                 SchemaChangeEvent(

@@ -1,7 +1,7 @@
-"""Data format `aliyun-json`: what Alibaba Cloud DataWorks writes.
+"""Data format `aliyun-json`: messages of Alibaba Cloud DataWorks.
 
-Messages name the columns' types in words of DataWorks. Both images of an update may come in one
-message or in two.
+Messages have the column types of DataWorks. The two images of an update are in one message or in
+two.
 """
 
 from collections.abc import Mapping
@@ -87,40 +87,40 @@ _decode_schema = msgspec.json.Decoder(_Schema).decode
 
 
 class AliyunDialect:
-    """What a DataWorks message says."""
+    """Maps a DataWorks message to its change."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableNormalizers(images=images)
+        self._normalizers = TableNormalizers(images=images)
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """The change of a message, None for a control message. Raises RecordError."""
+        """Return the change of a message; None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         payload = head.payload
         is_ddl = any(bytes(mark) not in _NO_DDL for mark in (head.ddl, payload.ddl))
         if is_ddl or payload.op.startswith(_CONTROL):
             return None
-        form = self._form(bytes(head.schema))
+        normalizer = self._normalizer(bytes(head.schema))
         where = where_in_log(_position(payload))
         if payload.op in ("DELETE", "UPDATE_BEFORE"):
             before = required(_row(payload.before), "before")
-            return NormalizedEvent(form, (form.delete(before, where),))
+            return NormalizedEvent(normalizer, (normalizer.delete(before, where),))
         after = required(_row(payload.after), "after")
         if payload.op == "INSERT":
-            return NormalizedEvent(form, (form.insert(after, where),))
+            return NormalizedEvent(normalizer, (normalizer.insert(after, where),))
         if payload.op == "UPDATE_AFTER":
-            before = form.key_of(_row(payload.before))
-            return NormalizedEvent(form, (form.update(after, before, where),))
+            before = normalizer.key_of(_row(payload.before))
+            return NormalizedEvent(normalizer, (normalizer.update(after, before, where),))
         raise refuse("decode", "unknown-op", f"op of the message value is {payload.op[:40]!r}")
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """A message without value is no change."""
+        """Return None: a message without a value is not a change."""
         return
 
-    def _form(self, schema: bytes) -> TableNormalizer:
-        form = self._forms.get(schema)
-        if form is not None:
-            return form
+    def _normalizer(self, schema: bytes) -> TableNormalizer:
+        normalizer = self._normalizers.get(schema)
+        if normalizer is not None:
+            return normalizer
         try:
             found = _decode_schema(schema)
         except PARSE_ERRORS as error:
@@ -134,8 +134,8 @@ class AliyunDialect:
         if found.data_column:
             columns = tuple(_column(one.name, one.type) for one in found.data_column)
         keys = tuple(dict.fromkeys(found.primary_key or ()))
-        form = TableNormalizer(source, keys, columns, constants={"schema": schema})
-        return self._forms.keep(schema, form)
+        normalizer = TableNormalizer(source, keys, columns, constants={"schema": schema})
+        return self._normalizers.keep(schema, normalizer)
 
 
 def _row(image: _Image | None) -> bytes:

@@ -23,17 +23,17 @@ def new_format(settings: FormatSettings) -> PlainRecords:
 
 
 class AvroFields:
-    """Reads Avro records into columns; keeps the schemas it has met."""
+    """Reads Avro records into columns; caches their schemas."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._writers = AvroWriters(schemas)
 
     def refine(self, frame: Frame, message: bytes) -> Frame:
-        """The frame as it is: an Avro schema is of one type."""
+        """Return the frame unchanged: an Avro schema has one type."""
         return frame
 
     def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
-        """The columns of messages of one schema; why some cannot be read is in `refused`."""
+        """Return the columns of messages; add reasons of rejected ones to `refused`."""
         part = "message key" if stage == "key" else "message value"
         node = self._writers.node(frame, stage)
         if node.kind != "record" or not node.names:
@@ -51,7 +51,7 @@ class AvroFields:
         }
 
     def former(self, frame: Frame) -> Names:
-        """The aliases of fields."""
+        """Return the aliases of fields."""
         return former_names(self._writers.node(frame, "decode"))
 
 

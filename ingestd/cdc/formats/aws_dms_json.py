@@ -1,7 +1,7 @@
-"""Data format `aws-dms-json`: what AWS Database Migration Service writes into Kafka.
+"""Data format `aws-dms-json`: messages of AWS Database Migration Service.
 
-The row is in `data`. The row before an update comes in an object beside it, or as columns `BI_*`
-among the others. No message names the key: it is that of the target table.
+The row is in `data`. The row before an update is in an object beside it, or in columns `BI_*` among
+the others. Messages do not name the key: it is that of the target table.
 """
 
 import msgspec
@@ -34,7 +34,7 @@ _TRUNCATE = "truncate-table"
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder that has learnt nothing yet."""
     return JsonChanges(
-        "aws-dms-json", DmsMessages(), settings, native_module(), Native(dms_layout, LOOK)
+        "aws-dms-json", DmsDialect(), settings, native_module(), Native(dms_layout, LOOK)
     )
 
 
@@ -51,54 +51,54 @@ class _Head(msgspec.Struct, rename="kebab", gc=False):
     before_image: msgspec.Raw = _NULL
 
 
-class DmsMessages:
-    """What a message of the service says."""
+class DmsDialect:
+    """Maps a DMS message to its change."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableNormalizers()
+        self._normalizers = TableNormalizers()
 
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """The change of a message, None for a control message. Raises RecordError."""
+        """Return the change of a message; None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         operation = head.metadata.operation
         if head.metadata.record_type == "control":
             if operation != _TRUNCATE:
                 return None
-            return TruncateEvent(self._form(head.metadata).source, None)
-        form = self._form(head.metadata)
+            return TruncateEvent(self._normalizer(head.metadata).source, None)
+        normalizer = self._normalizer(head.metadata)
         before, after = bytes(head.before_image), required(bytes(head.data), "data")
         if _BEFORE_MARK in after:
-            before, after = _apart(before, after)
+            before, after = _images(before, after)
         if operation in ("load", "insert"):
             where = SNAPSHOT if operation == "load" else STREAMED
-            return NormalizedEvent(form, (form.insert(after, where),))
+            return NormalizedEvent(normalizer, (normalizer.insert(after, where),))
         if operation == "update":
-            return NormalizedEvent(form, (form.update(after, before),))
+            return NormalizedEvent(normalizer, (normalizer.update(after, before),))
         if operation == "delete":
-            return NormalizedEvent(form, (form.delete(after),))
+            return NormalizedEvent(normalizer, (normalizer.delete(after),))
         message = f"operation of the message value is {operation[:40]!r}"
         raise refuse("decode", "unknown-op", message)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """A message without value is no change."""
+        """Return None: a message without a value is not a change."""
         return
 
-    def _form(self, metadata: _Metadata) -> TableNormalizer:
+    def _normalizer(self, metadata: _Metadata) -> TableNormalizer:
         which = (metadata.schema_name, metadata.table_name)
-        form = self._forms.get(which)
-        if form is not None:
-            return form
+        normalizer = self._normalizers.get(which)
+        if normalizer is not None:
+            return normalizer
         table = required(metadata.table_name, "table-name")
         source = SourceTable(None, metadata.schema_name, table)
         constants = {"schema-name": text_of(metadata.schema_name), "table-name": text_of(table)}
-        return self._forms.keep(which, TableNormalizer(source, constants=constants))
+        return self._normalizers.keep(which, TableNormalizer(source, constants=constants))
 
 
-def _apart(before: bytes, row: bytes) -> tuple[bytes, bytes]:
-    """The columns before and after an update."""
+def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
+    """Return the rows before and after an update."""
     fields = fields_of(row)
     old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}
     new = {name: value for name, value in fields.items() if not name.startswith(_BEFORE)}

@@ -50,7 +50,7 @@ _CONTROL = frozenset(
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder that has learnt nothing yet."""
-    canal = Canal(settings.type_mapping, images=settings.images)
+    canal = CanalDialect(settings.type_mapping, images=settings.images)
     return JsonChanges("canal-json", canal, settings, native_module(), Native(canal_layout, LOOK))
 
 
@@ -72,44 +72,46 @@ _decode_text = msgspec.json.Decoder(str | None).decode
 _decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
 
 
-class Canal:
-    """What a Canal message says."""
+class CanalDialect:
+    """Maps a Canal message to its changes."""
 
     def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:
         self._type_mapping = type_mapping
         self._heads = HeadReader(_Head)
-        self._forms = TableNormalizers(images=images)
+        self._normalizers = TableNormalizers(images=images)
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """The changes of a message, None for a control message. Raises RecordError."""
+        """Return the changes of a message; None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         if head.type == "TRUNCATE":
             return TruncateEvent(_source(head), None)
         if head.type == "ALTER":
-            return _altered(head)
+            return _ddl_event(head)
         if head.is_ddl or head.type in _CONTROL:
             return None
-        form = self._form(head)
+        normalizer = self._normalizer(head)
         if head.type in _INSERTS:
-            return NormalizedEvent(form, tuple(form.insert(row) for row in _rows(head.data)))
+            return NormalizedEvent(
+                normalizer, tuple(normalizer.insert(row) for row in _rows(head.data))
+            )
         if head.type == "DELETE":
             return NormalizedEvent(
-                form, tuple(form.delete(row) for row in _rows(head.data or head.old))
+                normalizer, tuple(normalizer.delete(row) for row in _rows(head.data or head.old))
             )
         if head.type == "UPDATE":
-            return NormalizedEvent(form, _updates(form, head))
+            return NormalizedEvent(normalizer, _updates(normalizer, head))
         raise refuse("decode", "unknown-op", f"type of the message value is {head.type[:40]!r}")
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """A message without value is no change."""
+        """Return None: a message without a value is not a change."""
         return
 
-    def _form(self, head: _Head) -> TableNormalizer:
+    def _normalizer(self, head: _Head) -> TableNormalizer:
         types = bytes(head.mysql_type), bytes(head.sql_type)
         which = (head.database, head.table, bytes(head.pk_names), types)
-        form = self._forms.get(which)
-        if form is not None:
-            return form
+        normalizer = self._normalizers.get(which)
+        if normalizer is not None:
+            return normalizer
         keys = self._heads.names(head.pk_names, "pkNames")
         columns = self._columns(*types)
         constants = {
@@ -119,8 +121,8 @@ class Canal:
             "mysqlType": types[0],
             "sqlType": types[1],
         }
-        form = TableNormalizer(_source(head), keys, columns, constants=constants)
-        return self._forms.keep(which, form)
+        normalizer = TableNormalizer(_source(head), keys, columns, constants=constants)
+        return self._normalizers.keep(which, normalizer)
 
     def _columns(self, mysql_types: bytes, codes: bytes) -> tuple[WireColumn, ...] | None:
         try:
@@ -135,8 +137,8 @@ class Canal:
         return tuple(jdbc_column(*one) for one in numbered.items()) if numbered else None
 
 
-def _altered(head: _Head) -> DdlEvent | None:
-    """What a statement says of columns; the statement alone tells, and has no place."""
+def _ddl_event(head: _Head) -> DdlEvent | None:
+    """Return the column changes that a statement proves; it has no log position."""
     try:
         statement = _decode_text(head.sql)
     except PARSE_ERRORS as error:
@@ -155,14 +157,15 @@ def _rows(rows: list[msgspec.Raw] | None) -> list[bytes]:
     return [bytes(row) for row in rows]
 
 
-def _updates(form: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
+def _updates(normalizer: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
     rows = _rows(head.data)
     old = [bytes(row) for row in head.old or ()] or [NULL] * len(rows)
     if len(old) != len(rows):
         message = f"the message value has {len(rows)} rows in data and {len(old)} in old"
         raise refuse("decode", "unpaired-rows", message)
     return tuple(
-        form.update(row, form.key_of(before)) for row, before in zip(rows, old, strict=True)
+        normalizer.update(row, normalizer.key_of(before))
+        for row, before in zip(rows, old, strict=True)
     )
 
 

@@ -1,7 +1,7 @@
 """Data format `debezium-avro`: Debezium change events in Avro, with schemas from a registry.
 
-Messages of one schema are read together, field by field, into Arrow arrays; no message is ever a
-Python object. Rows, keys and positions follow the rules of `debezium-json`.
+Messages of one schema are read together, field by field, into Arrow arrays, without a Python object
+for each message. Rows, keys and positions follow the rules of `debezium-json`.
 """
 
 import json
@@ -56,7 +56,7 @@ def new_format(settings: FormatSettings) -> "DebeziumAvro":
 
 
 class DebeziumAvro:
-    """Decoder of Debezium Avro; keeps the schemas it has met, so use one for many chunks."""
+    """Decoder of Debezium Avro; caches schemas, so use one for many chunks."""
 
     name = "debezium-avro"
 
@@ -69,7 +69,7 @@ class DebeziumAvro:
         """Decode a chunk; bad records are in the result, never raised.
 
         `declared` are columns whose types the configuration fixes. Raises SourceError if the
-        registry does not answer, UnsupportedError for a column type without an Arrow form.
+        registry does not answer, UnsupportedError for a column type without an Arrow type.
         """
         chunk = chunk.listed()
         decoded = Decoded([], [], [], chunk.values.count(None))
@@ -91,7 +91,7 @@ class DebeziumAvro:
         decoded: Decoded,
         refused: Reasons,
     ) -> int:
-        """Add what a group gives to the result; how many control messages it had."""
+        """Add the changes of a group to the result; return its number of control messages."""
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
@@ -130,7 +130,7 @@ class DebeziumAvro:
         return sort_messages(envelope, group.values, group.value.skip, names)
 
     def _key_record(self, group: Group) -> AvroRecord | None:
-        """What the keys of a group are; None without keys. Raises RecordError."""
+        """Return the record type of the keys of a group; None without keys. Raises RecordError."""
         if group.key is None:
             return None
         node = self._writers.node(group.key, "key")
@@ -140,7 +140,7 @@ class DebeziumAvro:
 
 
 def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, AvroColumn]:
-    """The fields of all keys of a group; why keys cannot be read is added to `refused`."""
+    """Return the fields of all keys of a group; add reasons of invalid keys to `refused`."""
     cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
     fields = read_fields(cursor, record.node, all_fields(record.node))
     cursor.finish()
@@ -155,7 +155,7 @@ def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, 
 def _table_changes(
     changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: Types
 ) -> TableChanges:
-    """Changes with the columns of their rows and of their keys, in declared types."""
+    """Return changes with the columns of their rows and keys, in declared types."""
     columns = dict(row.columns)
     nodes = dict(zip(row.node.names, row.node.children, strict=True))
     for name, part in (keys or {}).items():
@@ -171,7 +171,7 @@ def _table_changes(
 
 
 def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
-    """The column in the type that the configuration fixes, if it does."""
+    """Return the column in its declared type, if it has one."""
     if declared is None or declared.as_nullable() == column.data_type:
         return column
     if column.text and declared.root in CHARACTER_ROOTS:

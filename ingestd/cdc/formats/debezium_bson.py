@@ -1,7 +1,7 @@
-"""Data format `debezium-bson`: Debezium's events of MongoDB, whose images are documents as text.
+"""Data format `debezium-bson`: Debezium's MongoDB events, whose images are documents as text.
 
-Each field of a document is a column of text, `_id` the key. Updates that only describe what they
-changed leave the other columns as they were.
+Each field of a document is a text column, `_id` the key. Updates that describe only the changed
+fields leave other columns unchanged.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ _encode = msgspec.json.encode
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder that has learnt nothing yet."""
     texts = FormatSettings(settings.type_mapping | {TO_STRING})
-    return JsonChanges("debezium-bson", Documents(), texts, native_module())
+    return JsonChanges("debezium-bson", BsonDialect(), texts, native_module())
 
 
 class _Source(msgspec.Struct, gc=False):
@@ -67,8 +67,8 @@ class _Key(msgspec.Struct, gc=False):
 Texts = dict[str, str | None]
 
 
-class Documents:
-    """What a message with documents says."""
+class BsonDialect:
+    """Maps a message with MongoDB documents to its change."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False)
@@ -76,48 +76,48 @@ class Documents:
         self._heads = HeadReader(Head)
         self._keys = MessageKeys()
         self._ids = HeadReader(_Key)
-        self._forms = TableNormalizers()
+        self._normalizers = TableNormalizers()
 
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """The change of a message, None for a control message. Raises RecordError."""
+        """Return the change of a message; None for a control message. Raises RecordError."""
         payload = self._envelopes.open(value)[1]
         if payload == NULL or is_control(self._heads.read(payload), topic):
             return None
         event = self._events.read(payload)
-        form = self._form(event)
+        normalizer = self._normalizer(event)
         if event.op in ("t", "m"):
-            return TruncateEvent(form.source, None) if event.op == "t" else None
+            return TruncateEvent(normalizer.source, None) if event.op == "t" else None
         snapshot = event.source is not None and is_snapshot(event.source.snapshot)
         where = SNAPSHOT if snapshot else STREAMED
         if event.op == "d":
             row = _encode({_ID: self._id(event.before, key)})
-            return NormalizedEvent(form, (form.delete(row, where),))
+            return NormalizedEvent(normalizer, (normalizer.delete(row, where),))
         if event.op == "u":
             row = _encode(self._updated(event, key))
-            return NormalizedEvent(form, (form.update(row, where=where),))
+            return NormalizedEvent(normalizer, (normalizer.update(row, where=where),))
         if event.op in ("c", "r"):
             row = _encode(_document(required(event.after, "after")))
-            return NormalizedEvent(form, (form.insert(row, where),))
+            return NormalizedEvent(normalizer, (normalizer.insert(row, where),))
         raise refuse("decode", "unknown-op", f"op of the message value is {event.op!r}")
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """A message without value follows a delete that was one already."""
+        """Return None: a tombstone follows a delete."""
         return
 
-    def _form(self, event: _Event) -> TableNormalizer:
+    def _normalizer(self, event: _Event) -> TableNormalizer:
         source = event.source or _Source()
         partial = event.op == "u" and event.after is None
         which = (source.db, source.collection, partial)
-        form = self._forms.get(which)
-        if form is not None:
-            return form
+        normalizer = self._normalizers.get(which)
+        if normalizer is not None:
+            return normalizer
         table = SourceTable(source.db, None, required(source.collection, "collection"))
-        return self._forms.keep(which, TableNormalizer(table, (_ID,), partial=partial))
+        return self._normalizers.keep(which, TableNormalizer(table, (_ID,), partial=partial))
 
     def _updated(self, event: _Event, key: bytes | None) -> Texts:
-        """The document after an update, or what the update says that it changed."""
+        """Return the document after an update, or the fields that the update changed."""
         if event.after is not None:
             return _document(event.after)
         update = event.update_description
@@ -135,7 +135,7 @@ class Documents:
         return changed
 
     def _id(self, before: str | None, key: bytes | None) -> str:
-        """The key of the row, from the document before or from the message key."""
+        """Return the key of the row, from the document before or from the message key."""
         if before is not None:
             found = _document(before).get(_ID)
         else:
@@ -159,7 +159,7 @@ def _document(text: str) -> Texts:
 
 
 def _text(value: str) -> str | None:
-    """An id in Extended JSON; anything else is the text of the id itself."""
+    """Return the text of an id in Extended JSON, or of a plain id."""
     try:
         msgspec.json.decode(value)
     except PARSE_ERRORS:

@@ -1,8 +1,8 @@
-"""Data format `debezium-flat-json`: rows that Debezium's ExtractNewRecordState took out of events.
+"""Data format `debezium-flat-json`: rows extracted by Debezium's ExtractNewRecordState transform.
 
-What the transform adds are fields beginning with two underscores: the operation, whether the row
-is deleted, the table, the place in the log. What it lets through as it is (heartbeats, logical
-messages, borders of transactions) is understood as well.
+The transform adds fields that begin with two underscores: the operation, whether the row is
+deleted, the table, the log position. Messages that it passes unchanged (heartbeats, logical
+messages, transaction borders) are recognised, too.
 """
 
 import msgspec
@@ -50,7 +50,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder that has learnt nothing yet."""
     return JsonChanges(
         "debezium-flat-json",
-        FlatRows(),
+        FlatDialect(),
         settings,
         native_module(),
         Native(flat_layout, keyless=no_keys),
@@ -58,7 +58,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
 
 
 class _Marks(msgspec.Struct, gc=False):
-    """The added fields that matter, none of them looked into."""
+    """The fields added by the transform that matter, not yet decoded."""
 
     op: msgspec.Raw = msgspec.field(name="__op", default=_NULL)
     deleted: msgspec.Raw = msgspec.field(name="__deleted", default=_NULL)
@@ -84,20 +84,20 @@ _decode_name = msgspec.json.Decoder(str | None).decode
 _DELETED = (b"true", b'"true"')
 
 
-class FlatRows:
-    """What a flattened message says."""
+class FlatDialect:
+    """Maps a flattened message to its change."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Marks)
         self._values = RowValues()
         self._keys = MessageKeys()
-        self._forms = TableNormalizers()
+        self._normalizers = TableNormalizers()
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """The change of a message, None for a control message. Raises RecordError."""
+        """Return the change of a message; None for a control message. Raises RecordError."""
         shape, row = self._values.open(value)
         if row == NULL:
             return self.normalize_tombstone(key, topic)
@@ -105,43 +105,45 @@ class FlatRows:
         op, deleted = bytes(marks.op), bytes(marks.deleted)
         if op == NULL and deleted == NULL and _is_control(row, topic):
             return None
-        form = self._form(topic, shape, marks)
+        normalizer = self._normalizer(topic, shape, marks)
         if op == b'"t"':
-            return TruncateEvent(form.source, None)
+            return TruncateEvent(normalizer.source, None)
         if op not in _OPERATIONS:
             raise refuse("decode", "unknown-op", f"__op of the message value is {op[:20]!r}")
         where = _where(marks, op)
         opened = self._keys.open(key)
         if op == b'"d"' or deleted in _DELETED:
-            return NormalizedEvent(form, (form.delete(row, where),), opened, shape)
+            return NormalizedEvent(normalizer, (normalizer.delete(row, where),), opened, shape)
         if op == b'"u"':
-            return NormalizedEvent(form, (form.update(row, where=where),), opened, shape)
-        return NormalizedEvent(form, (form.insert(row, where),), opened, shape)
+            return NormalizedEvent(
+                normalizer, (normalizer.update(row, where=where),), opened, shape
+            )
+        return NormalizedEvent(normalizer, (normalizer.insert(row, where),), opened, shape)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """The delete of the row with the message's key, None without a key. Raises RecordError."""
+        """Return the delete of the key's row; None without a key. Raises RecordError."""
         opened: MessageKey = self._keys.open(key)
         if opened.shape is None:
             return None
-        form = self._latest.get(topic) or TableNormalizer(topic_table(topic), hidden=_ADDED)
-        self._latest[topic] = form
-        return NormalizedEvent(form, (form.delete(NULL),), opened)
+        normalizer = self._latest.get(topic) or TableNormalizer(topic_table(topic), hidden=_ADDED)
+        self._latest[topic] = normalizer
+        return NormalizedEvent(normalizer, (normalizer.delete(NULL),), opened)
 
-    def _form(self, topic: str, shape: Shape, marks: _Marks) -> TableNormalizer:
+    def _normalizer(self, topic: str, shape: Shape, marks: _Marks) -> TableNormalizer:
         names = (
             _either(marks.database, marks.source_database),
             _either(marks.schema, marks.source_schema),
             _either(marks.table, marks.source_table),
         )
         which = (topic, shape, names)
-        form = self._forms.get(which)
-        if form is None:
-            form = TableNormalizer(
+        normalizer = self._normalizers.get(which)
+        if normalizer is None:
+            normalizer = TableNormalizer(
                 _source(topic, names), (), shape.columns, _ADDED, constants=_names_of(marks)
             )
-            self._forms.keep(which, form)
-        self._latest[topic] = form
-        return form
+            self._normalizers.keep(which, normalizer)
+        self._latest[topic] = normalizer
+        return normalizer
 
 
 _OPERATIONS = frozenset({b'"c"', b'"r"', b'"u"', b'"d"', NULL})
@@ -159,14 +161,14 @@ def _names_of(marks: _Marks) -> dict[str, bytes]:
 
 
 def _either(first: msgspec.Raw, second: msgspec.Raw) -> bytes:
-    """The field that came; the default of a field is always the same object."""
+    """Return the field that is present; an absent field is the object `_NULL`."""
     if first is not _NULL:
         return bytes(first)
     return NULL if second is _NULL else bytes(second)
 
 
 def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
-    """The table that the added fields name, and where they do not, the topic."""
+    """Return the table of the added fields; missing names are those of the topic."""
     try:
         found = [_decode_name(name) for name in names]
     except PARSE_ERRORS as error:
@@ -176,7 +178,7 @@ def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
 
 
 def _where(marks: _Marks, op: bytes) -> bytes:
-    """The fields that say where the change stands; without `__snapshot` operation r tells."""
+    """Return the fields of the log position; operation r replaces a missing `__snapshot`."""
     snapshot = _either(marks.snapshot, marks.source_snapshot)
     if snapshot == NULL:
         snapshot = b'"true"' if op == b'"r"' else b'"false"'
@@ -192,7 +194,7 @@ def _where(marks: _Marks, op: bytes) -> bytes:
 
 
 def _is_control(row: bytes, topic: str) -> bool:
-    """Whether a message without added fields is one that the transform lets through."""
+    """Return whether a message without added fields is one that the transform passes unchanged."""
     try:
         event = read_event(row, topic)
     except RecordError:

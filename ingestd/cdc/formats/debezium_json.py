@@ -1,7 +1,7 @@
 """Data format `debezium-json`: Debezium change events in JSON, with or without their schemas.
 
-Flattened rows among them are told by the fields that the transform adds; a topic of nothing else
-is quicker to read as `debezium-flat-json`.
+Flattened rows among them are recognised by the fields that the transform adds; a topic with only
+such rows is faster to read as `debezium-flat-json`.
 
 A chunk whose messages are all alike (one table, one schema, no control messages) goes through the
 plan of the last one in a few calls; of a chunk that mixes tables, the messages of each. All others
@@ -28,7 +28,7 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.debezium_envelope import BARE
 from ingestd.cdc.debezium_event import EVENT_TIME, is_debezium
 from ingestd.cdc.event_records import EventRecords, GroupKey, SortedEvents, in_order
-from ingestd.cdc.formats.debezium_flat_json import FlatRows
+from ingestd.cdc.formats.debezium_flat_json import FlatDialect
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.classifier import Classifier
@@ -74,7 +74,7 @@ class DebeziumJson:
         self._sorter = None if module is None else Classifier(module, LOOK)
         self._records = EventRecords()
         self._flat = JsonChanges(
-            self.name, FlatRows(), settings, module, Native(flat_layout, keyless=no_keys)
+            self.name, FlatDialect(), settings, module, Native(flat_layout, keyless=no_keys)
         )
         self._memories: dict[GroupKey, TableMemory] = {}
         self._usual: dict[str, GroupKey] = {}
@@ -83,7 +83,7 @@ class DebeziumJson:
         """Decode a chunk; bad records are in the result, never raised.
 
         `known` are the columns that the target table has, `declared` those whose types the
-        configuration fixes. Raises UnsupportedError for a column type without an Arrow form.
+        configuration fixes. Raises UnsupportedError for a column type without an Arrow type.
         """
         decoded = self._decode_uniform(chunk, known, declared)
         return self._decode_apart(chunk, known, declared) if decoded is None else decoded
@@ -91,7 +91,7 @@ class DebeziumJson:
     def _decode_uniform(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> Decoded | None:
-        """What a chunk gives whose messages are all as usual for the topic, else None."""
+        """Decode a chunk whose messages are all like the previous ones of the topic; else None."""
         group_key = self._usual.get(chunk.topic) or self._records.first_group(chunk)
         if group_key is None:
             return None
@@ -136,7 +136,7 @@ class DebeziumJson:
     def _decode_tables(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> dict[GroupKey, _Read]:
-        """What the messages of each table give, where these are all as planned for the first."""
+        """Decode the messages of each table whose messages all match the plan of the first one."""
         found: dict[GroupKey, _Read] = {}
         if self._sorter is None or not self._memories:
             return found
@@ -160,7 +160,7 @@ class DebeziumJson:
         return found
 
     def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedEvents:
-        """All other records; a group is read natively as a whole, or not at all."""
+        """Sort all other records; a group is read natively as a whole, or not at all."""
         left = np.ones(len(chunk.values), np.bool_)
         for one in read.values():
             left[one.indices] = False
@@ -191,7 +191,7 @@ class DebeziumJson:
 
 
 def _messages(chunk: RecordChunk, group_key: GroupKey) -> Messages | None:
-    """The messages of a chunk that have a value, if all have a key or none has."""
+    """Return the messages of a chunk that have a value, if all have a key or none has."""
     _, value_shape, key_shape, _ = group_key
     indices, values, keys = _without_tombstones(chunk)
     if not values or not (all_there(keys) if key_shape else keys.count(None) == len(keys)):
@@ -203,7 +203,7 @@ def _messages(chunk: RecordChunk, group_key: GroupKey) -> Messages | None:
 def _without_tombstones(
     chunk: RecordChunk,
 ) -> tuple[npt.NDArray[np.int64] | slice, Sequence[bytes], Texts]:
-    """Indices, values and keys of the records that have a value."""
+    """Return indices, values and keys of the records that have a value."""
     if all_there(chunk.values):
         return slice(None), cast("Sequence[bytes]", chunk.values), chunk.keys
     indices = there(chunk.values, empty=True)

@@ -1,4 +1,4 @@
-"""Data format `maxwell-json`: what the Maxwell daemon writes.
+"""Data format `maxwell-json`: messages of the Maxwell daemon.
 
 `data` is the whole row after the change, or before a delete; `old` has the columns that an update
 changed. Rows of a bootstrap are rows of a snapshot.
@@ -46,7 +46,7 @@ _MESSAGE_TYPE = re.compile(r"insert|update|delete|(bootstrap|table|database)-\w+
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder that has learnt nothing yet."""
-    dialect = Maxwell(images=settings.images)
+    dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
         "maxwell-json", dialect, settings, native_module(), Native(maxwell_layout, LOOK)
     )
@@ -61,7 +61,7 @@ class _Definition(msgspec.Struct, gc=False):
 
 
 class _Statement(msgspec.Struct, gc=False):
-    """What is in a message about a table that was altered; `definition` is the table behind it."""
+    """The fields of a `table-alter` message; `definition` is the table after the statement."""
 
     sql: str | None = None
     definition: _Definition | None = msgspec.field(name="def", default=None)
@@ -82,34 +82,36 @@ class _Head(msgspec.Struct, gc=False):
     commit: bool | None = None
 
 
-class Maxwell:
-    """What a Maxwell message says."""
+class MaxwellDialect:
+    """Maps a Maxwell message to its change."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableNormalizers(images=images)
+        self._normalizers = TableNormalizers(images=images)
         self._log = _BinaryLog()
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """The change of a message, None for a control message. Raises RecordError."""
+        """Return the change of a message; None for a control message. Raises RecordError."""
         head = self._heads.read(value)
         kind = head.type
         if kind not in _ROW_TYPES:
             if kind == _ALTERED:
-                return self._altered(head, value)
+                return self._ddl_event(head, value)
             if _CONTROL.fullmatch(kind):
                 return None
             raise refuse("decode", "unknown-op", f"type of the message value is {kind[:40]!r}")
-        form = self._form(head)
+        normalizer = self._normalizer(head)
         data = required(bytes(head.data), "data")
         where = where_in_log(self._log.position(head), snapshot=kind == "bootstrap-insert")
         if kind == "delete":
-            return NormalizedEvent(form, (form.delete(data, where),))
+            return NormalizedEvent(normalizer, (normalizer.delete(data, where),))
         if kind == "update":
-            return NormalizedEvent(form, (form.update(data, form.key_of(bytes(head.old)), where),))
-        return NormalizedEvent(form, (form.insert(data, where),))
+            return NormalizedEvent(
+                normalizer, (normalizer.update(data, normalizer.key_of(bytes(head.old)), where),)
+            )
+        return NormalizedEvent(normalizer, (normalizer.insert(data, where),))
 
-    def _altered(self, head: _Head, value: bytes) -> DdlEvent | None:
+    def _ddl_event(self, head: _Head, value: bytes) -> DdlEvent | None:
         try:
             statement = _decode_statement(value)
         except PARSE_ERRORS as error:
@@ -124,14 +126,14 @@ class Maxwell:
         return DdlEvent(source, None if position < 0 else position, columns)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """A message without value is no change."""
+        """Return None: a message without a value is not a change."""
         return
 
-    def _form(self, head: _Head) -> TableNormalizer:
+    def _normalizer(self, head: _Head) -> TableNormalizer:
         which = (head.database, head.table, bytes(head.primary_key_columns))
-        form = self._forms.get(which)
-        if form is not None:
-            return form
+        normalizer = self._normalizers.get(which)
+        if normalizer is not None:
+            return normalizer
         source = SourceTable(head.database, None, required(head.table, "table"))
         keys = self._heads.names(head.primary_key_columns, "primary_key_columns")
         constants = {
@@ -139,24 +141,24 @@ class Maxwell:
             "table": text_of(head.table),
             "primary_key_columns": bytes(head.primary_key_columns),
         }
-        return self._forms.keep(which, TableNormalizer(source, keys, constants=constants))
+        return self._normalizers.keep(which, TableNormalizer(source, keys, constants=constants))
 
 
 _ROW_TYPES: frozenset[str] = frozenset({"insert", "update", "delete", "bootstrap-insert"})
 
 
 class _BinaryLog:
-    """Places in the binary log; most are in the same file as the one before."""
+    """Positions in the binary log; most are in the same file as the previous one."""
 
     def __init__(self) -> None:
         self._name = ""
         self._number = UNKNOWN_POSITION
 
     def position(self, head: _Head) -> int:
-        """The place of the transaction, and of the row within it."""
+        """Return the positions of transaction and row, packed into one number."""
         if head.position is None:
             return UNKNOWN_POSITION
-        # A transaction's last row does not say how many were before it.
+        # The last row of a transaction does not state its row number.
         row = LAST_ROW if head.commit else head.xoffset
         file, _, pos = head.position.rpartition(":")
         if row is None or not 0 <= row <= LAST_ROW or not pos.isdecimal() or len(pos) > _DIGITS:

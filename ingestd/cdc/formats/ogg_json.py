@@ -1,7 +1,7 @@
 """Data format `ogg-json`: Oracle GoldenGate's JSON with whole operations.
 
-Compressed updates have the key and what changed; other columns keep their older values. What
-`COLUMN_isMissing` marks was not in the log either.
+Compressed updates have the key and the changed columns; other columns keep their values. Columns
+marked by `COLUMN_isMissing` were not in the log either.
 """
 
 import re
@@ -48,54 +48,60 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class OggDialect:
-    """What a GoldenGate message says."""
+    """Maps a GoldenGate message to its change."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
-        self._forms = TableNormalizers(images=images)
+        self._normalizers = TableNormalizers(images=images)
 
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent:
-        """The change of a message. Raises RecordError."""
+        """Return the change of a message. Raises RecordError."""
         head = self._heads.read(value)
-        form = self._form(head)
+        normalizer = self._normalizer(head)
         position = _position(head)
         if head.op_type == "T":
-            return TruncateEvent(form.source, position)
+            return TruncateEvent(normalizer.source, position)
         where = where_in_log(position)
         before, after = _present(bytes(head.before)), _present(bytes(head.after))
         if head.op_type == "I":
-            return NormalizedEvent(form, (form.insert(required(after, "after"), where),))
+            return NormalizedEvent(
+                normalizer, (normalizer.insert(required(after, "after"), where),)
+            )
         if head.op_type == "D":
-            return NormalizedEvent(form, (form.delete(required(before, "before"), where),))
+            return NormalizedEvent(
+                normalizer, (normalizer.delete(required(before, "before"), where),)
+            )
         if head.op_type != "U":
             message = f"op_type of the message value is {head.op_type[:20]!r}, not I, U, D or T"
             raise refuse("decode", "unknown-op", message)
         required(after, "after")
-        return NormalizedEvent(form, (form.update(after, form.key_of(before), where),))
+        return NormalizedEvent(
+            normalizer, (normalizer.update(after, normalizer.key_of(before), where),)
+        )
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """A message without value is no change."""
+        """Return None: a message without a value is not a change."""
         return
 
-    def _form(self, head: _Head) -> TableNormalizer:
+    def _normalizer(self, head: _Head) -> TableNormalizer:
         which = (head.table, bytes(head.primary_keys))
-        form = self._forms.get(which)
-        if form is not None:
-            return form
+        normalizer = self._normalizers.get(which)
+        if normalizer is not None:
+            return normalizer
         *qualifiers, table = required(head.table, "table").split(".")
         schema = qualifiers[-1] if qualifiers else None
         database = ".".join(qualifiers[:-1]) or None
         source = SourceTable(database, schema, required(table, "table"))
         keys = self._heads.names(head.primary_keys, "primary_keys")
         constants = {"table": text_of(head.table), "primary_keys": bytes(head.primary_keys)}
-        form = TableNormalizer(source, keys, partial=True, constants=constants)
-        return self._forms.keep(which, form)
+        normalizer = TableNormalizer(source, keys, partial=True, constants=constants)
+        return self._normalizers.keep(which, normalizer)
 
 
 def _position(head: _Head) -> int | None:
-    """The place in the trail, if it fits 63 bits."""
+    """Return the position in the trail; None if it does not fit 63 bits."""
     if head.pos is None or not _POSITION.fullmatch(head.pos):
         return None
     number = int(head.pos)
@@ -103,7 +109,7 @@ def _position(head: _Head) -> int | None:
 
 
 def _present(image: bytes) -> bytes:
-    """A row without the columns that were not in the log, and without their marks."""
+    """Return a row without the columns that were not in the log, and without their marks."""
     if _MISSING_MARK not in image or image == NULL:
         return image
     fields = fields_of(image)

@@ -24,7 +24,7 @@ _WRAPPED = b'"payload"'
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder that has learnt nothing yet."""
     return JsonChanges(
-        "json", PlainJson(), settings, native_module(), Native(plain_layout, keyless=no_objects)
+        "json", PlainDialect(), settings, native_module(), Native(plain_layout, keyless=no_objects)
     )
 
 
@@ -39,48 +39,50 @@ class RowValues:
         self._envelopes = Envelopes(is_key=False, is_row=True)
 
     def open(self, value: bytes) -> tuple[Shape, bytes]:
-        """The wrapper and the row. Raises RecordError."""
+        """Return the schema envelope and the row. Raises RecordError."""
         return self._envelopes.open(value) if _WRAPPED in value else (BARE, value)
 
 
-class PlainJson:
-    """What a message that is a row says."""
+class PlainDialect:
+    """Maps a message that is a row to an insert."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Row)
         self._values = RowValues()
         self._keys = MessageKeys(lenient=True)
-        self._forms = TableNormalizers()
+        self._normalizers = TableNormalizers()
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """The row of a message. Raises RecordError."""
+        """Return the insert of the row. Raises RecordError."""
         shape, row = self._values.open(value)
         if row == NULL:
             return self.normalize_tombstone(key, topic)
         self._heads.read(row)
-        form = self._form(topic, shape)
-        return NormalizedEvent(form, (form.insert(row),), self._keys.open(key), shape)
+        normalizer = self._normalizer(topic, shape)
+        return NormalizedEvent(normalizer, (normalizer.insert(row),), self._keys.open(key), shape)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """The delete of the row with the message's key, None without a key."""
+        """Return the delete of the row with the message's key; None without a key."""
         opened = self._keys.open(key)
         if opened.shape is None:
             return None
-        form = self._latest.get(topic) or self._form(topic, BARE)
-        return NormalizedEvent(form, (form.delete(NULL),), opened)
+        normalizer = self._latest.get(topic) or self._normalizer(topic, BARE)
+        return NormalizedEvent(normalizer, (normalizer.delete(NULL),), opened)
 
-    def _form(self, topic: str, shape: Shape) -> TableNormalizer:
+    def _normalizer(self, topic: str, shape: Shape) -> TableNormalizer:
         which = (topic, shape)
-        form = self._forms.get(which)
-        if form is None:
-            form = self._forms.keep(which, TableNormalizer(topic_table(topic), (), shape.columns))
-        self._latest[topic] = form
-        return form
+        normalizer = self._normalizers.get(which)
+        if normalizer is None:
+            normalizer = self._normalizers.keep(
+                which, TableNormalizer(topic_table(topic), (), shape.columns)
+            )
+        self._latest[topic] = normalizer
+        return normalizer
 
 
 def topic_table(topic: str) -> SourceTable:
-    """The table that a topic is named after, as in ``prefix.schema.table``."""
+    """Return the table that a topic is named after, as in ``prefix.schema.table``."""
     *qualifiers, table = topic.split(".")
     schema = qualifiers[-1] if qualifiers else None
     return SourceTable(".".join(qualifiers[:-1]) or None, schema or None, table or topic)

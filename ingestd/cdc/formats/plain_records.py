@@ -35,11 +35,11 @@ class FieldReader(Protocol):
     """Reads messages of one schema into columns."""
 
     def refine(self, frame: Frame, message: bytes) -> Frame:
-        """The frame of a message with what tells the types of one schema apart."""
+        """Return the frame of a message with its type within the schema."""
         ...
 
     def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
-        """The columns of all messages; why some cannot be read is added to `refused` by place.
+        """Return the columns of all messages; add reasons of rejected ones to `refused` by index.
 
         Raises RecordError for a schema that cannot be used, SourceError if the registry does not
         answer.
@@ -47,12 +47,12 @@ class FieldReader(Protocol):
         ...
 
     def former(self, frame: Frame) -> Names:
-        """Old and new names of fields, as far as the schema tells."""
+        """Return old and new names of fields that the schema states."""
         ...
 
 
 class PlainRecords:
-    """Decoder of such messages; remembers which topics have keys with schemas."""
+    """Decoder of such messages; caches which topics have keys with schemas."""
 
     def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class PlainRecords:
         """Decode a chunk; bad records are in the result, never raised.
 
         Raises SourceError if the registry does not answer, UnsupportedError for a column type
-        without an Arrow form.
+        without an Arrow type.
         """
         chunk = chunk.listed()
         keyed = self._has_keys(chunk)
@@ -101,7 +101,7 @@ class PlainRecords:
         return self._reader.refine(frame_of(self._framing, key, headers, is_key=True), key)
 
     def _tombstones(self, chunk: RecordChunk) -> list[Group]:
-        """Records without a value by the schemas of their keys."""
+        """Return the records without a value, grouped by the schemas of their keys."""
         groups: dict[Frame, Group] = {}
         for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
             if value is None and key is not None:

@@ -1,7 +1,7 @@
 """Data format `protobuf`: rows as Protobuf messages, with schemas from a registry.
 
-Which message of a file a record holds is said by the indexes behind the schema id. Messages are
-read one by one: their fields come in any order, so there is no column to read them by.
+The indexes after the schema id select the message type of a file. Messages are decoded one by one:
+their fields are in any order, so they cannot be read by column.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 _MAX_SCHEMAS = 5000
 _MAX_INDEXES = 64
-"""Messages are seldom nested more than twice."""
+"""Limit of indexes; messages are seldom nested more than twice."""
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
@@ -36,7 +36,7 @@ def new_format(settings: FormatSettings) -> PlainRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """One message type of a schema; `former` are the names that its fields had before."""
+    """A message type of a schema; `former` are old and new names of its fields."""
 
     name: str
     reader: MessageReader
@@ -56,7 +56,7 @@ class ProtobufFields:
         self._messages: dict[tuple[bytes, tuple[int, ...]], _Message] = {}
 
     def refine(self, frame: Frame, message: bytes) -> Frame:
-        """The frame with the indexes of the message's type."""
+        """Return the frame with the indexes of the message's type."""
         if frame.detail:
             return frame
         try:
@@ -66,12 +66,12 @@ class ProtobufFields:
         return Frame(frame.mark, at, message[frame.skip : at])
 
     def former(self, frame: Frame) -> Names:
-        """Names that fields of the same numbers had in earlier versions of the schema."""
+        """Return old and new names of fields that were renamed since an earlier schema."""
         known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
         return () if known is None else known.former
 
     def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
-        """The columns of messages of one type; why some cannot be read is in `refused`."""
+        """Return the columns of messages of one type; add reasons of rejected ones to `refused`."""
         part = "message key" if stage == "key" else "message value"
         try:
             indexes, _ = _indexes(frame.detail, 0)
@@ -109,7 +109,7 @@ class ProtobufFields:
         return known
 
     def _former(self, frame: Frame, types: ProtoTypes, name: str) -> Names:
-        """Former names by earlier versions; one that cannot be read tells nothing."""
+        """Return former names from earlier versions; an invalid version is skipped."""
         if not self._renames:
             return ()
         found: list[tuple[str, str]] = []
@@ -124,7 +124,7 @@ class ProtobufFields:
 
 
 def _indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    """The indexes that lead to the message type, and the place behind them."""
+    """Return the indexes of the message type, and the offset after them."""
     count, at = _zigzag(data, at)
     if count == 0:
         return (0,), at
@@ -145,7 +145,7 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 def _part(
     column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused: Reasons
 ) -> AvroColumn:
-    """A column of all rows; rows with a value that does not fit are refused."""
+    """Return a column of all rows; add reasons of values that do not fit to `refused`."""
     name = column.column.name
     values = [None if row is None else row[name] for row in rows]
     try:

@@ -1,4 +1,4 @@
-"""Data format `raw`: each record is a row of its bytes, key and value, looked at by nobody."""
+"""Data format `raw`: each record is a row of its key and value, as bytes."""
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,12 @@ def new_format(settings: FormatSettings) -> "RawRecords":
 
 
 class RawRecords:
-    """Gives columns `key` and `value`, null where a record has none."""
+    """Decodes records to columns `key` and `value`, null where a record has none."""
 
     name = "raw"
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """All records of a chunk as rows, in a table named after the topic."""
+        """Return all records of a chunk as rows, in a table named after the topic."""
         size = len(chunk.values)
         if not size:
             return Decoded([], [], [], 0)

@@ -1,6 +1,6 @@
-"""Rows of a batch as native cells, and more rows put in between: old keys, and rows before changes.
+"""Rows of a batch as native cells; inserts deletes of old keys, and before images, between them.
 
-The same rules as `row_images`, on columns.
+Applies the rules of `row_images` to columns.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from ingestd.paimon.spec.data_types import RowKind
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a batch: cells by column name, without the columns that no row has.
+    """Rows of a batch: cells by column name, without columns that every row lacks.
 
-    `events` are the indices of the rows' messages, None if each message is one row.
+    `events` has the index of each row's message, or is None if every message makes one row.
     """
 
     cells: Mapping[str, Cells]
@@ -27,7 +27,7 @@ class Rows:
 
 
 def with_old_keys(rows: Rows, old_keys: Mapping[str, Cells], places: Indices) -> Rows:
-    """A row more, a DELETE of the old key, before the rows at some places."""
+    """Insert a DELETE of the old key before each row whose index is in `places`."""
     events = np.insert(np.arange(len(rows.kinds)), places, places)
     inserted = places + np.arange(len(places))
     others = events.copy()
@@ -57,10 +57,10 @@ def with_images(
     *,
     partial: bool = False,
 ) -> Rows:
-    """Updates as two rows, and deletes as the rows before them.
+    """Return updates as two rows and deletes as their whole before images.
 
-    `old` has the images before, `there` marks the messages that have one. `partial`: an update that
-    moved its row stays one, because it may have left out columns.
+    `old` contains the before images; `there` marks the messages that have one. With `partial`, the
+    after image of an update that changed its key stays UPDATE_AFTER: it may omit columns.
     """
     count = len(rows.kinds)
     updates = (rows.kinds == RowKind.UPDATE_AFTER) & there
@@ -72,8 +72,8 @@ def with_images(
     inserted = places + np.arange(len(places))
     kinds = rows.kinds[events]
     kinds[inserted] = np.where(moved[places], RowKind.DELETE, RowKind.UPDATE_BEFORE)
-    arrives = RowKind.UPDATE_AFTER if partial else RowKind.INSERT
-    kinds[inserted + 1] = np.where(moved[places], arrives, RowKind.UPDATE_AFTER)
+    new_kind = RowKind.UPDATE_AFTER if partial else RowKind.INSERT
+    kinds[inserted + 1] = np.where(moved[places], new_kind, RowKind.UPDATE_AFTER)
     keys = events.copy()
     keys[inserted] += count
     others = keys.copy()

@@ -1,4 +1,4 @@
-"""Fields of Protobuf messages as columns: their types, and their values in those types."""
+"""Map fields of Protobuf messages to columns, and their values to Arrow arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class ProtoColumn:
-    """A column with the way its values become those of its type; null stays null."""
+    """A column and the conversion of its values; null stays null."""
 
     column: WireColumn
     convert: Convert | None
 
     def build(self, values: Sequence[Any]) -> Array:
-        """The array of a field's values. Raises one of `record_errors.BUILD_ERRORS`."""
+        """Return the array of a field's values. Raises one of `record_errors.BUILD_ERRORS`."""
         convert = self.convert
         if convert is not None:
             values = [None if value is None else convert(value) for value in values]
@@ -48,8 +48,10 @@ class ProtoColumn:
 
 
 def proto_column(one: ProtoField, types: ProtoTypes) -> ProtoColumn:
-    """The column of a field: scalars, known types and lists or maps of them as they are, other
-    messages as JSON text.
+    """Return the column of a field.
+
+    Scalars, well-known types and lists or maps of them have their own types; other messages are
+    JSON text.
     """
     inner = _simple(one.type_name, types)
     if inner is None:
@@ -66,7 +68,7 @@ def proto_column(one: ProtoField, types: ProtoTypes) -> ProtoColumn:
 
 
 def _simple(name: str, types: ProtoTypes) -> tuple[DataType, Convert | None] | None:
-    """Type and conversion of a value that is no message of the schema's own."""
+    """Return type and conversion of a value; None for a message that the schema declares."""
     if name in SCALARS:
         return _TYPES[name], Decimal if _TYPES[name] is _BIG else None
     if name in types.enums:

@@ -12,7 +12,7 @@ from ingestd.cdc.protobuf.schema import ProtoField
 
 
 def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Names:
-    """Old and new names; a name that another field has now is no old one."""
+    """Return old and new names; an old name that another field has now is left out."""
     fields = list(newer)
     names = {one.name for one in fields}
     before = {one.number: one for one in older}
@@ -20,11 +20,11 @@ def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Na
     return tuple(
         (old.name, new.name)
         for old, new in pairs
-        if old is not None and old.name not in names and _alike(old, new)
+        if old is not None and old.name not in names and _same_type(old, new)
     )
 
 
-def _alike(old: ProtoField, new: ProtoField) -> bool:
+def _same_type(old: ProtoField, new: ProtoField) -> bool:
     return (old.type_name, old.repeated, old.key_type) == (
         new.type_name,
         new.repeated,

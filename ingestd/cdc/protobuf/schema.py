@@ -1,15 +1,15 @@
-"""Protobuf schemas as a registry keeps them, `.proto` text, read into message types.
+"""Parse Protobuf schemas of a registry, which are `.proto` text, into message types.
 
 Specification: Protocol Buffers Language Guide (proto2, proto3, editions). Services, options and
-extensions have no part in reading messages and are passed over; groups are refused.
+extensions do not matter for reading messages and are skipped; groups are refused.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# What begins a comment or a string without an end is refused: to go on after it and look for the
-# end again at every later place would take quadratic time.
+# An unterminated comment or string is refused: searching its end again at every later position
+# would take quadratic time.
 _TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|\s+|(?P<endless>/\*)"""
     r"""|(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|(?P<unclosed>["'])"""
@@ -30,15 +30,15 @@ SCALARS = frozenset(
 
 
 class ProtobufSchemaError(ValueError):
-    """A schema that is not one, or that uses what is not read; the message says what."""
+    """An invalid schema, or one that uses an unsupported feature; the message states which."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoField:
     """A field of a message.
 
-    `type_name` is a scalar or the full name of a message or an enum. `has_presence` says that
-    an absent field is null and not the default of its type. A map has `key_type` too, and
+    `type_name` is a scalar or the full name of a message or an enum. With `has_presence` an
+    absent field is null, not the default of its type. A map has `key_type` too, and
     `type_name` is the type of its values.
     """
 
@@ -63,7 +63,7 @@ class ProtoTypes:
     tops: list[str] = field(default_factory=list)
 
     def message_at(self, indexes: Iterable[int]) -> str:
-        """The message that the indexes of a frame name. Raises ProtobufSchemaError."""
+        """Return the message that the indexes of a frame refer to. Raises ProtobufSchemaError."""
         inside = self.tops
         name = ""
         for index in indexes:
@@ -75,7 +75,7 @@ class ProtoTypes:
 
 
 def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
-    """The types of a file and of all that it imports. Raises ProtobufSchemaError."""
+    """Return the types of a file and of all its imports. Raises ProtobufSchemaError."""
     types = ProtoTypes()
     for reference in references:
         _File(reference, types).read()
@@ -86,7 +86,7 @@ def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
 
 
 def _resolve(types: ProtoTypes) -> None:
-    """Give the fields the full names of their types; no two of a message may be taken for one."""
+    """Set the full names of the fields' types; refuse two fields of one name or number."""
     for message, fields in types.messages.items():
         names, numbers = {one.name for one in fields}, {one.number for one in fields}
         if min(len(names), len(numbers)) < len(fields):
@@ -102,7 +102,7 @@ def _renamed(one: ProtoField, full: str) -> ProtoField:
 
 
 def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
-    """The innermost scope that declares a name wins."""
+    """Return the full name; the innermost scope that declares a name wins."""
     if name.startswith("."):
         return name[1:]
     while True:
@@ -115,7 +115,7 @@ def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
 
 
 class _File:
-    """One file being read."""
+    """The parser of one file."""
 
     def __init__(self, text: str, types: ProtoTypes) -> None:
         self._tokens = list(_tokens(text))
@@ -158,10 +158,10 @@ class _File:
         elif word == "enum":
             self._enum(self._package)
         elif word != ";":
-            self._pass_over()
+            self._skip_statement()
 
-    def _pass_over(self) -> None:
-        """Go after a statement: its semicolon, or its block."""
+    def _skip_statement(self) -> None:
+        """Skip a statement up to its semicolon, or its block."""
         depth = 0
         while True:
             token = self._next()
@@ -193,7 +193,7 @@ class _File:
                 self._expect("{")
                 self._members(full, depth, in_oneof=True)
             elif word in ("reserved", "extensions", "option", "extend"):
-                self._pass_over()
+                self._skip_statement()
             elif word != ";":
                 self._types.messages[full].append(self._field(word, in_oneof=in_oneof))
 
@@ -213,7 +213,7 @@ class _File:
         self._expect("=")
         number = int(self._next(), 0)
         if self._tokens[self._at] == "[":
-            self._pass_over()
+            self._skip_statement()
         else:
             self._expect(";")
         presence = in_oneof or label in ("optional", "required") or not self._implicit
@@ -225,21 +225,21 @@ class _File:
         self._expect("{")
         while (word := self._next()) != "}":
             if word in ("option", "reserved"):
-                self._pass_over()
+                self._skip_statement()
             elif word != ";":
                 self._expect("=")
                 sign = -1 if self._tokens[self._at] == "-" else 1
                 self._at += sign < 0
                 values.setdefault(sign * int(self._next(), 0), word)
                 if self._tokens[self._at] == "[":
-                    self._pass_over()
+                    self._skip_statement()
                 else:
                     self._expect(";")
         self._types.enums[_scoped(scope, name)] = values
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Words, strings and signs of a file. Raises ProtobufSchemaError."""
+    """Yield the words, strings and signs of a file. Raises ProtobufSchemaError."""
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind is None:
@@ -294,4 +294,4 @@ WELL_KNOWN: Mapping[str, tuple[ProtoField, ...]] = {
         }.items()
     },
 }
-"""Types that every file may import without their being registered."""
+"""Types that every file may import and that need not be registered."""

@@ -1,8 +1,8 @@
-"""Protobuf messages in their binary form to Python values, one message after the other.
+"""Decode binary Protobuf messages into Python values, one message at a time.
 
-Specification: Protocol Buffers, Encoding. Fields that the schema does not know are passed over;
-a scalar that comes twice counts as it came last, as the specification wants it. Every byte of a
-message is looked at once for each level of nesting. Each field of an inner message, absent or not,
+Specification: Protocol Buffers, Encoding. Fields that the schema does not have are skipped;
+of a repeated scalar value the last one counts, as the specification requires. Every byte of a
+message is read once for each level of nesting. Each field of an inner message, absent or not,
 and each element and entry counts as a cell.
 """
 
@@ -23,7 +23,7 @@ _WIRE_OF: Mapping[str, int] = {
 
 
 class WireError(ValueError):
-    """Bytes that are no message of the type."""
+    """Bytes that are not a message of the type."""
 
 
 def _narrow(value: int) -> int:
@@ -66,7 +66,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned integer of up to 64 bits, and the place after it."""
+    """Return an unsigned integer of up to 64 bits, and the offset after it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -87,7 +87,7 @@ class MessageReader:
         self._fields: dict[str, dict[int, ProtoField]] = {}
 
     def fields_of(self, message: str) -> Mapping[int, ProtoField]:
-        """The fields of a message type by number."""
+        """Return the fields of a message type by number."""
         found = self._fields.get(message)
         if found is None:
             declared = self._types.messages.get(message) or WELL_KNOWN.get(message, ())
@@ -95,7 +95,7 @@ class MessageReader:
         return found
 
     def read(self, message: str, data: bytes, at: int = 0) -> dict[str, Any]:
-        """The values of a message by field name, null for what is absent.
+        """Return the values of a message by field name, null for absent fields.
 
         Raises WireError, and CellBudgetError for a message beyond its budget.
         """
@@ -105,7 +105,7 @@ class MessageReader:
 
 
 class _Reading:
-    """One message that is read, with the messages in it."""
+    """The state of decoding one message, with the messages in it."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class _Reading:
         entries[key] = self._default(one.type_name, depth) if value is None else value
 
     def _default(self, kind: str, depth: int) -> Any:  # noqa: ANN401
-        """What a map entry without a value holds: a message has an empty one."""
+        """Return the value of a map entry that has none: the default, or an empty message."""
         absent = ProtoField("value", 2, kind, has_presence=False)
         value = self._absent(absent)
         return self.message(kind, b"", 0, depth + 1) if value is None else value
@@ -210,7 +210,7 @@ class _Reading:
         return found
 
     def _value(self, kind: str, wire: int, raw: Any, depth: int) -> Any:  # noqa: ANN401
-        """A value from what was found on the wire."""
+        """Return the value of a raw value from the wire. Raises WireError."""
         expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
         if wire != expected:
             raise WireError(f"a {kind} has the wire type {wire}")
@@ -238,7 +238,7 @@ def _text(raw: bytes) -> str:
 
 
 def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:
-    """A value as it is on the wire, and the place after it."""
+    """Return a raw value, and the offset after it. Raises WireError."""
     if wire == _VARINT:
         return read_varint(data, at)
     if wire == _SIZED:

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from ingestd.cdc.field_names import (
+    escaped_name,
     has_plain_name,
     normalized,
     normalized_images,
-    stand_in,
-    told_by_name,
+    with_own_names,
 )
 
 ODD = ['a"b', "a\\b", "a\nb", "a\x00b", "a\x1fb", "a\x7fb"]
@@ -20,7 +20,7 @@ ODD = ['a"b', "a\\b", "a\nb", "a\x00b", "a\x1fb", "a\x7fb"]
 @pytest.mark.parametrize("name", ODD)
 def test_a_stand_in_is_a_name_that_fields_can_have(name: str) -> None:
     assert not has_plain_name(name)
-    form = msgspec.defstruct("Form", [("a", int)], rename={"a": stand_in(name)})
+    form = msgspec.defstruct("Form", [("a", int)], rename={"a": escaped_name(name)})
     read = msgspec.json.decode(normalized(json.dumps({name: 1}).encode()), type=form)
     assert read.a == 1  # type: ignore[attr-defined]
 
@@ -28,12 +28,12 @@ def test_a_stand_in_is_a_name_that_fields_can_have(name: str) -> None:
 @pytest.mark.parametrize("name", ["a", "a b", "ä", "a`b", "a'b", "\x80", "{}", "a.b"])
 def test_a_plain_name_stays(name: str) -> None:
     assert has_plain_name(name)
-    assert stand_in(name) == name
+    assert escaped_name(name) == name
 
 
-def test_no_two_names_have_one_stand_in() -> None:
+def test_no_two_names_have_one_escaped_name() -> None:
     names = {"".join(parts) for parts in product(['"', "\x7f", "2", "7f", "\\"], repeat=4)}
-    assert len(set(map(stand_in, names))) == len(names)
+    assert len(set(map(escaped_name, names))) == len(names)
 
 
 def test_values_stay_as_they_are_written() -> None:
@@ -63,7 +63,7 @@ def test_what_is_no_object_is_refused(message: bytes) -> None:
 
 
 def test_errors_tell_the_own_names() -> None:
-    form = msgspec.defstruct("Form", [("a", int)], rename={"a": stand_in('a"b')})
-    decode = told_by_name(msgspec.json.Decoder(form).decode)
+    form = msgspec.defstruct("Form", [("a", int)], rename={"a": escaped_name('a"b')})
+    decode = with_own_names(msgspec.json.Decoder(form).decode)
     with pytest.raises(msgspec.ValidationError, match=r'`\$\.a"b`'):
         decode(normalized(b'{"a\\"b": "x"}'))

@@ -12,10 +12,10 @@ from ingestd.cli import (
     compact,
     dlq,
     expire,
-    orphans,
     progress,
     read,
-    repair,
+    rebuild_index,
+    remove_orphans,
     rescale,
     rollback,
     sort_compact,
@@ -111,7 +111,7 @@ def test_a_pipe_is_told_nothing(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_every_command_of_long_work_goes_through_it() -> None:
-    for module in (compact, dlq, expire, table_commands, orphans, repair, rescale, rollback,
-                   sort_compact, verify):  # fmt: skip
+    for module in (compact, dlq, expire, table_commands, remove_orphans, rebuild_index,
+                   rescale, rollback, sort_compact, verify):  # fmt: skip
         assert module.working is progress.working  # type: ignore[attr-defined]
     assert read.line_of is progress.line_of  # type: ignore[attr-defined]

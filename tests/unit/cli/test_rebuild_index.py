@@ -46,7 +46,7 @@ def test_a_lost_index_is_made_anew_and_told(
     table: FileStoreTable, tmp_path: Path, capsys: Capture
 ) -> None:
     sound = run_command(capsys, "rebuild-index", tmp_path, "db.t")
-    assert sound.out == "db.t: nothing was changed, the index is right in 2 buckets.\n"
+    assert sound.out == "db.t: nothing was changed, the index is correct in 2 buckets.\n"
     lose_indexes(table)
     planned = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--dry-run")
     assert planned.code == 0

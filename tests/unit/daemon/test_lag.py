@@ -46,7 +46,7 @@ def monitor(clusters: dict[str, Cluster], status: Status, calls: list[str]) -> L
 
 
 def test_ends_of_all_sources_reach_the_status(clusters: dict[str, Cluster], status: Status) -> None:
-    monitor(clusters, status, []).ask_all()
+    monitor(clusters, status, []).poll_all()
     sources = status.document()["sources"]
     assert {name: one["reachable"] for name, one in sources.items()} == {"good": True, "bad": True}
     assert sources["good"]["topics"]["t"]["0"]["end"] == 9
@@ -58,8 +58,8 @@ def test_a_silent_source_costs_the_others_nothing_and_is_told_once(
     clusters["bad"].answers = False
     one = monitor(clusters, status, [])
     with caplog.at_level(logging.WARNING):
-        one.ask_all()
-        one.ask_all()
+        one.poll_all()
+        one.poll_all()
     sources = status.document()["sources"]
     assert (sources["good"]["reachable"], sources["bad"]["reachable"]) == (True, False)
     assert [record.getMessage() for record in caplog.records] == ["source_unreachable"]
@@ -70,11 +70,11 @@ def test_a_source_that_failed_is_connected_to_anew(
 ) -> None:
     calls: list[str] = []
     one = monitor(clusters, status, calls)
-    one.ask_all()
+    one.poll_all()
     clusters["bad"].answers = False
-    one.ask_all()
+    one.poll_all()
     clusters["bad"].answers = True
-    one.ask_all()
+    one.poll_all()
     assert sorted(calls) == ["bad", "bad", "good"]
     assert status.document()["sources"]["bad"]["reachable"] is True
 

@@ -88,11 +88,11 @@ def prefetch(stages: Stages) -> Iterator[Prefetch]:
 
 def taken(prefetch: Prefetch, view: BatchContext = VIEW, groups: Any = GROUPS) -> object:
     """What a batch gets that has begun already; it has a folder in any case."""
-    with prefetch.hand_over(view, groups) as hand_over:
-        assert hand_over.folder is not None
-        assert Path(hand_over.folder).is_dir()
-        assert Path(hand_over.folder, "x.blobs").exists() is (hand_over.early is not None)
-        return hand_over.early
+    with prefetch.exchange(view, groups) as exchange:
+        assert exchange.folder is not None
+        assert Path(exchange.folder).is_dir()
+        assert Path(exchange.folder, "x.blobs").exists() is (exchange.prefetched is not None)
+        return exchange.prefetched
 
 
 def test_the_same_ranges_and_the_same_view_are_taken_once(
@@ -134,9 +134,9 @@ def test_at_most_one_is_begun(prefetch: Prefetch, stages: Stages) -> None:
 def test_while_one_is_taken_the_next_one_begins(prefetch: Prefetch) -> None:
     prefetch.follow(VIEW, GROUPS)
     later = replace(VIEW, slots=3)
-    with prefetch.hand_over(VIEW, GROUPS) as hand_over:
+    with prefetch.exchange(VIEW, GROUPS) as exchange:
         prefetch.follow(later, GROUPS)
-        assert hand_over.early == "pairs 1"  # type: ignore[comparison-overlap]
+        assert exchange.prefetched == "pairs 1"  # type: ignore[comparison-overlap]
     assert taken(prefetch, later) == "pairs 2"
 
 
@@ -145,7 +145,7 @@ def test_the_next_one_waits_for_one_that_is_taken_before_it_has_ended(
 ) -> None:
     stages.done.clear()
     prefetch.follow(VIEW, GROUPS)
-    with prefetch.hand_over(VIEW, GROUPS):
+    with prefetch.exchange(VIEW, GROUPS):
         prefetch.follow(replace(VIEW, slots=3), GROUPS)
         while len(stages.begun) < 2:
             time.sleep(0.001)
@@ -160,7 +160,7 @@ def test_the_next_one_waits_for_the_job_of_a_batch_that_took_none(
 ) -> None:
     monkeypatch.setattr(module, "_PATIENCE_SECONDS", 600.0)
     stages.active.clear()
-    with prefetch.hand_over(VIEW, GROUPS):
+    with prefetch.exchange(VIEW, GROUPS):
         prefetch.follow(replace(VIEW, slots=3), GROUPS)
         while not stages.begun:
             time.sleep(0.001)
@@ -182,7 +182,7 @@ def test_a_batch_that_begins_its_own_waits_for_no_job(prefetch: Prefetch, stages
 def test_nobody_waits_for_one_that_is_thrown_away(prefetch: Prefetch, stages: Stages) -> None:
     stages.done.clear()
     prefetch.follow(VIEW, GROUPS)
-    with prefetch.hand_over(VIEW, GROUPS):
+    with prefetch.exchange(VIEW, GROUPS):
         prefetch.follow(replace(VIEW, slots=3), GROUPS)
         prefetch.forget()
     assert stages.cancelled == [2]
@@ -221,7 +221,7 @@ def test_a_batch_that_fails_leaves_no_files_of_what_it_took(
     prefetch: Prefetch, stages: Stages
 ) -> None:
     prefetch.follow(VIEW, GROUPS)
-    with pytest.raises(KeyError), prefetch.hand_over(VIEW, GROUPS):
+    with pytest.raises(KeyError), prefetch.exchange(VIEW, GROUPS):
         raise KeyError
     wait_for_removal()
     assert list(stages.parent.iterdir()) == []

@@ -38,7 +38,7 @@ BAD_VALUES = {
     "after is text": (raw_event('"x"'), "decode", "wrong-type"),
     "deep": (raw_event('{"id": 1, "j": ' + "[" * 2000 + "]" * 2000 + "}"), "decode", "too-deep"),
     "invalid utf-8": (
-        event("c", {"id": 1, "note": "@@"}).replace(b"@@", b"\xff\xff"), "decode", "invalid_utf8"
+        event("c", {"id": 1, "note": "@@"}).replace(b"@@", b"\xff\xff"), "decode", "invalid-utf8"
     ),
     "text in a number": (event("c", {"id": "abc"}), "cast", "wrong-type"),
     "fraction in a key": (event("c", {"id": 1.5}), "cast", "wrong-type"),
@@ -74,7 +74,7 @@ def test_bad_value_is_named_and_neighbours_arrive(name: str, warm: bool) -> None
         (b"{", "invalid-json"),
         (b"[1]", "not-an-object"),
         (b'"7"', "not-an-object"),
-        (b'{"\xff":1}', "invalid_utf8"),
+        (b'{"\xff":1}', "invalid-utf8"),
     ],
 )
 def test_bad_key_is_named_and_neighbours_arrive(bad_key: bytes, reason: str) -> None:
