@@ -152,6 +152,7 @@ class _Rows:
         self._left_out: dict[str, Marks] = {}
         self._old: dict[str, Array] = {}
         self._old_left_out: dict[str, Marks] = {}
+        self._old_key: dict[str, Array] = {}
         self._bad: Reasons = {}
 
     def build(self) -> Reasons:
@@ -163,6 +164,7 @@ class _Rows:
                 self._columns[name] = self._built(part)
             if key is not None:
                 self._put_key(name, key)
+        self._build_old_key()
         if self._table.images and self._table.keys:
             self._build_old()
         return self._bad
@@ -266,23 +268,28 @@ class _Rows:
 
     def _old_keys(self) -> tuple[dict[str, Array], Marks]:
         """Keys of the rows before, and which updates changed theirs."""
-        keys = self._table.keys
-        none = np.zeros(self._size, np.bool_)
-        updates = (self._kinds == RowKind.UPDATE_AFTER) & _there(
-            self._table.changes.before, self._size
-        )
+        updates = self._updates_with_before()
+        unlike, whole = np.zeros(self._size, np.bool_), updates
+        for name, old in self._old_key.items():
+            unlike |= ~marks_of(equal(old, self._columns[name]))
+            whole = whole & _there(old, self._size)
+        return self._old_key, whole & unlike
+
+    def _build_old_key(self) -> None:
+        """Build the key columns of the before images of updates."""
+        keys, updates = self._table.keys, self._updates_with_before()
         if not keys or not updates.any() or not keys.keys() <= self._before.keys():
-            return {}, none
-        old = {}
-        unlike, whole = none.copy(), updates
+            return
         for name in keys:
-            part = AvroColumn(
-                self._table.columns[name], self._table.nodes[name], self._before[name]
-            )
-            old[name] = part.built()
-            unlike |= ~marks_of(equal(old[name], self._columns[name]))
-            whole = whole & _there(old[name], self._size)
-        return old, whole & unlike
+            before = self._before[name]
+            array = if_else(pa.array(updates), before, nulls(self._size, before.type))
+            column, node = self._table.columns[name], self._table.nodes[name]
+            self._old_key[name] = self._built(AvroColumn(column, node, array))
+
+    def _updates_with_before(self) -> Marks:
+        before = _there(self._table.changes.before, self._size)
+        marks: Marks = (self._kinds == RowKind.UPDATE_AFTER) & before
+        return marks
 
 
 def _invalid(part: AvroColumn, start: int) -> Iterator[tuple[int, Reason]]:

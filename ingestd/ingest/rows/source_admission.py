@@ -15,7 +15,7 @@ from ingestd.ingest.settings.rejection import SourceRejection
 
 
 class Admission:
-    """Decides for pairs of target and source table; remembers what it decided."""
+    """Decide whether a source table may write to a target table; decisions are cached."""
 
     def __init__(self, context: BatchContext, router: Router) -> None:
         self.router = router
@@ -25,7 +25,7 @@ class Admission:
     def target(
         self, source: str, chunk: RecordChunk, batch: ChangeBatch
     ) -> tuple[str | None, list[RejectedRecord]]:
-        """Where the rows of a batch go, None if nowhere, and their records if they may not."""
+        """Return the target table of a batch (None if unrouted) and the rejected records."""
         table = self.router.route(chunk.topic, batch.source)
         if table is None:
             return None, rejected_unrouted(self.router, chunk, batch)
@@ -35,7 +35,7 @@ class Admission:
         )
 
     def rejection_reason(self, table: str, feed: Feed) -> SourceRejection | None:
-        """Why a target (by identifier) takes no rows of a source table; None if it does."""
+        """Return why a target (by identifier) accepts no rows of a source table, or None."""
         key = (table, feed)
         if key not in self._known:
             self._known[key] = self._judge(table, feed)
@@ -59,7 +59,7 @@ class Admission:
         return self._other_ordering(table)
 
     def _other_ordering(self, table: str) -> SourceRejection | None:
-        """Return why a table whose rows are ordered otherwise takes none, or None."""
+        """Return why a table created with another ordering accepts no rows, or None."""
         target, settings = self._context.tables.get(table), self._context.settings_of(table)
         if target is None:
             return None

@@ -1,10 +1,9 @@
-"""Cells whose value the source left out because it did not change: the older value stays.
+"""Fill cells whose unchanged value the source left out (Debezium's unavailable-value placeholder).
 
-The older value is that of an earlier row of the key in the same batch, or else the table's own.
-In tables with `sequence.field` that says which rows are earlier, and the table's own row may be
-newer than some of the batch. Where a key has neither (Debezium sends such a row when the key itself
-changed), the cell is null and is counted: the source's placeholder is no value, and must not be
-stored as one.
+The value is taken from an earlier row of the key in the same batch, or else from the table. In
+tables with `sequence.field`, rows are earlier by that field, and the row in the table may be newer
+than some rows of the batch. If a key has neither (Debezium sends such a row when the key itself
+changed), the cell becomes null and is counted: the placeholder must never be stored as a value.
 """
 
 from collections.abc import Callable
@@ -28,7 +27,7 @@ from ingestd.paimon.table.read.table_read import read_table
 _Index = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 Whereabouts = Callable[[pa.Table], frozenset[bytes]]
-"""The partitions (serialized rows) that some keys are in."""
+"""Returns the partitions (serialized rows) that contain the given keys."""
 
 _ASK_TABLE = -1
 _KEEP = -2
@@ -38,11 +37,11 @@ _NOT_KNOWN = -3
 def fill_unavailable(
     target: TableContext, rows: pa.Table, whereabouts: Whereabouts | None = None
 ) -> tuple[pa.Table, int]:
-    """The rows, which are in order, with older values where the source left one out.
+    """Return the rows with older values in cells left out, and the number of cells without one.
 
-    Also how many cells are null because no older value is known. Columns that mark such cells are
-    taken away. Where keys do not tell their partitions, `whereabouts` does. UnsupportedError if an
-    older value may wait for its bucket.
+    `rows` are in the order of arrival; the columns that mark such cells are removed. `whereabouts`
+    finds the partitions of keys that do not include the partition columns. Raises UnsupportedError
+    for a table in postpone bucket mode, where older values cannot be looked up.
     """
     marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
     if not marks:
@@ -65,8 +64,8 @@ def fill_unavailable(
         asking |= origin != _KEEP if rules.sequence_fields else origin == _ASK_TABLE
     old = _OldRows(target, plain, asking, list(origins), whereabouts)
     unknown = 0
-    for name, found in origins.items():
-        origin = old.newer(found)
+    for name, batch_origin in origins.items():
+        origin = old.newer(batch_origin)
         # After a delete the table's row is not an older value.
         deleted = kinds[np.maximum(origin, 0)] == RowKind.DELETE
         origin[(origin >= 0) & deleted] = _NOT_KNOWN
@@ -77,7 +76,7 @@ def fill_unavailable(
 
 
 def _ages(rows: pa.Table, rules: MergeRules) -> _Index:
-    """Return the place of each row in the order of age; rows arrive in the order of `rows`."""
+    """Return the rank of each row from oldest to newest, shape (rows,); ties keep row order."""
     if not rules.sequence_fields:
         return np.arange(rows.num_rows)
     columns = [rows.column(name) for name in rules.sequence_fields]
@@ -90,9 +89,9 @@ def _ages(rows: pa.Table, rules: MergeRules) -> _Index:
 def _origins(
     groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask, ages: _Index
 ) -> _Index:
-    """For each row the row whose cell it takes: an earlier one of its key, or a marker.
+    """Return for each row the index of the row it takes the cell from, or a marker; shape (rows,).
 
-    The earlier one may be a delete, which has no value.
+    That is the newest earlier row of its key with a value, or a delete, which has none.
     """
     count = len(kinds)
     order = stable_places(groups.codes, ages)
@@ -103,8 +102,7 @@ def _origins(
     here = np.arange(count)
     last = np.maximum.accumulate(np.where(settles, here, -1)) if count else here
     starts = np.searchsorted(codes, codes, side="left")
-    found = last >= starts
-    taken = np.where(found, order[last], _ASK_TABLE)
+    taken = np.where(last >= starts, order[last], _ASK_TABLE)
     taken[~is_value | ~left_out[order]] = _KEEP
     origins = np.empty(count, np.int64)
     origins[order] = taken
@@ -112,7 +110,7 @@ def _origins(
 
 
 class _OldRows:
-    """Rows of the table for the keys that ask for them, read at most once."""
+    """Rows of the table for the keys that need an older value, read at most once."""
 
     def __init__(
         self,
@@ -123,7 +121,7 @@ class _OldRows:
         whereabouts: Whereabouts | None,
     ) -> None:
         self._rows = rows
-        self._found: pa.Table | None = None
+        self._table_rows: pa.Table | None = None
         self._at: _Index = np.full(rows.num_rows, -1, np.int64)
         self._rules = target.table.merge_rules
         if bool(asking.any()) and bucket_mode(target.table.schema) is BucketMode.POSTPONE:
@@ -139,53 +137,53 @@ class _OldRows:
         needed = dict.fromkeys((*keys, *columns, *self._rules.sequence_fields))
         asked = rows.select(keys).filter(asking)
         wanted = asked.take(group_rows(asked, keys).first)
-        self._found = read_table(
+        self._table_rows = read_table(
             target.table,
             snapshot_id=target.snapshot_id,
             columns=list(needed),
             partition_filter=whereabouts(wanted) if whereabouts else None,
             key_filter=wanted,
         )
-        self._at = _positions_in(self._found.select(keys), rows.select(keys))
+        self._at = _positions_in(self._table_rows.select(keys), rows.select(keys))
 
     def newer(self, origin: _Index) -> _Index:
-        """Return the origins, the table's row instead of an older one of the batch."""
+        """Return `origin` with rows of the batch replaced where the row in the table is newer."""
         fields, chosen = list(self._rules.sequence_fields), origin.copy()
-        if self._found is None or not fields:
+        if self._table_rows is None or not fields:
             return chosen
         rows = self._rows.select(fields)
-        both = pa.concat_tables([self._found.select(fields).cast(rows.schema), rows])
-        ages, first = _ages(both, self._rules), self._found.num_rows
+        both = pa.concat_tables([self._table_rows.select(fields).cast(rows.schema), rows])
+        ages, first = _ages(both, self._rules), self._table_rows.num_rows
         known = np.flatnonzero((origin >= 0) & (self._at >= 0))
         older = ages[first + origin[known]] < ages[self._at[known]]
         chosen[known[older]] = _ASK_TABLE
         return chosen
 
     def count_unknown(self, origin: _Index) -> int:
-        """Cells that neither the batch nor the table has an older value for."""
+        """Return the number of cells without an older value in the batch or the table."""
         absent = (origin == _ASK_TABLE) & (self._at < 0)
         return int(np.count_nonzero(absent | (origin == _NOT_KNOWN)))
 
     def fill(self, name: str, origin: _Index) -> Values:
-        """The column with each cell taken from where its origin says."""
+        """Return the column with each cell taken from its origin."""
         column = self._rows.column(name)
         count = len(column)
         source = np.where(origin >= 0, origin, np.arange(count))
         chunks: list[Values] = [*column.chunks, pa.nulls(1, column.type)]
         source[origin == _NOT_KNOWN] = count
         asking = origin == _ASK_TABLE
-        # The table's rows follow the null, which is where -1, not found, points to.
+        # The table's rows follow the null at `count`, which index -1 (not found) refers to.
         source[asking] = count + 1 + self._at[asking]
-        if self._found is not None:
-            chunks += self._found.column(name).cast(column.type).chunks
+        if self._table_rows is not None:
+            chunks += self._table_rows.column(name).cast(column.type).chunks
         together: Values = pa.chunked_array(chunks, column.type)
         return together.take(source)
 
 
-def _positions_in(found: pa.Table, keys: pa.Table) -> _Index:
-    """For each key its row in `found`, -1 if there is none; keys of `found` are distinct."""
-    both = pa.concat_tables([found.cast(keys.schema), keys])
+def _positions_in(table_keys: pa.Table, keys: pa.Table) -> _Index:
+    """Return the index of each key in `table_keys`, which are distinct, or -1; shape (keys,)."""
+    both = pa.concat_tables([table_keys.cast(keys.schema), keys])
     groups = group_rows(both, keys.column_names)
     row_of_group: _Index = np.full(groups.count, -1, np.int64)
-    row_of_group[groups.codes[: found.num_rows]] = np.arange(found.num_rows)
-    return row_of_group[groups.codes[found.num_rows :]]
+    row_of_group[groups.codes[: table_keys.num_rows]] = np.arange(table_keys.num_rows)
+    return row_of_group[groups.codes[table_keys.num_rows :]]

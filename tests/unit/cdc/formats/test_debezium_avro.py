@@ -75,6 +75,26 @@ def test_an_update_that_changes_its_key_is_a_delete_and_a_row() -> None:
     assert decoded.batches[0].unavailable["label"].tolist() == [False, False, True]
 
 
+@pytest.mark.parametrize("images", [False, True])
+def test_an_old_key_that_does_not_fit_its_column_rejects_the_update(*, images: bool) -> None:
+    registry = Registered()
+    values = registry.avro(
+        envelope([ID]),
+        event("c", {"id": 7}),
+        event("u", {"id": 2}, {"id": 1000}),
+        event("u", {"id": 4}, {"id": 3}),
+    )
+    keys = registry.avro(KEY, {"id": 7}, {"id": 2}, {"id": 4})
+    settings = FormatSettings(schemas=registry, images=images)
+    declared = {ITEM: {"id": parse_type("TINYINT")}}
+    decoded = load_data_format("debezium-avro", settings).decode(
+        chunk_of(values, keys), {}, declared
+    )
+    arrives = 0 if images else 2
+    assert rows(decoded) == [(0, 0, {"id": 7}), (2, 3, {"id": 3}), (2, arrives, {"id": 4})]
+    assert [(one.offset, one.reason) for one in decoded.rejected] == [(1, "out-of-range")]
+
+
 def test_without_a_key_a_delete_is_the_whole_row_before_it() -> None:
     registry = Registered()
     values = registry.avro(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ingestd.ingest.settings.context import TableSettings
 from tests.support.ingest_rig import (
     DELETE,
     UNAVAILABLE,
@@ -113,3 +114,35 @@ def test_value_that_is_not_text_and_not_known_is_null() -> None:
     rig.produce(record(Change({"id": 1, "doc": 5})), record(Change({"id": 2, "doc": UNAVAILABLE})))
     rig.run()
     assert docs(rig) == {1: 5, 2: None}
+
+
+def sequenced() -> Rig:
+    """A rig whose table takes the row with the largest `n`."""
+    return Rig(
+        defaults=TableSettings(primary_keys=("id",), options={"bucket": "1", "sequence.field": "n"})
+    )
+
+
+def test_earlier_row_of_the_batch_is_earlier_by_sequence() -> None:
+    rig = sequenced()
+    rig.produce(row(1, 2, "second"), row(1, 1, "first"), row(1, 3, UNAVAILABLE))
+    rig.run()
+    assert docs(rig) == {1: "second"}
+
+
+def test_value_comes_from_the_table_if_its_row_is_newer_by_sequence() -> None:
+    rig = sequenced()
+    rig.produce(row(1, 2, "second"))
+    rig.run()
+    rig.produce(row(1, 1, "first"), row(1, 3, UNAVAILABLE))
+    rig.run()
+    assert docs(rig) == {1: "second"}
+
+
+def test_value_comes_from_the_batch_if_its_row_is_newer_by_sequence() -> None:
+    rig = sequenced()
+    rig.produce(row(1, 1, "first"))
+    rig.run()
+    rig.produce(row(1, 2, "second"), row(1, 3, UNAVAILABLE))
+    rig.run()
+    assert docs(rig) == {1: "second"}
