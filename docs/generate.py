@@ -2,7 +2,8 @@
 
 Module tables come from docstrings, configuration.md from the configuration's model, metrics.md
 from the collectors, the chart's README from its values, compatibility.md from what the tests
-found. With --check nothing is written and stale pages are named, exit status 1.
+found, the pictures of architecture.md from the import contracts. With --check nothing is written
+and stale pages are named, exit status 1.
 """
 
 import ast
@@ -10,6 +11,7 @@ import re
 import sys
 from pathlib import Path
 
+from docs.architecture_pictures import layers_picture, record_picture
 from docs.cdc_formats_page import cdc_formats_page
 from docs.chart_page import chart_page
 from docs.compatibility_page import read_table, written_table
@@ -30,12 +32,12 @@ def first_sentence(path: Path) -> str:
 
 def packages() -> list[Path]:
     """Folders of the package that hold modules, in the order of their names."""
-    doors = sorted(PACKAGE.rglob("__init__.py"))
-    return [listener.parent for listener in doors if modules(listener.parent)]
+    found = sorted(PACKAGE.rglob("__init__.py"))
+    return [path.parent for path in found if modules(path.parent)]
 
 
 def modules(folder: Path) -> list[Path]:
-    """Modules of one folder, without its door."""
+    """Modules of one folder, without `__init__`."""
     return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
 
 
@@ -73,6 +75,8 @@ def pages() -> dict[Path, str]:
     return {
         compatibility: between(matrix, "read", read_table()),
         architecture: between(architecture.read_text("utf-8"), "packages", package_table()),
+        DOCS / "layers.svg": layers_picture(),
+        DOCS / "record-path.svg": record_picture(),
         DOCS / "modules.md": modules_page(),
         DOCS / "configuration.md": configuration_page(),
         DOCS / "metrics.md": metrics_page(),
