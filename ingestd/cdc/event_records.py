@@ -26,7 +26,7 @@ GroupKey = tuple[SourceTable, Shape, Shape | None, tuple[str, ...]]
 
 
 @dataclass(slots=True)
-class Group:
+class EventGroup:
     """Messages of one table, one schema and one kind of key."""
 
     values: list[bytes] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Group:
 class SortedEvents:
     """Sorted records of a chunk: `others` have no row, `flat` are indices of flattened rows."""
 
-    groups: dict[GroupKey, Group]
+    groups: dict[GroupKey, EventGroup]
     others: Decoded
     flat: list[int]
 
@@ -116,7 +116,7 @@ class EventRecords:
             return False
         key = self._keys.open(chunk.keys[index])
         group_key = (event.source, message.shape, key.shape, key.names)
-        found.groups.setdefault(group_key, Group()).add(index, message.payload, key.payload)
+        found.groups.setdefault(group_key, EventGroup()).add(index, message.payload, key.payload)
         return False
 
     def _open(self, value: bytes, topic: str) -> _Message:

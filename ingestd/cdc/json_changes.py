@@ -28,7 +28,7 @@ from ingestd.cdc.normalized_records import (
     Dialect,
     Group,
     GroupKey,
-    Sorted,
+    SortedRecords,
     group_key,
     sort_records,
 )
@@ -115,7 +115,9 @@ class JsonChanges:
                 found[read.group] = read
         return found
 
-    def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> tuple[list[_Read], Sorted]:
+    def _sort(
+        self, chunk: RecordChunk, read: dict[GroupKey, _Read]
+    ) -> tuple[list[_Read], SortedRecords]:
         """Return what was read natively, and all other records sorted.
 
         A group is read natively as a whole, or not at all.

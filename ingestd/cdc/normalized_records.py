@@ -50,7 +50,7 @@ class Group:
 
 
 @dataclass(slots=True)
-class Sorted:
+class SortedRecords:
     """Sorted records of a chunk."""
 
     groups: dict[GroupKey, Group] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class Sorted:
             group.indices.append(index)
 
 
-def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> Sorted:
+def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> SortedRecords:
     """Sort the records at these indices, in this order."""
-    found = Sorted()
+    found = SortedRecords()
     values, keys, topic = chunk.values, chunk.keys, chunk.topic
     normalize = dialect.normalize
     for index in indices:
@@ -99,7 +99,7 @@ def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -
 
 
 def _add_other(
-    found: Sorted, chunk: RecordChunk, index: int, change: TruncateEvent | DdlEvent | None
+    found: SortedRecords, chunk: RecordChunk, index: int, change: TruncateEvent | DdlEvent | None
 ) -> None:
     offset = int(chunk.offsets[index])
     if isinstance(change, TruncateEvent):

@@ -22,7 +22,7 @@ Marks = tuple[bytes | None, bytes | None]
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-class Frame(NamedTuple):
+class SchemaFrame(NamedTuple):
     """The bytes that name the schema, and the number of bytes before the body.
 
     `detail` are the bytes after the id that select a type of the schema (Protobuf).
@@ -45,30 +45,32 @@ class Frame(NamedTuple):
         raise refuse(stage, "no-schema-id", message)
 
 
-def frame_of(framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool) -> Frame:
+def frame_of(
+    framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool
+) -> SchemaFrame:
     """Return the frame of one message."""
     if headers and framing.location != "prefix":
         wanted = _KEY_HEADER if is_key else _VALUE_HEADER
         for name, value in headers:
             if name == wanted and value:
                 size = 1 + _GUID_BYTES if value[0] == _GUID else len(value)
-                return Frame(value[:size], 0, value[size:])
+                return SchemaFrame(value[:size], 0, value[size:])
     if framing.location == "header":
-        return Frame(b"", 0)
+        return SchemaFrame(b"", 0)
     size = 1 + (_GUID_BYTES if message[:1] == b"\x01" else framing.id_bytes)
-    return Frame(message[:size], size)
+    return SchemaFrame(message[:size], size)
 
 
-Refine = Callable[[Frame, bytes], Frame]
+Refine = Callable[[SchemaFrame, bytes], SchemaFrame]
 """Adds the detail of a message to its frame."""
 
 
 @dataclass(slots=True)
-class Group:
+class FrameGroup:
     """Records of a chunk whose values have one schema, and whose keys have one, or no schema."""
 
-    value: Frame
-    key: Frame | None
+    value: SchemaFrame
+    key: SchemaFrame | None
     indices: list[int] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
@@ -80,7 +82,7 @@ def grouped(
     *,
     with_keys: bool = True,
     refine: Refine | None = None,
-) -> list[Group]:
+) -> list[FrameGroup]:
     """Return the records of a chunk that have a value, grouped by their schemas.
 
     `refine` adds the type within a schema to a frame.
@@ -89,7 +91,7 @@ def grouped(
         quick = _by_prefix(chunk, 1 + framing.id_bytes, with_keys=with_keys)
         if quick is not None:
             return quick
-    groups: dict[tuple[Frame, Frame | None], Group] = {}
+    groups: dict[tuple[SchemaFrame, SchemaFrame | None], FrameGroup] = {}
     headers = chunk.headers if framing.needs_headers else None
     for index, value in enumerate(chunk.values):
         if value is None:
@@ -103,7 +105,7 @@ def grouped(
             key_frame = None if key is None or key_frame is None else refine(key_frame, key)
         group = groups.get((value_frame, key_frame))
         if group is None:
-            group = groups[value_frame, key_frame] = Group(value_frame, key_frame)
+            group = groups[value_frame, key_frame] = FrameGroup(value_frame, key_frame)
         group.indices.append(index)
         group.values.append(value)
         if key is not None:
@@ -111,18 +113,18 @@ def grouped(
     return list(groups.values())
 
 
-def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[Group] | None:
+def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[FrameGroup] | None:
     """Return the groups if all schema ids are numbers before the body, else None."""
     values = _heads(chunk.values, size)
     keys = _heads(chunk.keys, size) if with_keys else [None] * len(values)
     marks = list(zip(values, keys, strict=True))
-    groups: dict[Marks, Group] = {}
+    groups: dict[Marks, FrameGroup] = {}
     for value, key in dict.fromkeys(marks):
         if any(mark and mark[0] == _GUID for mark in (value, key)):
             return None
         if value is not None:
-            groups[value, key] = Group(
-                Frame(value, size), None if key is None else Frame(key, size)
+            groups[value, key] = FrameGroup(
+                SchemaFrame(value, size), None if key is None else SchemaFrame(key, size)
             )
     if len(groups) == 1 and None not in values:
         (group,) = groups.values()
@@ -136,7 +138,7 @@ def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[Group]
 
 
 def _sort_into(
-    groups: Mapping[Marks, Group], marks: Sequence[Marks], messages: Sequence[bytes | None]
+    groups: Mapping[Marks, FrameGroup], marks: Sequence[Marks], messages: Sequence[bytes | None]
 ) -> None:
     for index, (mark, message) in enumerate(zip(marks, messages, strict=True)):
         if message is not None:

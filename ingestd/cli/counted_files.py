@@ -14,10 +14,10 @@ _DATA = "/bucket-"
 
 
 @dataclass
-class Counts:
+class FileCounts:
     """Counts of file operations, safe for threads; `changed` is called after each of them."""
 
-    changed: Callable[["Counts"], None]
+    changed: Callable[["FileCounts"], None]
     read: int = 0
     written: int = 0
     deleted: int = 0
@@ -63,7 +63,7 @@ class CountingFileIO:
     """A `FileIO` that counts reads, writes and deletions."""
 
     inner: FileIO
-    counts: Counts = field(compare=False, repr=False)
+    counts: FileCounts = field(compare=False, repr=False)
 
     def read_bytes(self, path: str) -> bytes:
         """Return all bytes of a file."""

@@ -44,7 +44,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MessageOptions:
     """Options that override the source of a configuration."""
 
     config: Path | None = None
@@ -55,7 +55,7 @@ class Reading:
     type_mapping: Sequence[str] = ()
 
 
-def source_settings(reading: Reading, topic: str | None) -> SourceSettings:
+def source_settings(reading: MessageOptions, topic: str | None) -> SourceSettings:
     """Return the source of the options and the configuration. Raises ConfigError."""
     base = _configured(reading.config, topic) if reading.config else None
     data_format = reading.data_format or (base.data_format if base else None)

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cdc.base import DATA_FORMATS, Decoded, load_data_format
-from ingestd.cli.message_source import Reading, Wanted, read_messages, source_settings
+from ingestd.cli.message_source import MessageOptions, Wanted, read_messages, source_settings
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.ingest.rows.decoded_rows import (
     DecodedRow,
@@ -101,8 +101,10 @@ def parse(
     ingestd parse -c shop.yaml --topic shop.public.orders --offset -1 --json
     """
     wanted = Wanted(file, whole, key_separator, topic, partition, offset, records)
-    reading = Reading(config, data_format, bootstrap, kafka or (), registry, type_mapping or ())
-    source = source_settings(reading, topic)
+    given = MessageOptions(
+        config, data_format, bootstrap, kafka or (), registry, type_mapping or ()
+    )
+    source = source_settings(given, topic)
     chunks = read_messages(wanted, source)
     decoder = load_data_format(source.data_format, source.format_settings)
     found = [decoder.decode(chunk, {}, {}) for chunk in chunks]

@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from ingestd.cli.counted_files import CountingFileIO, Counts
+from ingestd.cli.counted_files import CountingFileIO, FileCounts
 from ingestd.cli.interrupts import COMMITTED, interruptible
 from ingestd.errors import IngestdError
 from ingestd.log import printable
@@ -90,7 +90,7 @@ def line_of(
         redirect_stderr=False,
     ) as progress:
         line = _Line(progress, progress.add_task(name, total=total), name, total)
-        yield replace(table, io=CountingFileIO(table.io, Counts(line)))
+        yield replace(table, io=CountingFileIO(table.io, FileCounts(line)))
 
 
 def _counted(files: Files | None, table: FileStoreTable) -> int | None:
@@ -121,7 +121,7 @@ class _Line:
         self._shown = 0.0
         self._lock = threading.Lock()
 
-    def __call__(self, counts: Counts) -> None:
+    def __call__(self, counts: FileCounts) -> None:
         with self._lock:
             now = time.monotonic()
             if now - self._shown < _REFRESH_SECONDS:

@@ -12,7 +12,7 @@ from ingestd.cli.interrupts import UNCHANGED, interruptible
 from ingestd.cli.output import AsJson
 from ingestd.cli.progress import line_of, live_count
 from ingestd.cli.read_source import Request, requested_rows
-from ingestd.cli.rows_output import Output, Rows
+from ingestd.cli.rows_output import Output, PrintedRows
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_view
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -114,7 +114,7 @@ def _read(
         _print(rows, form, out)
 
 
-def _print(rows: Rows, style: Format, out: Output) -> None:
+def _print(rows: PrintedRows, style: Format, out: Output) -> None:
     if style is Format.PARQUET:
         rows_output.write_parquet(rows, out)
     elif style is Format.CSV:

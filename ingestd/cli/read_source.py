@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ingestd.cli.rows_output import Rows
+from ingestd.cli.rows_output import PrintedRows
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
@@ -80,7 +80,7 @@ class Request:
         return self.first is not None or self.last is not None
 
 
-def requested_rows(table: FileStoreTable, view: str | None, request: Request) -> Rows:
+def requested_rows(table: FileStoreTable, view: str | None, request: Request) -> PrintedRows:
     """Return the requested rows of a table or of a view of it.
 
     Raises ConfigError, UnsupportedError or FormatError if they cannot be read.
@@ -97,11 +97,11 @@ def requested_rows(table: FileStoreTable, view: str | None, request: Request) ->
     return _as_binlog(rows) if view == BINLOG else rows
 
 
-def _rows(table: FileStoreTable, request: Request) -> Rows:
+def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
     if request.is_range:
         reader = _reader(table, request)
         parts = iter_changed(reader, request.first or 1, request.last)
-        return Rows(parts, reader.row_fields(), in_order=False)
+        return PrintedRows(parts, reader.row_fields(), in_order=False)
     target = _target(table, request)
     if target.between is not None:
         return _added_rows(table, request, target.between)
@@ -111,10 +111,10 @@ def _rows(table: FileStoreTable, request: Request) -> Rows:
         table = table.with_schema(table.schemas(snapshot.schema_id))
     reader = _reader(table, request)
     found = iter(()) if snapshot is None else reader.rows(snapshot)
-    return Rows(found, reader.row_fields(), in_order=False)
+    return PrintedRows(found, reader.row_fields(), in_order=False)
 
 
-def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int]) -> Rows:
+def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int]) -> PrintedRows:
     """Return the rows that the table's option `incremental-between` selects."""
     if request.audit_log or request.view is not None:
         raise ConfigError(
@@ -131,12 +131,12 @@ def _matching(
     fields: Sequence[DataField],
     shown: tuple[DataField, ...],
     request: Request,
-) -> Rows:
+) -> PrintedRows:
     """Return the rows for which the condition is true, in the columns `shown`."""
     predicate = _predicate(request, fields)
     types = {field.name: field.type for field in fields}
     names = [field.name for field in shown]
-    return Rows(
+    return PrintedRows(
         (matching(predicate, part, types).select(names) for part in parts), shown, in_order=True
     )
 
@@ -149,15 +149,17 @@ def _reader(table: FileStoreTable, request: Request) -> TableReader:
     )
 
 
-def _as_binlog(rows: Rows, kind: str | None = None) -> Rows:
+def _as_binlog(rows: PrintedRows, kind: str | None = None) -> PrintedRows:
     """Return rows with every column as an array, and updates in one row if `kind` is given."""
     fields = binlog_fields(rows.fields)
     if kind is None:
-        return Rows((single_rows(part, fields) for part in rows.parts), fields, rows.in_order)
+        return PrintedRows(
+            (single_rows(part, fields) for part in rows.parts), fields, rows.in_order
+        )
     if not any(field.name == kind for field in fields):
         raise ConfigError(f"$binlog joins rows by their kind: name {kind} in --columns, too")
     parts = (packed_rows(part, fields, kind) for part in rows.parts)
-    return Rows(parts, fields, rows.in_order)
+    return PrintedRows(parts, fields, rows.in_order)
 
 
 def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | None:
@@ -180,13 +182,13 @@ def _snapshot(table: FileStoreTable, request: Request) -> Snapshot | None:
     return None
 
 
-def _changes(table: FileStoreTable, request: Request) -> Rows:
+def _changes(table: FileStoreTable, request: Request) -> PrintedRows:
     fields = change_fields(table)
     changes = iter_changelog(table, request.first, request.last)
     return _matching(changes, fields, _shown(fields, request.names, table.name), request)
 
 
-def _system_rows(table: FileStoreTable, view: str, request: Request) -> Rows:
+def _system_rows(table: FileStoreTable, view: str, request: Request) -> PrintedRows:
     fields = system_table(view).fields
     if request.changelog or request.audit_log or request.is_range:
         raise ConfigError(f"${view} is no table with changes")

@@ -15,7 +15,7 @@ from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter_topic import record_headers
-from ingestd.ingest.dead_letters.replays import PLACE, Place
+from ingestd.ingest.dead_letters.replays import PLACE, ReplayPosition
 from ingestd.kafka.producing import Outgoing, produce
 from ingestd.kafka.properties import KafkaSource
 
@@ -33,7 +33,7 @@ _RECORD = ("key", "value", "headers")
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ReplayCluster:
     """The brokers of each source, or the same brokers for all sources."""
 
     sources: Mapping[str, KafkaSource] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Replayed:
     before: int = 0
     empty: int = 0
     topics: Counter[str] = field(default_factory=Counter)
-    seen: set[Place] = field(default_factory=set)
+    seen: set[ReplayPosition] = field(default_factory=set)
 
     @property
     def sent(self) -> int:
@@ -77,20 +77,20 @@ class Replayed:
         }
 
 
-def cluster_of(config: Path | None, bootstrap: str | None) -> Cluster:
+def cluster_of(config: Path | None, bootstrap: str | None) -> ReplayCluster:
     """Return the cluster of the command line. Raises ConfigError unless one way is given."""
     if (config is None) == (bootstrap is None):
         raise ConfigError("say where to: give --config FILE or --bootstrap HOST:PORT")
     if config is None:
-        return Cluster(bootstrap=bootstrap)
+        return ReplayCluster(bootstrap=bootstrap)
     settings = pipeline_settings(load_config(config))
-    return Cluster({name: one.kafka for name, one in settings.sources.items()})
+    return ReplayCluster({name: one.kafka for name, one in settings.sources.items()})
 
 
 def replay_all(
     dead_letters: DeadLetters,
     wanted: DeadLetterFilter,
-    cluster: Cluster,
+    cluster: ReplayCluster,
     to_topic: str | None,
     replayed: Replayed,
 ) -> Replayed:
@@ -108,7 +108,7 @@ def replay_all(
             if replayed.dry_run:
                 continue
             produce(cluster.of(source), target, (_message(row, to_topic) for row in rows))
-            dead_letters.replays.mark(map(Place.of, rows), target, now_ms())
+            dead_letters.replays.mark(map(ReplayPosition.of, rows), target, now_ms())
     return replayed
 
 
@@ -119,7 +119,7 @@ def _chosen(
     chosen: dict[tuple[str, str], list[dict[str, Any]]] = {}
     marks = dead_letters.replays.marks(rows).tolist()
     for row, marked in zip(rows.to_pylist(), marks, strict=True):
-        place = Place.of(row)
+        place = ReplayPosition.of(row)
         if row["key"] is None and row["value"] is None:
             replayed.empty += 1
         elif marked and not replayed.again:

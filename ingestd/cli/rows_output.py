@@ -28,7 +28,7 @@ _ROWS_AT_A_TIME = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PrintedRows:
     """Parts of rows with their columns; `in_order` if their order is significant."""
 
     parts: Iterable[pa.Table]
@@ -62,19 +62,19 @@ class Output:
     clear: Callable[[], None]
 
 
-def write_json_lines(rows: Rows, out: Output) -> None:
+def write_json_lines(rows: PrintedRows, out: Output) -> None:
     """Write each row as a JSON object on a line."""
     _write_lines(rows.lines(out.limit), out)
 
 
-def write_csv(rows: Rows, out: Output) -> None:
+def write_csv(rows: PrintedRows, out: Output) -> None:
     """Write a line of column names, then the values of the JSON lines; null is empty."""
     names = [field.name for field in rows.fields]
     values = (_cells(line) for line in rows.lines(out.limit))
     _write_lines(_csv_lines(itertools.chain([names], values)), out)
 
 
-def write_parquet(rows: Rows, out: Output) -> None:
+def write_parquet(rows: PrintedRows, out: Output) -> None:
     """Write a Parquet file. Raises ConfigError if the output is a terminal."""
     if out.file is not None:
         with _whole(out.file) as part, part.open("wb") as file:
@@ -87,7 +87,7 @@ def write_parquet(rows: Rows, out: Output) -> None:
         sys.stdout.buffer.write(buffer.getvalue())
 
 
-def print_rows(rows: Rows, out: Output) -> None:
+def print_rows(rows: PrintedRows, out: Output) -> None:
     """Print a table. Raises ConfigError if an output file is given."""
     if out.file is not None:
         raise ConfigError("a table is for people: leave --output out, or choose another --format")
@@ -151,7 +151,7 @@ def _whole(file: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def _write_row_groups(rows: Rows, limit: int | None, sink: pa.NativeFile) -> None:
+def _write_row_groups(rows: PrintedRows, limit: int | None, sink: pa.NativeFile) -> None:
     columns = [pa.field(field.name, to_arrow_type(field.type)) for field in rows.fields]
     schema = pa.schema(columns)
     left = limit

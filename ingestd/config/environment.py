@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 
 from ingestd.config.document import Document, Path, Tree, dotted
-from ingestd.config.shape import Shape, nearest, plain
+from ingestd.config.shape import ConfigShape, nearest, plain
 from ingestd.config.validation_errors import ValidationIssue
 
 PREFIX = "INGESTD__"
@@ -21,7 +21,7 @@ class _UnplacedError(Exception):
 
 
 def apply_environment(
-    document: Document, shape: Shape, environ: Mapping[str, str]
+    document: Document, shape: ConfigShape, environ: Mapping[str, str]
 ) -> list[ValidationIssue]:
     """Apply all `INGESTD__` variables to the document and return the errors."""
     issues = []
@@ -37,10 +37,10 @@ def apply_environment(
     return issues
 
 
-def _resolve(variable: str, document: Document, shape: Shape) -> tuple[Path, Shape]:
+def _resolve(variable: str, document: Document, shape: ConfigShape) -> tuple[Path, ConfigShape]:
     """Return the path that a variable names, and the shape at it."""
     path: Path = ()
-    here: Shape = shape
+    here: ConfigShape = shape
     tree: Tree = document.tree
     for part in variable[len(PREFIX) :].split("__"):
         given = list(tree) if isinstance(tree, dict) else []
@@ -53,14 +53,14 @@ def _resolve(variable: str, document: Document, shape: Shape) -> tuple[Path, Sha
     return path, here
 
 
-def _key(part: str, shape: Shape, _: list[str]) -> str:
+def _key(part: str, shape: ConfigShape, _: list[str]) -> str:
     found = [key for key in shape.keys if plain(key) == plain(part)]
     if not found:
         raise _UnplacedError(f"unknown key '{part}'{nearest(part, shape.keys)}")
     return found[0]
 
 
-def _name(part: str, path: Path, shape: Shape, given: list[str]) -> str:
+def _name(part: str, path: Path, shape: ConfigShape, given: list[str]) -> str:
     """Return the name of a map entry: one that the file has, else a new one."""
     found = [name for name in given if plain(name) == plain(part)]
     if len(found) > 1:
@@ -81,7 +81,7 @@ def _name(part: str, path: Path, shape: Shape, given: list[str]) -> str:
     )
 
 
-def _value(text: str, shape: Shape) -> Tree:
+def _value(text: str, shape: ConfigShape) -> Tree:
     if shape.is_value:
         return text
     try:

@@ -11,20 +11,20 @@ from ingestd.config.document import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ConfigShape:
     """What a path may hold: a value, a section with `keys`, or a map of `element`s by name."""
 
-    keys: Mapping[str, "Shape"] = field(default_factory=dict)
-    element: "Shape | None" = None
+    keys: Mapping[str, "ConfigShape"] = field(default_factory=dict)
+    element: "ConfigShape | None" = None
 
     @property
     def is_value(self) -> bool:
         """Return whether it is a single value or a list."""
         return not self.keys and self.element is None
 
-    def at(self, path: Path) -> "Shape | None":
+    def at(self, path: Path) -> "ConfigShape | None":
         """Return the shape at a path below, None if no key is allowed there."""
-        found: Shape | None = self
+        found: ConfigShape | None = self
         for part in path:
             if found is None or isinstance(part, int):
                 return None
@@ -32,14 +32,14 @@ class Shape:
         return found
 
 
-def shape_of(annotation: Any) -> Shape:  # noqa: ANN401  (whatever may stand behind a colon)
+def shape_of(annotation: Any) -> ConfigShape:  # noqa: ANN401  (whatever may stand behind a colon)
     """Return the shape of a model, or of the annotation of one of its fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         fields = annotation.model_fields.items()
-        return Shape({spec.alias or name: shape_of(spec.annotation) for name, spec in fields})
+        return ConfigShape({spec.alias or name: shape_of(spec.annotation) for name, spec in fields})
     if get_origin(annotation) is Mapping:
-        return Shape(element=shape_of(get_args(annotation)[1]))
-    return Shape()
+        return ConfigShape(element=shape_of(get_args(annotation)[1]))
+    return ConfigShape()
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ingestd.config.document import Document, Path, dotted
-from ingestd.config.shape import Shape, nearest
+from ingestd.config.shape import ConfigShape, nearest
 from ingestd.errors import ConfigError
 from ingestd.log import printable, redact
 
@@ -47,7 +47,7 @@ class ValidationIssue:
 
 
 def validation_errors_of(
-    error: ValidationError, document: Document, shape: Shape
+    error: ValidationError, document: Document, shape: ConfigShape
 ) -> list[ValidationIssue]:
     """Return the errors that validation against the model found."""
     found = []
@@ -66,7 +66,7 @@ def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:
     raise ConfigError(f"{name} has {count}:\n" + "\n".join(f"  {line}" for line in lines))
 
 
-def _problem(error: Mapping[str, Any], path: Path, shape: Shape) -> str:
+def _problem(error: Mapping[str, Any], path: Path, shape: ConfigShape) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         above = shape.at(path[:-1])

@@ -49,7 +49,7 @@ _PAGES: Mapping[str, str] = {
 }
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """The response for a page."""
 
     code: HTTPStatus
@@ -58,15 +58,15 @@ class Answer(NamedTuple):
     encoding: str | None = None
 
 
-_REFUSED = Answer(HTTPStatus.UNAUTHORIZED, _TEXT, b"this page needs the bearer token\n")
-_WRONG_HOST = Answer(
+_REFUSED = HttpResponse(HTTPStatus.UNAUTHORIZED, _TEXT, b"this page needs the bearer token\n")
+_WRONG_HOST = HttpResponse(
     HTTPStatus.MISDIRECTED_REQUEST,
     _TEXT,
     b"http.listen is a loopback address: the Host header must be localhost or such an address\n",
 )
 
 
-def page(path: str, status: Status) -> Answer:
+def page(path: str, status: Status) -> HttpResponse:
     """Return the response to a GET of a path other than `/metrics`."""
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
@@ -74,14 +74,14 @@ def page(path: str, status: Status) -> Answer:
         return _probe(status.is_ready, "ready", "not ready")
     if path == "/status":
         body = json.dumps(status.document(), indent=2).encode() + b"\n"
-        return Answer(HTTPStatus.OK, "application/json", body)
+        return HttpResponse(HTTPStatus.OK, "application/json", body)
     if path == "/":
         body = status_page(status.document(), _PAGES)
-        return Answer(HTTPStatus.OK, "text/html; charset=utf-8", body)
+        return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", body)
     if path in ASSETS:
-        return Answer(HTTPStatus.OK, ASSETS[path], asset(path))
+        return HttpResponse(HTTPStatus.OK, ASSETS[path], asset(path))
     names = ", ".join(["/", *_PAGES])
-    return Answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is: {names}\n".encode())
+    return HttpResponse(HTTPStatus.NOT_FOUND, _TEXT, f"there is: {names}\n".encode())
 
 
 class HttpServer:
@@ -196,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         with server.pages.place(self.connection, self.client_address[0]):
             self._send(self._page(path), with_body=with_body)
 
-    def _page(self, path: str) -> Answer:
+    def _page(self, path: str) -> HttpResponse:
         """Return a page other than a probe, or the refusal."""
         if self.server.on_loopback and not _is_loopback(self.headers["Host"]):
             return _WRONG_HOST
@@ -206,10 +206,12 @@ class _Handler(BaseHTTPRequestHandler):
             if path == "/metrics":
                 accepted = self.headers["Accept"], self.headers["Accept-Encoding"]
                 scrape = self.metrics.scrape(*accepted)
-                return Answer(HTTPStatus.OK, scrape.content_type, scrape.body, scrape.encoding)
+                return HttpResponse(
+                    HTTPStatus.OK, scrape.content_type, scrape.body, scrape.encoding
+                )
             return page(path, self.status)
 
-    def _send(self, answer: Answer, *, with_body: bool) -> None:
+    def _send(self, answer: HttpResponse, *, with_body: bool) -> None:
         self.connection.settimeout(_REQUEST_SECONDS)
         self.send_response(answer.code)
         if answer is _REFUSED:
@@ -245,9 +247,9 @@ def _is_loopback(host: str | None) -> bool:
         return False
 
 
-def _probe(good: bool, yes: str, no: str) -> Answer:
+def _probe(good: bool, yes: str, no: str) -> HttpResponse:
     code = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(code, _TEXT, f"{yes if good else no}\n".encode())
+    return HttpResponse(code, _TEXT, f"{yes if good else no}\n".encode())
 
 
 class ConnectionLimit:

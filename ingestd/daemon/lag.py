@@ -16,7 +16,7 @@ _INTERVAL_SECONDS = 5.0
 _REQUEST_SECONDS = 10.0
 
 
-class Cluster(Protocol):
+class LagCluster(Protocol):
     """The part of `OffsetClient` that is used."""
 
     def list_topic_partitions(self) -> TopicPartitions:
@@ -26,7 +26,7 @@ class Cluster(Protocol):
         """Return the last stable offsets."""
 
 
-def _connect(source: KafkaSource) -> Cluster:
+def _connect(source: KafkaSource) -> LagCluster:
     return OffsetClient(source, request_seconds=_REQUEST_SECONDS)
 
 
@@ -37,12 +37,12 @@ class LagMonitor:
         self,
         sources: Mapping[str, KafkaSource],
         status: Status,
-        connect: Callable[[KafkaSource], Cluster] = _connect,
+        connect: Callable[[KafkaSource], LagCluster] = _connect,
     ) -> None:
         self._sources = sources
         self._status = status
         self._connect = connect
-        self._clusters: dict[str, tuple[KafkaSource, Cluster]] = {}
+        self._clusters: dict[str, tuple[KafkaSource, LagCluster]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
 

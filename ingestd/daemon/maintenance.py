@@ -22,7 +22,7 @@ from ingestd.daemon.maintenance_process import MaintenanceClient, Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.maintenance.backlog import Backlog
 from ingestd.ingest.maintenance.batch_summary import TableCommit
-from ingestd.ingest.maintenance.jobs import Compacted, Done, Expired, NotDone
+from ingestd.ingest.maintenance.jobs import CompactionDone, Done, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Due, Job, MaintenancePace, MaintenanceScheduler
 from ingestd.ingest.maintenance.table_maintenance import Ended
 from ingestd.log import redact
@@ -61,7 +61,7 @@ class MaintenanceSettings:
         return MaintenancePace(self.mode != "off", self.expires, self.expiry_interval)
 
 
-class Child(Protocol):
+class MaintenanceChild(Protocol):
     """Runs jobs; `MaintenanceClient` runs them in a separate process."""
 
     def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
@@ -78,7 +78,7 @@ class Maintenance:
         self,
         settings: MaintenanceSettings,
         opening: Opening,
-        make_child: Callable[[Opening], Child] = MaintenanceClient,
+        make_child: Callable[[Opening], MaintenanceChild] = MaintenanceClient,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
@@ -190,7 +190,7 @@ class Maintenance:
                 return
             self._changed.wait(min(left, _TICK_SECONDS))
 
-    def _work(self, child: Child) -> None:
+    def _work(self, child: MaintenanceChild) -> None:
         """Run jobs in one process until `stop`."""
         deaths = 0
         try:
@@ -230,7 +230,7 @@ class Maintenance:
         """Record the result of a job, and wake the threads that wait for it."""
         job, now = done.job, self._ticks()
         with self._changed:
-            if isinstance(done, Compacted):
+            if isinstance(done, CompactionDone):
                 how = Ended(done.status != "nothing", done.left > 0, job.kind == "full")
                 self._scheduler.compacted(job.table, done.sorted_runs, how, now)
             elif isinstance(done, NotDone) and done.error == TableNotFoundError.__name__:
@@ -278,7 +278,7 @@ class MaintenanceRecord:
 
     def done(self, done: Done) -> None:
         """Record the result of a job."""
-        if isinstance(done, Compacted):
+        if isinstance(done, CompactionDone):
             self._compacted(done)
         elif isinstance(done, Expired):
             self._expired(done)
@@ -303,7 +303,7 @@ class MaintenanceRecord:
                 "expiries": list(reversed(self._expiries)),
             }
 
-    def _compacted(self, done: Compacted) -> None:
+    def _compacted(self, done: CompactionDone) -> None:
         table, seconds = done.job.table, done.seconds
         metrics.record_compaction(table, done.status, seconds)
         metrics.record_compacted_bytes(table, done.bytes_read, done.bytes_written)

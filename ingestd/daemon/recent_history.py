@@ -30,7 +30,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RecentFailure:
     """An error that ended the query."""
 
     kind: str
@@ -56,7 +56,7 @@ class Recent:
 
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
     batches: deque[FinishedBatch] = field(default_factory=lambda: deque(maxlen=_BATCHES))
-    failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=_ERRORS))
+    failures: deque[RecentFailure] = field(default_factory=lambda: deque(maxlen=_ERRORS))
     rejected: deque[tuple[float, RejectedSample]] = field(
         default_factory=lambda: deque(maxlen=_REJECTED)
     )

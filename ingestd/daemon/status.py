@@ -10,7 +10,7 @@ from typing import Any
 
 from ingestd import metrics
 from ingestd.daemon.lag_tracker import LagTracker
-from ingestd.daemon.recent_history import Failure, Recent, total_lag
+from ingestd.daemon.recent_history import Recent, RecentFailure, total_lag
 from ingestd.daemon.schema_log import SchemaLog
 from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
@@ -133,7 +133,7 @@ class Status:
         """The query failed."""
         now = self._clock()
         with self._lock:
-            failure = Failure(type(error).__name__, redact(error.message), now)
+            failure = RecentFailure(type(error).__name__, redact(error.message), now)
             self._recent.failures.append(failure)
         metrics.record_failure(now)
 

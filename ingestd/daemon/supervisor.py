@@ -37,7 +37,7 @@ _TICK_SECONDS = 1.0
 UNEXPECTED = 1
 
 
-class Run(Protocol):
+class SupervisedRun(Protocol):
     """One run of a pipeline; implemented by `ingestd.spark.pipeline.Pipeline`."""
 
     def start(self, *, until_latest: bool) -> None:
@@ -55,7 +55,7 @@ class Run(Protocol):
 
 Reload = Callable[[], PipelineSettings | None]
 """Returns the new settings; None if nothing changes."""
-MakeRun = Callable[[PipelineSettings, BatchListener], Run]
+MakeRun = Callable[[PipelineSettings, BatchListener], SupervisedRun]
 
 
 def keep_settings() -> None:
@@ -118,7 +118,7 @@ class Supervisor:
         )
         self._stopping = threading.Event()
         self._next: PipelineSettings | None = None
-        self._run: Run | None = None
+        self._run: SupervisedRun | None = None
 
     def run(self) -> int:
         """Run the pipeline to its end; return the exit code."""

@@ -7,7 +7,7 @@ from ingestd.cdc.texts import Texts, joined
 from ingestd.kafka.records import Header, Numbers, Records
 
 
-class Columns:
+class RecordColumns:
     """Records of one topic partition that wait for their chunk."""
 
     def __init__(self, topic: str, partition: int) -> None:

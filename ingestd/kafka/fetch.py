@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError
 from ingestd.cdc.base import RecordChunk
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import explain
-from ingestd.kafka.columns import Columns
+from ingestd.kafka.columns import RecordColumns
 from ingestd.kafka.consumers import Lent, lend_consumer
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
@@ -93,7 +93,7 @@ def fetch_all(
         for bundle in bundles(ranges, max_records):
             readings = {(one.topic, one.partition): Reading(source, one) for one in bundle}
             together = _Together(source, readings, lent, stall_seconds or STALL_SECONDS)
-            columns = {place: Columns(*place) for place in readings}
+            columns = {place: RecordColumns(*place) for place in readings}
             stalled: StalledError | None = None
             try:
                 for place, records in together.batches():
@@ -130,8 +130,8 @@ def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[Of
 
 
 def _full(
-    latest: Columns, columns: Mapping[Place, Columns], max_records: int, max_bytes: int
-) -> Columns | None:
+    latest: RecordColumns, columns: Mapping[Place, RecordColumns], max_records: int, max_bytes: int
+) -> RecordColumns | None:
     """What is to give a chunk, because it has enough for one, or is the most of too much."""
     if latest.full(max_records, max_bytes):
         return latest

@@ -36,7 +36,7 @@ process, waits for the answer to a commit when the brokers have gone.
 """
 
 
-class Group:
+class ConsumerGroup:
     """One group of a source's cluster, with `seconds` for each question.
 
     Raises ConfigError for properties that cannot be used. A question raises SourceSilentError when

@@ -15,7 +15,7 @@ from confluent_kafka import cimpl
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.texts import Texts
 from ingestd.errors import SourceError
-from ingestd.kafka.records import Event, Numbers, Place, Problem, Records
+from ingestd.kafka.records import LogEvent, Numbers, Place, Problem, Records
 
 Buffer: TypeAlias = bytes | memoryview
 """Or whatever else has the buffer protocol."""
@@ -71,7 +71,7 @@ def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
     return kafka, addresses
 
 
-class NativeReader:
+class NativeFetcher:
     """A `Reader`. ValueError for properties that do not do."""
 
     def __init__(
@@ -125,7 +125,7 @@ def _records(found: _NativeRecords) -> Records:
         keys=found.keys,
         values=found.values,
         headers=None,
-        events=[Event(Problem(code, text), offset) for code, text, offset in found.events],
+        events=[LogEvent(Problem(code, text), offset) for code, text, offset in found.events],
     )
 
 

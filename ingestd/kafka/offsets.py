@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
 
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.admin_client import PAUSE_SECONDS, Asking, Future
-from ingestd.kafka.group import Group
+from ingestd.kafka.group import ConsumerGroup
 from ingestd.kafka.log_checks import divergences, fingerprints
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import TopicOffsets
@@ -56,7 +56,7 @@ class OffsetClient:
     def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
         self.source = source
         self._asking = Asking(source, request_seconds)
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ConsumerGroup] = {}
         self._epochs: dict[tuple[str, int], int] = {}
 
     def list_topic_partitions(self) -> TopicPartitions:
@@ -91,7 +91,7 @@ class OffsetClient:
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
         if not places:
             return offsets
-        with closing(Group(self.source, group, self._asking.seconds)) as known:
+        with closing(ConsumerGroup(self.source, group, self._asking.seconds)) as known:
             for place in known.committed(places):
                 if place.offset >= 0:
                     offsets[place.topic][place.partition] = place.offset
@@ -159,7 +159,7 @@ class OffsetClient:
         ]
         if places:
             if group not in self._groups:
-                self._groups[group] = Group(self.source, group, self._asking.seconds)
+                self._groups[group] = ConsumerGroup(self.source, group, self._asking.seconds)
             self._groups[group].commit(places)
 
     def close(self) -> None:

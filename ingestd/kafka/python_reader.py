@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.cimpl import Message
 
 from ingestd.errors import SourceError
-from ingestd.kafka.records import NOWHERE, Event, Header, Numbers, Place, Problem, Records
+from ingestd.kafka.records import NOWHERE, Header, LogEvent, Numbers, Place, Problem, Records
 
 _LOG = logging.getLogger(__name__)
 _METADATA_SECONDS = 2.0
@@ -62,10 +62,10 @@ class PythonReader:
         return [(place, self._records(list(run))) for place, run in groupby(messages, _place)]
 
     def _records(self, messages: list[Message]) -> Records:
-        events: list[Event] = []
+        events: list[LogEvent] = []
         if any(map(Message.error, messages)):
             events = [
-                Event(_problem(met), -1 if (offset := one.offset()) is None else offset)
+                LogEvent(_problem(met), -1 if (offset := one.offset()) is None else offset)
                 for one in messages
                 if (met := one.error()) is not None
             ]

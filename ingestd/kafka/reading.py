@@ -9,7 +9,7 @@ from ingestd.errors import LogChangedError
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.kafka.records import Event, Problem, Records
+from ingestd.kafka.records import LogEvent, Problem, Records
 
 _ASK_SECONDS = 10.0
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
@@ -49,7 +49,7 @@ class Reading:
             self._on_event(event)
         return records.first(int(np.searchsorted(records.offsets, self.wanted.until)))
 
-    def _on_event(self, event: Event) -> None:
+    def _on_event(self, event: LogEvent) -> None:
         problem = event.problem
         if problem.code == KafkaError._PARTITION_EOF:
             # Stands after markers and aborted records too; later data gives another one.

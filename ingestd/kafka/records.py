@@ -28,7 +28,7 @@ class Problem(NamedTuple):
     text: str
 
 
-class Event(NamedTuple):
+class LogEvent(NamedTuple):
     """What the client said in the place of a record; `offset` is where it stood then."""
 
     problem: Problem
@@ -48,7 +48,7 @@ class Records:
     keys: Texts
     values: Texts
     headers: list[list[Header] | None] | None
-    events: Sequence[Event] = ()
+    events: Sequence[LogEvent] = ()
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -48,7 +48,7 @@ class KnownRanges:
     given_up: dict[Place, OffsetRange] = field(default_factory=dict)
 
 
-class Retries:
+class QueryRetries:
     """Retries one topic partition at a time, with exponential backoff.
 
     After the retries that the policy allows, a partition is either an error, or it is searched for

@@ -14,7 +14,7 @@ from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Place, starts_of
 from ingestd.kafka.try_range import start_try
 from ingestd.kafka.unreadable import by_source, find_unreadable
-from ingestd.spark.retries import KnownRanges, Retries, Try
+from ingestd.spark.retries import KnownRanges, QueryRetries, Try
 
 _LOG = logging.getLogger(__name__)
 _KNOWN = KnownRanges()
@@ -33,7 +33,7 @@ class SetAsideTopics:
         self._held_at: dict[Place, int] = {}
         # Half of a worker's memory: it holds more than the records that it reads.
         self._memory = settings.limits.worker_memory // 2
-        self._retries = Retries(self._start_try, _KNOWN, settings.unreadable)
+        self._retries = QueryRetries(self._start_try, _KNOWN, settings.unreadable)
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:
         """Return a batch without the topics and partitions that are set aside."""

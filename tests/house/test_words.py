@@ -1,9 +1,10 @@
-"""Words that mean nothing in this field, and phrases of no technical English, are in no text.
+"""Words that mean nothing in this field are in no text, and a class has a name of its own.
 
 Names and prose of the whole tree; history (CHANGELOG.md) and golden files are left out.
 """
 
 import re
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,3 +33,11 @@ def _findings() -> list[str]:
 
 def test_private_words_are_in_no_name_and_no_prose() -> None:
     assert _findings() == []
+
+
+def test_two_public_classes_have_two_names() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "ingestd").rglob("*.py")):
+        for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE):
+            found[name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}

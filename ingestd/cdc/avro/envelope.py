@@ -47,7 +47,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class SortedEnvelopes:
     """Messages of one schema by kind; truncates are changes without rows."""
 
     changes: list[Changes]
@@ -80,7 +80,7 @@ def row_node(node: AvroNode) -> AvroNode | None:
 
 def sort_messages(
     node: AvroNode, messages: Sequence[bytes], skip: int, key_names: Sequence[str] | None
-) -> Sorted:
+) -> SortedEnvelopes:
     """Read the messages of an envelope's schema and sort them by kind.
 
     Of rows before a change only the key matters, if the messages have keys.
@@ -102,7 +102,7 @@ def sort_messages(
         message = f"op of the message value is {operations[place]!r}, not one of c, r, u, d, t, m"
         refused[place] = Reason("decode", "unknown-op", message)
     sorter = _Sorter(fields, operations, refused)
-    return Sorted(
+    return SortedEnvelopes(
         changes=sorter.by_table(np.isin(operations, list(_ROW_OPERATIONS))),
         truncates=sorter.by_table(operations == _TRUNCATE),
         control=int((operations == _LOGICAL_MESSAGE).sum()),

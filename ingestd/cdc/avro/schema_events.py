@@ -7,12 +7,12 @@ from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.reader import read_fields
 from ingestd.cdc.base import RecordChunk, SchemaChangeEvent
 from ingestd.cdc.ddl.schema_events import read_changes
-from ingestd.cdc.schema_frames import Group
+from ingestd.cdc.schema_frames import FrameGroup
 
 _FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
 
 
-def statements(chunk: RecordChunk, group: Group, node: AvroNode) -> list[SchemaChangeEvent]:
+def statements(chunk: RecordChunk, group: FrameGroup, node: AvroNode) -> list[SchemaChangeEvent]:
     """Return the column changes that control messages prove; none if they are of another kind."""
     if not set(_FIELDS) <= set(node.names):
         return []

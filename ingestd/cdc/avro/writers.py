@@ -7,7 +7,7 @@ from ingestd.cdc.avro.columns import record_columns
 from ingestd.cdc.avro.nodes import AvroNode, AvroSchemaError, parse_avro
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import RecordError, refuse
-from ingestd.cdc.schema_frames import Frame
+from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaKind, SchemaLookup
 
 _MAX_SCHEMAS = 5000
@@ -29,7 +29,7 @@ class AvroWriters:
         self._nodes: dict[bytes, AvroNode | RecordError] = {}
         self._records: dict[AvroNode, AvroRecord] = {}
 
-    def node(self, frame: Frame, stage: str) -> AvroNode:
+    def node(self, frame: SchemaFrame, stage: str) -> AvroNode:
         """Return the schema that a frame refers to.
 
         Raises RecordError if there is none or if it cannot be used, SourceError if the registry
@@ -64,7 +64,7 @@ class AvroWriters:
 
 
 def registered_schema(
-    schemas: SchemaLookup, frame: Frame, stage: str, kind: SchemaKind
+    schemas: SchemaLookup, frame: SchemaFrame, stage: str, kind: SchemaKind
 ) -> RegisteredSchema:
     """Return the registered schema of a frame, which must be of this kind.
 

@@ -12,7 +12,7 @@ from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import FormatDescriptor, FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.record_errors import refuse
-from ingestd.cdc.schema_frames import Frame
+from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 
@@ -28,11 +28,13 @@ class AvroFields:
     def __init__(self, schemas: SchemaLookup) -> None:
         self._writers = AvroWriters(schemas)
 
-    def refine(self, frame: Frame, message: bytes) -> Frame:
+    def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
         """Return the frame unchanged: an Avro schema has one type."""
         return frame
 
-    def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
+    def read(
+        self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
+    ) -> Fields:
         """Return the columns of messages; add reasons of rejected ones to `refused`."""
         part = "message key" if stage == "key" else "message value"
         node = self._writers.node(frame, stage)
@@ -50,7 +52,7 @@ class AvroFields:
             for name, child in zip(node.names, node.children, strict=True)
         }
 
-    def former(self, frame: Frame) -> Names:
+    def former(self, frame: SchemaFrame) -> Names:
         """Return the aliases of fields."""
         return former_names(self._writers.node(frame, "decode"))
 

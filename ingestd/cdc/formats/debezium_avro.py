@@ -16,7 +16,7 @@ from ingestd.cdc.avro.envelope import (
     Changes,
     Indices,
     Reasons,
-    Sorted,
+    SortedEnvelopes,
     is_control,
     row_node,
     sort_messages,
@@ -42,7 +42,7 @@ from ingestd.cdc.columns.arrow_calls import keep_rows
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import RecordError, refuse, rejected
-from ingestd.cdc.schema_frames import Group, grouped
+from ingestd.cdc.schema_frames import FrameGroup, grouped
 from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, lookup_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
@@ -86,7 +86,7 @@ class DebeziumAvro:
     def _decode_group(
         self,
         chunk: RecordChunk,
-        group: Group,
+        group: FrameGroup,
         declared: KnownColumns,
         decoded: Decoded,
         refused: Reasons,
@@ -124,12 +124,14 @@ class DebeziumAvro:
                     decoded.schema_changes.extend(alias_events(chunk, batch, former))
         return found.control
 
-    def _sorted(self, envelope: AvroNode, group: Group, key: AvroRecord | None) -> Sorted:
+    def _sorted(
+        self, envelope: AvroNode, group: FrameGroup, key: AvroRecord | None
+    ) -> SortedEnvelopes:
         whole = self._images or key is None
         names = None if whole or key is None else key.node.names
         return sort_messages(envelope, group.values, group.value.skip, names)
 
-    def _key_record(self, group: Group) -> AvroRecord | None:
+    def _key_record(self, group: FrameGroup) -> AvroRecord | None:
         """Return the record type of the keys of a group; None without keys. Raises RecordError."""
         if group.key is None:
             return None
@@ -139,7 +141,7 @@ class DebeziumAvro:
         return self._writers.record(node) if node.names else None
 
 
-def _read_keys(record: AvroRecord, group: Group, refused: Reasons) -> dict[str, AvroColumn]:
+def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[str, AvroColumn]:
     """Return the fields of all keys of a group; add reasons of invalid keys to `refused`."""
     cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
     fields = read_fields(cursor, record.node, all_fields(record.node))

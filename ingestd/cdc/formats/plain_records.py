@@ -21,7 +21,7 @@ from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.formats.debezium_avro import as_declared
 from ingestd.cdc.formats.plain_json import topic_table
 from ingestd.cdc.record_errors import Reason, RecordError, rejected
-from ingestd.cdc.schema_frames import Frame, Group, frame_of, grouped
+from ingestd.cdc.schema_frames import FrameGroup, SchemaFrame, frame_of, grouped
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.paimon.spec.data_types import DataType
 
@@ -34,11 +34,13 @@ Fields = Mapping[str, AvroColumn]
 class FieldReader(Protocol):
     """Reads messages of one schema into columns."""
 
-    def refine(self, frame: Frame, message: bytes) -> Frame:
+    def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
         """Return the frame of a message with its type within the schema."""
         ...
 
-    def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
+    def read(
+        self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
+    ) -> Fields:
         """Return the columns of all messages; add reasons of rejected ones to `refused` by index.
 
         Raises RecordError for a schema that cannot be used, SourceError if the registry does not
@@ -46,7 +48,7 @@ class FieldReader(Protocol):
         """
         ...
 
-    def former(self, frame: Frame) -> Names:
+    def former(self, frame: SchemaFrame) -> Names:
         """Return old and new names of fields that the schema states."""
         ...
 
@@ -96,22 +98,24 @@ class PlainRecords:
                 return not refused
         return False
 
-    def _key_frame(self, chunk: RecordChunk, index: int, key: bytes) -> Frame:
+    def _key_frame(self, chunk: RecordChunk, index: int, key: bytes) -> SchemaFrame:
         headers = None if chunk.headers is None else chunk.headers[index]
         return self._reader.refine(frame_of(self._framing, key, headers, is_key=True), key)
 
-    def _tombstones(self, chunk: RecordChunk) -> list[Group]:
+    def _tombstones(self, chunk: RecordChunk) -> list[FrameGroup]:
         """Return the records without a value, grouped by the schemas of their keys."""
-        groups: dict[Frame, Group] = {}
+        groups: dict[SchemaFrame, FrameGroup] = {}
         for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
             if value is None and key is not None:
                 frame = self._key_frame(chunk, index, key)
-                group = groups.setdefault(frame, Group(frame, frame))
+                group = groups.setdefault(frame, FrameGroup(frame, frame))
                 group.indices.append(index)
                 group.keys.append(key)
         return list(groups.values())
 
-    def _add(self, chunk: RecordChunk, group: Group, declared: Types, decoded: Decoded) -> None:
+    def _add(
+        self, chunk: RecordChunk, group: FrameGroup, declared: Types, decoded: Decoded
+    ) -> None:
         refused: Reasons = {}
         try:
             keys = None
@@ -138,7 +142,7 @@ class PlainRecords:
 
 
 def _table(
-    chunk: RecordChunk, group: Group, rows: Fields, keys: Fields | None, declared: Types
+    chunk: RecordChunk, group: FrameGroup, rows: Fields, keys: Fields | None, declared: Types
 ) -> TableChanges:
     size = len(group.indices)
     columns = {name: part.column for name, part in rows.items()}

@@ -19,7 +19,7 @@ from ingestd.cdc.protobuf.renames import former_names
 from ingestd.cdc.protobuf.schema import ProtobufSchemaError, ProtoTypes, parse_protobuf
 from ingestd.cdc.protobuf.wire import MessageReader, WireError, read_varint
 from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, explain_cell, refuse, too_many_cells
-from ingestd.cdc.schema_frames import Frame
+from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 _MAX_SCHEMAS = 5000
@@ -55,7 +55,7 @@ class ProtobufFields:
         self._renames = renames
         self._messages: dict[tuple[bytes, tuple[int, ...]], _Message] = {}
 
-    def refine(self, frame: Frame, message: bytes) -> Frame:
+    def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
         """Return the frame with the indexes of the message's type."""
         if frame.detail:
             return frame
@@ -63,14 +63,16 @@ class ProtobufFields:
             _, at = _indexes(message, frame.skip)
         except WireError:
             return frame
-        return Frame(frame.mark, at, message[frame.skip : at])
+        return SchemaFrame(frame.mark, at, message[frame.skip : at])
 
-    def former(self, frame: Frame) -> Names:
+    def former(self, frame: SchemaFrame) -> Names:
         """Return old and new names of fields that were renamed since an earlier schema."""
         known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
         return () if known is None else known.former
 
-    def read(self, frame: Frame, messages: Sequence[bytes], stage: str, refused: Reasons) -> Fields:
+    def read(
+        self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
+    ) -> Fields:
         """Return the columns of messages of one type; add reasons of rejected ones to `refused`."""
         part = "message key" if stage == "key" else "message value"
         try:
@@ -91,7 +93,7 @@ class ProtobufFields:
             found.append(row)
         return {one.column.name: _part(one, found, refused) for one in kind.columns}
 
-    def _message(self, frame: Frame, indexes: tuple[int, ...], stage: str) -> _Message:
+    def _message(self, frame: SchemaFrame, indexes: tuple[int, ...], stage: str) -> _Message:
         known = self._messages.get((frame.mark, indexes))
         if known is None:
             if len(self._messages) >= _MAX_SCHEMAS:
@@ -108,7 +110,7 @@ class ProtobufFields:
             self._messages[frame.mark, indexes] = known
         return known
 
-    def _former(self, frame: Frame, types: ProtoTypes, name: str) -> Names:
+    def _former(self, frame: SchemaFrame, types: ProtoTypes, name: str) -> Names:
         """Return former names from earlier versions; an invalid version is skipped."""
         if not self._renames:
             return ()

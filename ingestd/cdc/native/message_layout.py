@@ -37,7 +37,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class LayoutChanges:
     """Changes as columns: a row each.
 
     `rows` has the row of every change, where a format has that of a delete in the same place as
@@ -60,7 +60,7 @@ class Layout(Protocol):
         """A whole message."""
         ...
 
-    def changes(self, columns: Columns, offsets: Numbers) -> Changes:
+    def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """What messages say. Raises IrregularError, or one of `PARSE_ERRORS`."""
         ...
 
@@ -79,12 +79,12 @@ class TwoImages:
     kinds: ReadKinds
     log: ReadLog
 
-    def changes(self, columns: Columns, offsets: Numbers) -> Changes:
+    def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """As `Layout` says."""
         kinds = self.kinds(columns)
         before = ColumnImage(columns, self.before, flags(columns[self.before]))
         after = ColumnImage(columns, self.after, flags(columns[self.after]))
-        return Changes(kinds, after, before, None, self.log(columns, kinds), offsets)
+        return LayoutChanges(kinds, after, before, None, self.log(columns, kinds), offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class OneRow:
     kinds: ReadKinds
     log: ReadLog
 
-    def changes(self, columns: Columns, offsets: Numbers) -> Changes:
+    def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """As `Layout` says."""
         kinds, there = self.kinds(columns), flags(columns[self.row])
         if not there.all():
@@ -124,7 +124,7 @@ class ListedRows:
     kinds: ReadKinds
     log: ReadLog
 
-    def changes(self, columns: Columns, offsets: Numbers) -> Changes:
+    def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """As `Layout` says."""
         kinds, sizes, olds = self.kinds(columns), counts(columns[self.row]), columns[self.old]
         if not sizes.all():
@@ -160,14 +160,14 @@ def _of_rows(
     log: ReadLog,
     columns: Columns,
     offsets: Numbers,
-) -> Changes:
+) -> LayoutChanges:
     deletes: Marks = kinds == RowKind.DELETE
     has_deletes = bool(deletes.any())
     after: Image = MaskedImage(rows, ~deletes) if has_deletes else rows
     before: Image = MaskedImage(rows, deletes)
     if old is not None:
         before = CoalescedImage(before, old) if has_deletes else old
-    return Changes(kinds, after, before, rows, log(columns, kinds), offsets)
+    return LayoutChanges(kinds, after, before, rows, log(columns, kinds), offsets)
 
 
 def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:

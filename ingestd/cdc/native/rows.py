@@ -14,7 +14,7 @@ from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.cells import Cells, Marks, build, choose, differ, to_cells
 from ingestd.cdc.native.image import Image
 from ingestd.cdc.native.images import Rows, with_images, with_old_keys
-from ingestd.cdc.native.message_layout import Changes, IrregularError
+from ingestd.cdc.native.message_layout import IrregularError, LayoutChanges
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.native.plan import form_of
 from ingestd.cdc.native.reader import NativeReader
@@ -53,7 +53,7 @@ class _Table:
     """Changes of one table, and the columns of their message keys."""
 
     plan: RowPlan
-    changes: Changes
+    changes: LayoutChanges
     keys: Columns | None
     hidden: frozenset[str]
 

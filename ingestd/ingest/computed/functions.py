@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.computed.calls import Call
-from ingestd.ingest.computed.expressions.cells import BAD_VALUES, Cells, attempted
+from ingestd.ingest.computed.expressions.cells import BAD_VALUES, ExpressionCells, attempted
 from ingestd.ingest.computed.times import (
     PARTS,
     check_pattern,
@@ -84,7 +84,7 @@ def constant_of(call: Call, now_ms: int) -> Values:
     return _constant(call)
 
 
-def evaluate_call(call: Call, values: Values, source: DataType) -> Cells:
+def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCells:
     """What a call makes of an Arrow array of type `source`; values that it does not take fail.
 
     SchemaConflictError if the function does not take that type.

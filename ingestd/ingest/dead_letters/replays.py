@@ -41,7 +41,7 @@ _COLUMNS: tuple[tuple[str, DataType], ...] = (
 _COMMENT = "Dead letters that were sent to a topic again, and when"
 
 
-class Place(NamedTuple):
+class ReplayPosition(NamedTuple):
     """The record that a letter is about."""
 
     source: str
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     offset: int
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Place":
+    def of(cls, row: Mapping[str, Any]) -> "ReplayPosition":
         """That of a row of the dead letter table."""
         return cls(*(row[name] for name in PLACE))
 
@@ -61,7 +61,7 @@ class Replays:
 
     catalog: Catalog
     identifier: Identifier
-    places: frozenset[Place]
+    places: frozenset[ReplayPosition]
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Which rows with the columns of `PLACE` are marked."""
@@ -69,7 +69,7 @@ class Replays:
             return np.zeros(rows.num_rows, np.bool_)
         return np.fromiter((one in self.places for one in _places(rows)), np.bool_, rows.num_rows)
 
-    def mark(self, places: Iterable[Place], to_topic: str, now_ms: int) -> int:
+    def mark(self, places: Iterable[ReplayPosition], to_topic: str, now_ms: int) -> int:
         """Mark letters as sent to a topic; how many. Raises as a commit does."""
         cells = [(*place, now_ms, to_topic) for place in places]
         if not cells:
@@ -96,7 +96,7 @@ class Replays:
 def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
     """The marks that a dead letter table has so far. Raises FormatError for a damaged table."""
     identifier = Identifier(dead_letters.database, f"{dead_letters.table}{SUFFIX}")
-    places: set[Place] = set()
+    places: set[ReplayPosition] = set()
     if catalog.table_exists(identifier):
         table = catalog.get_table(identifier)
         snapshot = latest_snapshot(table.io, table.paths)
@@ -116,6 +116,6 @@ def check_dead_letters(table: FileStoreTable) -> None:
         )
 
 
-def _places(rows: pa.Table) -> Iterator[Place]:
+def _places(rows: pa.Table) -> Iterator[ReplayPosition]:
     columns = [rows.column(name).to_pylist() for name in PLACE]
-    return map(Place._make, zip(*columns, strict=True))
+    return map(ReplayPosition._make, zip(*columns, strict=True))

@@ -21,7 +21,7 @@ JOB_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactionDone:
     """A compaction has ended; files and bytes of the buckets that landed.
 
     `snapshot_id` is the snapshot it made, None without one; `lost` counts buckets that others
@@ -66,7 +66,7 @@ class NotDone:
     message: str
 
 
-Done = Compacted | Expired | NotDone
+Done = CompactionDone | Expired | NotDone
 
 
 def do_job(
@@ -95,10 +95,10 @@ def do_job(
     return _compacted(job, result)
 
 
-def _compacted(job: Job, result: CompactResult) -> Compacted:
+def _compacted(job: Job, result: CompactResult) -> CompactionDone:
     landed = [one for one in result.buckets if not one.lost]
     made = result.snapshot if result.status == "compacted" else None
-    return Compacted(
+    return CompactionDone(
         job=job,
         status=result.status,
         snapshot_id=made.id if made else None,

@@ -56,7 +56,7 @@ class Recount:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RecountSpan:
     """Offsets of the logs that a table covers, from `start` to `end`, and whether that is all."""
 
     start: Offsets
@@ -66,7 +66,7 @@ class Span:
 
 def covered_span(
     name: str, tables: Mapping[str, ManagedTable], origin: LogOffsets, logs: Logs
-) -> Span:
+) -> RecountSpan:
     """Return what a table covers of the logs that exist, of which some of it may have expired.
 
     Logs that only ever brought rows to other tables are left out; those that brought none to any
@@ -87,7 +87,7 @@ def covered_span(
             begin = until if state is None else min(max(first, state.begin), until)
             complete = complete and (begin == first or until <= first)
             start.setdefault(source, {}).setdefault(topic, {})[partition] = begin
-    return Span(start, end, complete)
+    return RecountSpan(start, end, complete)
 
 
 class Replay:
@@ -122,7 +122,7 @@ class Replay:
         """The table as it is by now."""
         return self._registry.tables[self._name].table
 
-    def run(self, span: Span, keys: TopicKeys) -> None:
+    def run(self, span: RecountSpan, keys: TopicKeys) -> None:
         """Read a span in batches; `keys` are those of its topics.
 
         Raises LogChangedError for offsets that expire meanwhile, SourceError when brokers do not
@@ -185,7 +185,9 @@ class Replay:
             self._registry.commit(name, messages, span, step, overwrite=emptied is not None)
 
 
-def recount(replay: Replay, name: str, one: ManagedTable, span: Span, keys: TopicKeys) -> Recount:
+def recount(
+    replay: Replay, name: str, one: ManagedTable, span: RecountSpan, keys: TopicKeys
+) -> Recount:
     """Replay the span of a table and compare the rows.
 
     Raises what `Replay.run` and reading the table raise.

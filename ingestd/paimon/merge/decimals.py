@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge.events import RETRACT, Chosen, Events, Mask, Ops, spread, whole
+from ingestd.paimon.merge.events import RETRACT, Chosen, Mask, MergeEvents, Ops, spread, whole
 from ingestd.paimon.spec.arrow import Array, Column
 
 _COMPACT_DIGITS = 18
@@ -26,7 +26,7 @@ _Step = Callable[[int | None, int, bool], int | None]
 """What there is, a value, and whether it is taken back -> what there is then; unscaled."""
 
 
-def decimal_sum(column: Column, events: Events, ops: Ops) -> Column:
+def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The sum of what is no null; what is taken back is subtracted."""
     array = whole(column)
     kind: Any = array.type
@@ -44,7 +44,7 @@ def decimal_sum(column: Column, events: Events, ops: Ops) -> Column:
     return _from_words(result, present, kind)
 
 
-def decimal_product(column: Column, events: Events, ops: Ops) -> Column:
+def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The product of what is no null, rounded half up to the scale at every step; what is taken
     back is divided by. UnsupportedError for a quotient without an end, as in Java."""
     array = whole(column)

@@ -23,9 +23,9 @@ from ingestd.paimon.merge.events import (
     REVERSED,
     SET,
     SKIP,
-    Events,
     Index,
     Mask,
+    MergeEvents,
     Ops,
     whole,
 )
@@ -34,7 +34,7 @@ from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
 
 
-def collect(column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """All elements; with `distinct` each once, in the order in which they came.
 
     Java keeps distinct elements in no order, and takes no two binary values for equal.
@@ -54,7 +54,7 @@ def collect(column: Column, events: Events, ops: Ops, function: FieldFunction) -
     return _folded(elements, kept, collecting(function.distinct), (codes, ops, retracts, column))
 
 
-def _raw(elements: Elements, events: Events, ops: Ops, turns: bool) -> Mask:
+def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask:
     """Elements of cells into which others come without a look at their own repetitions."""
     if not pa.types.is_nested(elements.values.type):
         return _ends_with_set(events, ops)[elements.key]
@@ -65,7 +65,7 @@ def _raw(elements: Elements, events: Events, ops: Ops, turns: bool) -> Mask:
     return marks
 
 
-def merge_map(column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """The entries of all maps, the newest of each map key."""
     retracts = _keys_with(events, ops == RETRACT)
     elements = Elements.of(column, events, ops, virtual=not bool(retracts.any()))
@@ -77,7 +77,7 @@ def merge_map(column: Column, events: Events, ops: Ops, function: FieldFunction)
     return _folded(elements, kept, mapping(), (codes, ops, retracts, column))
 
 
-def nested_update(column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+def nested_update(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """All rows of the arrays; with `nested_key` the newest of each key, `count_limit` at most."""
     limited = function.count_limit is not None
     step_keys = np.ones(events.count, np.bool_) if limited else _keys_with(events, ops == RETRACT)
@@ -97,7 +97,7 @@ def nested_update(column: Column, events: Events, ops: Ops, function: FieldFunct
 
 
 def nested_partial_update(
-    column: Column, events: Events, ops: Ops, function: FieldFunction
+    column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
     """One row of each nested key: of every field the newest value that is no null."""
     elements = Elements.of(column, events, ops, virtual=True)
@@ -111,7 +111,7 @@ def nested_partial_update(
     order = np.lexsort((np.arange(len(used)), codes, key))
     groups = joint_codes([key[order], codes[order]], len(order))
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    nested = Events(used[order], starts, groups)
+    nested = MergeEvents(used[order], starts, groups)
     kind: Any = rows.type
     children = [
         whole(nested.pick(child, nested.last(nested.valid(child))))
@@ -155,13 +155,13 @@ def _child(rows: Array, number: int) -> Array:
     return child
 
 
-def _keys_with(events: Events, marked: Mask) -> Mask:
+def _keys_with(events: MergeEvents, marked: Mask) -> Mask:
     keys = np.zeros(events.count, np.bool_)
     keys[events.key[marked]] = True
     return keys
 
 
-def _ends_with_set(events: Events, ops: Ops) -> Mask:
+def _ends_with_set(events: MergeEvents, ops: Ops) -> Mask:
     last = events.last(ops != SKIP)
     ends: Mask = (last >= 0) & (ops[last] == SET)
     return ends

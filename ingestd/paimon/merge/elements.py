@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from ingestd.paimon.merge.events import (
     Chosen,
-    Events,
     Index,
     Mask,
+    MergeEvents,
     Ops,
     in_virtual_order,
     whole,
@@ -37,7 +37,9 @@ class Elements:
     chosen: Chosen
 
     @classmethod
-    def of(cls, column: Column, events: Events, ops: Ops, *, virtual: bool = False) -> "Elements":
+    def of(
+        cls, column: Column, events: MergeEvents, ops: Ops, *, virtual: bool = False
+    ) -> "Elements":
         """Elements of all cells since the last SET that are no null.
 
         `virtual` puts older rows (REVERSED) in front.

@@ -31,7 +31,7 @@ SET = np.uint8(4)
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class MergeEvents:
     """Events by key, oldest first within a key; every key has at least one.
 
     `rows` are positions in the merged table, `starts` the first event of each key, `key` the
@@ -43,7 +43,7 @@ class Events:
     key: Index
 
     @classmethod
-    def of(cls, keys: SortedKeys) -> "Events":
+    def of(cls, keys: SortedKeys) -> "MergeEvents":
         """One event a row."""
         return cls(keys.order, np.flatnonzero(keys.first), np.cumsum(keys.first) - 1)
 
@@ -62,11 +62,11 @@ class Events:
         """Number of events of each key."""
         return self.ends - self.starts
 
-    def repeated(self, twice: Mask) -> "Events":
+    def repeated(self, twice: Mask) -> "MergeEvents":
         """The events, the marked ones two times."""
         again = np.repeat(np.arange(len(self.rows)), 1 + twice)
         key = self.key[again]
-        return Events(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
+        return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
 
     def last(self, marked: Mask) -> Index:
         """The last marked event of each key, or -1."""
@@ -116,7 +116,7 @@ class Chosen:
     count: int
 
     @classmethod
-    def of(cls, events: Events, marked: Mask) -> "Chosen":
+    def of(cls, events: MergeEvents, marked: Mask) -> "Chosen":
         """The marked events."""
         at = np.flatnonzero(marked)
         return cls(at, events.key[at], events.count)
@@ -138,7 +138,7 @@ class Chosen:
         return self.offsets[:-1][self.present]
 
 
-def in_virtual_order(events: Events, ops: Ops, chosen: Chosen) -> Chosen:
+def in_virtual_order(events: MergeEvents, ops: Ops, chosen: Chosen) -> Chosen:
     """The chosen events as if the older ones had come first, the last REVERSED in front."""
     older = ops[chosen.at] == REVERSED
     if not bool(older.any()):

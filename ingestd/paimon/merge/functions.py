@@ -9,12 +9,12 @@ import numpy as np
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge import element_functions, picks, sums, texts, timed_maps
-from ingestd.paimon.merge.events import RETRACT, SKIP, Events, Ops
+from ingestd.paimon.merge.events import RETRACT, SKIP, MergeEvents, Ops
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
 
-_Plain = Callable[[Column, Events, Ops], Column]
-_Configured = Callable[[Column, Events, Ops, FieldFunction], Column]
+_Plain = Callable[[Column, MergeEvents, Ops], Column]
+_Configured = Callable[[Column, MergeEvents, Ops, FieldFunction], Column]
 
 PLAIN: Mapping[str, _Plain] = {
     "sum": sums.total,
@@ -56,7 +56,9 @@ def takes_retractions(function: FieldFunction) -> bool:
     return function.ignore_retract or function.name in RETRACTABLE
 
 
-def fold(name: str, column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+def fold(
+    name: str, column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
+) -> Column:
     """One cell a key; `name` is the column's. UnsupportedError names a function that cannot take
     back what it is asked to, or that does not exist here."""
     if function.ignore_retract:

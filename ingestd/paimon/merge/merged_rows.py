@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.paimon.merge.base import SortedKeys
-from ingestd.paimon.merge.events import Events, Index, Mask
+from ingestd.paimon.merge.events import Index, Mask, MergeEvents
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
@@ -30,7 +30,7 @@ class MergeInput:
     """
 
     rows: pa.Table
-    events: Events
+    events: MergeEvents
     kinds: Kinds
     retracts: Mask
     absent: Mask
@@ -40,7 +40,7 @@ class MergeInput:
     @classmethod
     def of(cls, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> "MergeInput":
         """The rows, which stand in `keys` as they are to be merged."""
-        events = Events.of(keys)
+        events = MergeEvents.of(keys)
         kinds: Kinds = rows.column(VALUE_KIND).to_numpy()[events.rows]
         retracts = retractions(kinds)
         absent = np.zeros(len(kinds), np.bool_)
@@ -84,7 +84,7 @@ def retractions(kinds: Kinds) -> Mask:
     return marks
 
 
-def _below_newest_level(levels: npt.NDArray[Any], events: Events) -> Mask:
+def _below_newest_level(levels: npt.NDArray[Any], events: MergeEvents) -> Mask:
     """Rows above level 0 but for those of the lowest such level of the key."""
     above = np.where(levels > 0, levels, np.iinfo(levels.dtype).max)
     lowest = np.minimum.reduceat(above, events.starts) if events.count else above

@@ -12,7 +12,17 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.base import SortedKeys
-from ingestd.paimon.merge.events import AGG, RETRACT, REVERSED, SET, SKIP, Events, Index, Mask, Ops
+from ingestd.paimon.merge.events import (
+    AGG,
+    RETRACT,
+    REVERSED,
+    SET,
+    SKIP,
+    Index,
+    Mask,
+    MergeEvents,
+    Ops,
+)
 from ingestd.paimon.merge.functions import fold
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.sequence_groups import GroupOrder, group_orders, restarts
@@ -77,7 +87,7 @@ def _refuse_retractions(given: MergeInput) -> None:
 class _Updates:
     """What each event does to the columns; `source` is the event of the merge input for each."""
 
-    events: Events
+    events: MergeEvents
     source: Index
     base: Ops
     retracts: Mask

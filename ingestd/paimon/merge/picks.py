@@ -12,8 +12,8 @@ from ingestd.paimon.merge.events import (
     REVERSED,
     SET,
     SKIP,
-    Events,
     Index,
+    MergeEvents,
     Ops,
     spread,
 )
@@ -21,18 +21,18 @@ from ingestd.paimon.merge.value_order import order_codes
 from ingestd.paimon.spec.arrow import Column
 
 
-def last_value(column: Column, events: Events, ops: Ops) -> Column:
+def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The newest value, null or not; null once it is taken back."""
     at = events.last((ops != SKIP) & (ops != REVERSED))
     return events.pick(column, _without(at, ops[at] == RETRACT))
 
 
-def primary_key(column: Column, events: Events, ops: Ops) -> Column:
+def primary_key(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The value of the newest row, of whatever kind."""
     return events.pick(column, events.last((ops != SKIP) & (ops != REVERSED)))
 
 
-def last_non_null_value(column: Column, events: Events, ops: Ops) -> Column:
+def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The newest value that is no null; null once such a one is taken back."""
     known = events.valid(column)
     decides = (ops == SET) | (known & ((ops == AGG) | (ops == RETRACT)))
@@ -48,7 +48,7 @@ def last_non_null_value(column: Column, events: Events, ops: Ops) -> Column:
     return events.pick(column, at)
 
 
-def first_value(column: Column, events: Events, ops: Ops) -> Column:
+def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The oldest value, null or not."""
     merges = (ops == AGG) | (ops == REVERSED)
     first = events.first(merges)
@@ -59,7 +59,7 @@ def first_value(column: Column, events: Events, ops: Ops) -> Column:
     return events.pick(column, events.last(decides))
 
 
-def first_non_null_value(column: Column, events: Events, ops: Ops) -> Column:
+def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The oldest value that is no null."""
     first = events.first(events.valid(column) & (ops == AGG))
     begins = np.zeros(len(ops), np.bool_)
@@ -71,7 +71,7 @@ def first_non_null_value(column: Column, events: Events, ops: Ops) -> Column:
     return events.pick(column, at)
 
 
-def _with_older(events: Events, ops: Ops, known: np.ndarray, at: Index) -> Index:
+def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> Index:
     """Row by row, for keys into which older rows come."""
     at = at.copy()
     for key in np.unique(events.key[ops == REVERSED]).tolist():
@@ -91,17 +91,17 @@ def _with_older(events: Events, ops: Ops, known: np.ndarray, at: Index) -> Index
     return at
 
 
-def largest(column: Column, events: Events, ops: Ops) -> Column:
+def largest(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The maximum; nulls do not count."""
     return _extreme(column, events, ops, np.maximum)
 
 
-def smallest(column: Column, events: Events, ops: Ops) -> Column:
+def smallest(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The minimum; nulls do not count."""
     return _extreme(column, events, ops, np.minimum)
 
 
-def _extreme(column: Column, events: Events, ops: Ops, choose: np.ufunc) -> Column:
+def _extreme(column: Column, events: MergeEvents, ops: Ops, choose: np.ufunc) -> Column:
     counts = events.since_set(ops) & events.valid(column)
     at = np.flatnonzero(counts)
     codes, key = order_codes(column)[events.rows[at]], events.key[at]
@@ -119,7 +119,7 @@ def _without(at: Index, empty: np.ndarray) -> Index:
     return np.where(empty, -1, at)
 
 
-def _floor(events: Events, since: Index) -> Index:
+def _floor(events: MergeEvents, since: Index) -> Index:
     """For each event the last deciding one of its key, whether before it or after it."""
     found: Index = np.maximum.reduceat(since, events.starts)
     return found[events.key]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.events import Events, Index, Mask
+from ingestd.paimon.merge.events import Index, Mask, MergeEvents
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.value_order import is_valid, sequence_ranks
 from ingestd.paimon.spec.data_types import RowKind
@@ -20,7 +20,9 @@ class GroupOrder:
     """One sequence group of the rows of a merge: `known` marks events whose sequence columns are
     not all null, `accepted` those that are not older than what was accepted before."""
 
-    def __init__(self, group: SequenceGroup, rows: pa.Table, events: Events, counts: Mask) -> None:
+    def __init__(
+        self, group: SequenceGroup, rows: pa.Table, events: MergeEvents, counts: Mask
+    ) -> None:
         self.group = group
         columns = [rows.column(name) for name in group.sequence]
         known = np.zeros(rows.num_rows, np.bool_)
@@ -81,7 +83,7 @@ def restarts(orders: Sequence[GroupOrder], given: MergeInput) -> Mask:
             order.restart(segments)
 
 
-def _begins(events: Events) -> Mask:
+def _begins(events: MergeEvents) -> Mask:
     begins = np.zeros(len(events.rows), np.bool_)
     begins[events.starts] = True
     return begins

@@ -13,7 +13,16 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.decimals import decimal_product, decimal_sum
-from ingestd.paimon.merge.events import RETRACT, Chosen, Events, Index, Mask, Ops, spread, whole
+from ingestd.paimon.merge.events import (
+    RETRACT,
+    Chosen,
+    Index,
+    Mask,
+    MergeEvents,
+    Ops,
+    spread,
+    whole,
+)
 from ingestd.paimon.spec.arrow import Array, Column
 
 _LONG_KEY = 64
@@ -24,14 +33,14 @@ _Reduce = Callable[[Numbers, Numbers, Index], Numbers]
 """One number a key, from values, whether each is taken back, and the first one of each key."""
 
 
-def total(column: Column, events: Events, ops: Ops) -> Column:
+def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The sum of what is no null; what is taken back is subtracted."""
     if pa.types.is_decimal(column.type):
         return decimal_sum(column, events, ops)
     return _reduced(column, events, ops, _sums)
 
 
-def product(column: Column, events: Events, ops: Ops) -> Column:
+def product(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The product of what is no null; what is taken back is divided by.
 
     UnsupportedError if whole numbers are divided by zero.
@@ -41,7 +50,7 @@ def product(column: Column, events: Events, ops: Ops) -> Column:
     return _reduced(column, events, ops, _products)
 
 
-def _reduced(column: Column, events: Events, ops: Ops, reduce: _Reduce) -> Column:
+def _reduced(column: Column, events: MergeEvents, ops: Ops, reduce: _Reduce) -> Column:
     array = whole(column)
     counts = events.since_set(ops) & events.valid(array)
     if reduce is _products:
@@ -55,7 +64,7 @@ def _reduced(column: Column, events: Events, ops: Ops, reduce: _Reduce) -> Colum
     return cells
 
 
-def _leading_divisions(events: Events, ops: Ops, counts: Mask) -> Mask:
+def _leading_divisions(events: MergeEvents, ops: Ops, counts: Mask) -> Mask:
     """Values that are taken back where nothing is yet: there is nothing to divide."""
     divides: Mask = counts & (ops == RETRACT)
     if not bool(divides.any()):

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from ingestd.paimon.merge.elements import first_of_each, list_array, list_offsets
 from ingestd.paimon.merge.events import (
     Chosen,
-    Events,
     Index,
     Mask,
+    MergeEvents,
     Ops,
     in_virtual_order,
     whole,
@@ -21,7 +21,7 @@ from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
 
 
-def listagg(column: Column, events: Events, ops: Ops, function: FieldFunction) -> Column:
+def listagg(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """All texts that are neither null nor empty; with `distinct` no word of a later text twice."""
     array = whole(column)
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ingestd.paimon.merge.elements import Elements, is_null
-from ingestd.paimon.merge.events import REVERSED, SET, Events, Index, Mask, Ops
+from ingestd.paimon.merge.events import REVERSED, SET, Index, Mask, MergeEvents, Ops
 from ingestd.paimon.merge.value_codes import value_codes
 from ingestd.paimon.merge.value_order import order_codes
 from ingestd.paimon.spec.arrow import Array, Column
@@ -17,7 +17,7 @@ from ingestd.paimon.spec.merge_rules import FieldFunction
 
 
 def merge_map_with_keytime(
-    column: Column, events: Events, ops: Ops, function: FieldFunction
+    column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
     """Entries by map key; a null value removes its key, one without a time changes nothing."""
     elements = Elements.of(column, events, ops)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from ingestd.cli.counted_files import CountingFileIO, Counts
+from ingestd.cli.counted_files import CountingFileIO, FileCounts
 from ingestd.paimon.io.file_io import LocalFileIO
 
 
@@ -8,7 +8,7 @@ def test_files_are_counted_by_what_is_done_with_them(tmp_path: Path) -> None:
     told: list[tuple[int, int, int]] = []
     io = CountingFileIO(
         LocalFileIO(sync=False),
-        Counts(lambda now: told.append((now.read, now.written, now.deleted))),
+        FileCounts(lambda now: told.append((now.read, now.written, now.deleted))),
     )
     file = str(tmp_path / "a")
     io.write_new(file, b"1")
@@ -22,7 +22,7 @@ def test_files_are_counted_by_what_is_done_with_them(tmp_path: Path) -> None:
 
 
 def test_a_data_file_counts_once_and_one_of_our_own_never() -> None:
-    counts = Counts(lambda _: None)
+    counts = FileCounts(lambda _: None)
     counts.wrote_file("/t/bucket-0/new.parquet")
     for name in ("old", "old", "new"):
         counts.read_file(f"/t/bucket-0/{name}.parquet")

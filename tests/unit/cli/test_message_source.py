@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.cli.message_source import Reading, source_settings
+from ingestd.cli.message_source import MessageOptions, source_settings
 from ingestd.errors import ConfigError
 
 FILE = """
@@ -28,7 +28,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_a_configuration_tells_how_its_source_is_read(config: Path) -> None:
-    found = source_settings(Reading(config), "two")
+    found = source_settings(MessageOptions(config), "two")
     assert found.data_format == "canal-json"
     assert found.kafka.name == "a"
     assert found.kafka.topics == ("two",)
@@ -37,11 +37,11 @@ def test_a_configuration_tells_how_its_source_is_read(config: Path) -> None:
 
 
 def test_a_pattern_finds_its_topics(config: Path) -> None:
-    assert source_settings(Reading(config), "other.x").kafka.bootstrap == "b:1"
+    assert source_settings(MessageOptions(config), "other.x").kafka.bootstrap == "b:1"
 
 
 def test_options_win_over_the_configuration(config: Path) -> None:
-    reading = Reading(config, "json", "c:1", ("client.id=y", "sasl.password=a=b"))
+    reading = MessageOptions(config, "json", "c:1", ("client.id=y", "sasl.password=a=b"))
     found = source_settings(reading, "one")
     assert found.data_format == "json"
     assert found.kafka.properties == {
@@ -56,10 +56,10 @@ def test_a_topic_of_no_source_or_of_several_is_refused(
     config: Path, topic: str | None, count: str
 ) -> None:
     with pytest.raises(ConfigError, match=count):
-        source_settings(Reading(config), topic)
+        source_settings(MessageOptions(config), topic)
 
 
 def test_a_secret_without_a_name_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as refused:
-        source_settings(Reading(None, "json", "a:1", ("=hunter2",)), "t")
+        source_settings(MessageOptions(None, "json", "a:1", ("=hunter2",)), "t")
     assert "hunter2" not in refused.value.message

@@ -9,7 +9,7 @@ from ingestd.config.document import Tree, read_document
 from ingestd.config.effective import DEFAULT, effective_settings
 from ingestd.config.load import load_config
 from ingestd.config.model import Config
-from ingestd.config.shape import Shape, shape_of
+from ingestd.config.shape import ConfigShape, shape_of
 
 FOLDER = Path(__file__).resolve().parents[3] / "config"
 COMPLETE = FOLDER / "ingestd.yaml"
@@ -21,7 +21,7 @@ def test_examples_load(path: Path) -> None:
     load_config(path, {"INVENTORY_KAFKA_PASSWORD": "not-a-real-one"})
 
 
-def missing(shape: Shape, tree: Tree, path: str = "") -> Iterator[str]:
+def missing(shape: ConfigShape, tree: Tree, path: str = "") -> Iterator[str]:
     """Keys of the model that the tree does not show."""
     if not isinstance(tree, dict):
         return

@@ -11,7 +11,7 @@ from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.maintenance.batch_summary import TableCommit
-from ingestd.ingest.maintenance.jobs import Compacted, Done, Expired, NotDone
+from ingestd.ingest.maintenance.jobs import CompactionDone, Done, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.paimon.spec.data_types import parse_type
@@ -53,7 +53,7 @@ class Child:
 def done(job: Job) -> Done:
     if job.kind == "expire":
         return Expired(job, 0.1)
-    return Compacted(job, "compacted", 99, 0.1, SortedRuns(98, 1), files_before=5)
+    return CompactionDone(job, "compacted", 99, 0.1, SortedRuns(98, 1), files_before=5)
 
 
 def schema(**options: str) -> TableSchema:
@@ -126,7 +126,9 @@ def test_ingest_waits_while_a_bucket_is_above_the_stop_trigger(child: Child) -> 
     waiting.start()
     eventually(lambda: maintenance.document()["throttled_by"] == "sorted-runs")
     assert maintenance.document()["over_stop_trigger"] == ["db.a"]
-    child.answers.append(Compacted(Job("compact", "db.a"), "compacted", 101, 0.1, SortedRuns(100)))
+    child.answers.append(
+        CompactionDone(Job("compact", "db.a"), "compacted", 101, 0.1, SortedRuns(100))
+    )
     child.gate.set()
     waiting.join(30)
     assert not waiting.is_alive()
@@ -213,7 +215,7 @@ def test_a_stream_that_is_always_behind_is_compacted_and_never_stuck(child: Chil
     for snapshot in range(1, 41):
         maintenance.batch_started()
         child.answers = [
-            Compacted(Job("compact", "db.a"), "compacted", 99, 0.1, SortedRuns(snapshot))
+            CompactionDone(Job("compact", "db.a"), "compacted", 99, 0.1, SortedRuns(snapshot))
         ]
         maintenance.committed([commit("db.a", snapshot, one)], cut=True)
         fullest = max(fullest, maintenance.document()["tables"]["db.a"]["sorted_runs"])

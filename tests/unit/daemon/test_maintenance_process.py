@@ -16,7 +16,7 @@ import pytest
 
 from ingestd.daemon.maintenance_process import MaintenanceClient, Opening
 from ingestd.errors import RetryableError
-from ingestd.ingest.maintenance.jobs import Compacted, Expired, NotDone
+from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -73,7 +73,7 @@ def test_it_compacts_and_expires_under_a_name_of_its_own(
 ) -> None:
     one = table(tmp_path, 12, rows=10, **{"snapshot.num-retained.max": "10"})
     compacted = child.do(JOB, NEVER, 1)
-    assert isinstance(compacted, Compacted)
+    assert isinstance(compacted, CompactionDone)
     assert (compacted.status, compacted.snapshot_id, compacted.files_before) == (
         "compacted", 13, 12,
     )  # fmt: skip
@@ -101,7 +101,7 @@ def test_what_a_large_job_took_is_given_back_and_small_ones_keep_nothing(
     for rows, width in [(4_000, 2_000), (900, 10), (600, 10)]:
         for n in range(3):
             put(one, [{"k": k, "v": f"{n}" * width} for k in range(rows)])
-        assert isinstance(child.do(FULL, NEVER, 60), Compacted)
+        assert isinstance(child.do(FULL, NEVER, 60), CompactionDone)
     large = _memory(child)["VmHWM"] - before["VmRSS"]
     assert large > 20 << 20
     eventually(lambda: _memory(child)["RssAnon"] - before["RssAnon"] < large / 4)
@@ -151,7 +151,7 @@ def test_killed_in_the_middle_it_harms_nothing_and_comes_back(
     assert _newest(one) == 8
     assert verify(one) == []
     again = child.do(JOB, NEVER, 60)
-    assert isinstance(again, Compacted)
+    assert isinstance(again, CompactionDone)
     assert (again.status, again.buckets) == ("compacted", 8)
     assert verify(one) == []
     assert read_table(one).sort_by("k").equals(before)
@@ -184,8 +184,8 @@ def test_a_job_reads_none_of_the_manifests_that_one_before_it_has_read(
         if "list" not in path.name:
             path.unlink()
     second = child.do(JOB, NEVER, 1)
-    assert isinstance(first, Compacted)
-    assert isinstance(second, Compacted)
+    assert isinstance(first, CompactionDone)
+    assert isinstance(second, CompactionDone)
     assert second.sorted_runs == first.sorted_runs
 
 
@@ -274,5 +274,5 @@ prefork_server.close()
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=120
     )
     what, pid, is_ours, nice = done.stdout.splitlines()[-1].split()
-    assert (what, is_ours, nice) == ("Compacted", "False", "0")
+    assert (what, is_ours, nice) == ("CompactionDone", "False", "0")
     eventually(lambda: not _is_running(int(pid)))

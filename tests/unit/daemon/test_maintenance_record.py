@@ -4,13 +4,13 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ingestd.daemon.maintenance import MaintenanceRecord
-from ingestd.ingest.maintenance.jobs import Compacted, Expired, NotDone
+from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
 COMPACT, EXPIRE = Job("compact", "db.rec"), Job("expire", "db.rec")
-NOTHING = Compacted(COMPACT, "nothing", None, 0.1, SortedRuns(1))
-DONE = Compacted(COMPACT, "compacted", 7, 0.5, SortedRuns(6), 2, 1, 9, 2, 900, 300, 12)
+NOTHING = CompactionDone(COMPACT, "nothing", None, 0.1, SortedRuns(1))
+DONE = CompactionDone(COMPACT, "compacted", 7, 0.5, SortedRuns(6), 2, 1, 9, 2, 900, 300, 12)
 
 
 def value(name: str, **labels: str) -> float:

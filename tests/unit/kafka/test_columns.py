@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.kafka.columns import Columns
+from ingestd.kafka.columns import RecordColumns
 from ingestd.kafka.records import Records
 
 
@@ -23,7 +23,7 @@ def records(first: int, values: list[bytes | None], *, headers: bool = False) ->
     )
 
 
-def chunks(columns: Columns, max_records: int, max_bytes: int) -> list[RecordChunk]:
+def chunks(columns: RecordColumns, max_records: int, max_bytes: int) -> list[RecordChunk]:
     found = []
     while columns:
         found.append(columns.take(max_records, max_bytes))
@@ -39,7 +39,7 @@ def chunks(columns: Columns, max_records: int, max_bytes: int) -> list[RecordChu
 def test_every_record_leaves_once_within_the_bounds(
     parts: list[list[int]], max_records: int, max_bytes: int
 ) -> None:
-    columns = Columns("topic", 3)
+    columns = RecordColumns("topic", 3)
     values: list[bytes | None] = []
     for sizes in parts:
         part: list[bytes | None] = [b"x" * size if size else None for size in sizes]
@@ -59,7 +59,7 @@ def test_every_record_leaves_once_within_the_bounds(
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.integers(1, 30))
 def test_a_chunk_takes_all_that_fits(sizes: list[int], max_bytes: int) -> None:
-    columns = Columns("topic", 0)
+    columns = RecordColumns("topic", 0)
     for number, size in enumerate(sizes):
         columns.add(records(number, [b"x" * size]))
     first = columns.take(100, max_bytes)
@@ -69,13 +69,13 @@ def test_a_chunk_takes_all_that_fits(sizes: list[int], max_bytes: int) -> None:
 
 @pytest.mark.parametrize(("bounds", "full"), [((3, 100), True), ((4, 5), True), ((4, 100), False)])
 def test_full_means_enough_records_or_bytes(bounds: tuple[int, int], full: bool) -> None:
-    columns = Columns("topic", 0)
+    columns = RecordColumns("topic", 0)
     columns.add(records(0, [b"ab", b"cd", b"e"]))
     assert columns.full(*bounds) is full
 
 
 def test_headers_stay_with_their_records() -> None:
-    columns = Columns("topic", 0)
+    columns = RecordColumns("topic", 0)
     columns.add(records(0, [b"a", b"b"], headers=True))
     columns.add(records(2, [b"c"], headers=True))
     first, second = chunks(columns, 2, 100)

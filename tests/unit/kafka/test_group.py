@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka import group
-from ingestd.kafka.group import Group
+from ingestd.kafka.group import ConsumerGroup
 from ingestd.kafka.properties import KafkaSource
 
 SOURCE = KafkaSource("shop", ("t",), properties={"bootstrap.servers": "a:1"})
@@ -59,7 +59,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> type[Scripted]:
 def test_a_group_without_a_coordinator_yet_is_asked_again(scripted: type[Scripted]) -> None:
     away = KafkaError(KafkaError.NOT_COORDINATOR)
     scripted.outcomes = [away, None, away, None]
-    one = Group(SOURCE, "readers", 30.0)
+    one = ConsumerGroup(SOURCE, "readers", 30.0)
     assert scripted.name == "readers"
     one.commit([PLACE])
     assert one.committed([PLACE]) == [PLACE]
@@ -68,16 +68,16 @@ def test_a_group_without_a_coordinator_yet_is_asked_again(scripted: type[Scripte
 
 def test_silence_ends_with_the_time(scripted: type[Scripted]) -> None:
     with pytest.raises(SourceSilentError, match="group readers: no answer"):
-        Group(SOURCE, "readers", 0.0).commit([PLACE])
+        ConsumerGroup(SOURCE, "readers", 0.0).commit([PLACE])
     scripted.outcomes = [KafkaError(KafkaError._TIMED_OUT)]
     with pytest.raises(SourceSilentError, match="a:1 did not tell about group readers"):
-        Group(SOURCE, "readers", 0.0).committed([PLACE])
+        ConsumerGroup(SOURCE, "readers", 0.0).committed([PLACE])
 
 
 def test_a_refusal_is_told_at_once(scripted: type[Scripted]) -> None:
     denied = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
     scripted.outcomes = [denied, denied]
-    one = Group(SOURCE, "readers", 30.0)
+    one = ConsumerGroup(SOURCE, "readers", 30.0)
     for ask in (one.commit, one.committed):
         with pytest.raises(SourceError, match="group readers") as told:
             ask([PLACE])
@@ -90,7 +90,7 @@ def test_the_end_of_a_client_waits_for_a_lost_answer_for_seconds_alone(
     # The client waits for a session's time, 45 s by itself: more than a pod gets to end.
     given = {"session.timeout.ms": "45000", "group.protocol": "consumer", "client.id": "x"}
     source = KafkaSource("shop", ("t",), properties={**SOURCE.properties, **given})
-    Group(source, "readers", 1.0)
+    ConsumerGroup(source, "readers", 1.0)
     assert int(scripted.properties["session.timeout.ms"]) < 5_000
     assert "group.protocol" not in scripted.properties
     assert scripted.properties["client.id"] == "x"
@@ -99,4 +99,4 @@ def test_the_end_of_a_client_waits_for_a_lost_answer_for_seconds_alone(
 def test_properties_that_do_not_do_are_the_configurations_fault() -> None:
     wrong = KafkaSource("shop", ("t",), properties={"bootstrap.servers": "a:1", "no.such": "1"})
     with pytest.raises(ConfigError, match=r"sources\.shop\.kafka: .*no\.such"):
-        Group(wrong, "readers", 1.0)
+        ConsumerGroup(wrong, "readers", 1.0)

@@ -5,7 +5,7 @@ import pytest
 from ingestd.errors import PolicyStopError, SourceError
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.spark.retries import KnownRanges, Retries
+from ingestd.spark.retries import KnownRanges, QueryRetries
 from tests.support.clock import Clock
 
 
@@ -49,7 +49,7 @@ def test_waits_grow_and_outlive_a_run(clock: Clock) -> None:
     known = KnownRanges()
     starter = Starter()
     for wait in (60, 120, 240):
-        retries = Retries(starter, known, UnreadablePolicy(), clock)
+        retries = QueryRetries(starter, known, UnreadablePolicy(), clock)
         retries.add(LEFT)
         tries = len(starter.made)
         clock.now += wait - 1
@@ -67,7 +67,7 @@ def test_waits_grow_and_outlive_a_run(clock: Clock) -> None:
 
 def test_what_can_be_read_again_starts_the_query_again(clock: Clock) -> None:
     starter = Starter()
-    retries = Retries(starter, KnownRanges(), UnreadablePolicy(), clock)
+    retries = QueryRetries(starter, KnownRanges(), UnreadablePolicy(), clock)
     retries.add(LEFT)
     clock.now += 60
     retries.poll()
@@ -83,7 +83,7 @@ def test_what_can_be_read_again_starts_the_query_again(clock: Clock) -> None:
 
 def test_a_limit_ends_it(clock: Clock) -> None:
     starter = Starter()
-    retries = Retries(starter, KnownRanges(), UnreadablePolicy(2), clock)
+    retries = QueryRetries(starter, KnownRanges(), UnreadablePolicy(2), clock)
     retries.add(LEFT)
     retries.poll()
     clock.now += 60
@@ -96,7 +96,7 @@ def test_a_limit_ends_it(clock: Clock) -> None:
 
 def test_a_try_ends_with_its_run(clock: Clock) -> None:
     starter = Starter()
-    retries = Retries(starter, KnownRanges(), UnreadablePolicy(), clock)
+    retries = QueryRetries(starter, KnownRanges(), UnreadablePolicy(), clock)
     retries.add(LEFT)
     clock.now += 60
     retries.poll()
@@ -109,7 +109,7 @@ def test_the_policy_gives_up_what_cannot_be_read_and_nothing_more(
     clock: Clock, first_good: int
 ) -> None:
     known, starter = KnownRanges(), Starter()
-    retries = Retries(starter, known, UnreadablePolicy(2, "dead-letter"), clock)
+    retries = QueryRetries(starter, known, UnreadablePolicy(2, "dead-letter"), clock)
     retries.add(LEFT)
     assert not retries.is_deciding
     retries.add(LEFT)

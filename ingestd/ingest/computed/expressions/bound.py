@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.computed.expressions.casts import cast_kernel, lenient
-from ingestd.ingest.computed.expressions.cells import Cells, Frame, Kernel
+from ingestd.ingest.computed.expressions.cells import ExpressionCells, Frame, Kernel
 from ingestd.ingest.computed.expressions.choices import CHOICE_FUNCTIONS
 from ingestd.ingest.computed.expressions.function import (
     BOOLEAN,
@@ -68,7 +68,7 @@ class Bound:
     """A part of an expression with its type (None: NULL without one), ready to run."""
 
     argument: Argument
-    run: Callable[[Frame], Cells]
+    run: Callable[[Frame], ExpressionCells]
 
     @property
     def type(self) -> DataType | None:
@@ -115,7 +115,7 @@ class _Binder:
     def _column(self, node: ColumnNode) -> Bound | None:
         if node.name in self._types:
             data_type, name = self._types[node.name].as_nullable(), node.name
-            return Bound(Argument(data_type), lambda frame: Cells(frame.columns[name]))
+            return Bound(Argument(data_type), lambda frame: ExpressionCells(frame.columns[name]))
         return _null() if self._all_known else None
 
     def _call(self, node: CallNode) -> Bound | None:
@@ -145,7 +145,9 @@ def _placed(node: Node, message: str) -> ConfigError:
     return ConfigError(message) if message.startswith("at character") else wrong(node, message)
 
 
-def _running(kernel: Kernel, parts: list[Callable[[Frame], Cells]]) -> Callable[[Frame], Cells]:
+def _running(
+    kernel: Kernel, parts: list[Callable[[Frame], ExpressionCells]]
+) -> Callable[[Frame], ExpressionCells]:
     return lambda frame: kernel([part(frame) for part in parts])
 
 
@@ -169,18 +171,18 @@ def _clock(name: str) -> Bound:
     data_type = CLOCK[name]
     arrow_type: Values = to_arrow_type(data_type)
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: Frame) -> ExpressionCells:
         if data_type == DATE:
             day: Values = pa.scalar(frame.now_ms // _DAY_MS, pa.int32())
-            return Cells(pa.repeat(day.cast(arrow_type), frame.rows))
-        return Cells(pa.repeat(pa.scalar(frame.now_ms, arrow_type), frame.rows))
+            return ExpressionCells(pa.repeat(day.cast(arrow_type), frame.rows))
+        return ExpressionCells(pa.repeat(pa.scalar(frame.now_ms, arrow_type), frame.rows))
 
     return Bound(Argument(data_type), run)
 
 
 def _null() -> Bound:
     argument = Argument(None, is_constant=True)
-    return Bound(argument, lambda frame: Cells(pa.nulls(frame.rows)))
+    return Bound(argument, lambda frame: ExpressionCells(pa.nulls(frame.rows)))
 
 
 def _constant(node: ConstantNode) -> Bound:
@@ -193,7 +195,7 @@ def _constant(node: ConstantNode) -> Bound:
     except (ValueError, pa.ArrowInvalid) as error:
         raise wrong(node, f"{value} has too many digits") from error
     argument = Argument(data_type, is_constant=True, constant=value)
-    return Bound(argument, lambda frame: Cells(pa.repeat(scalar, frame.rows)))
+    return Bound(argument, lambda frame: ExpressionCells(pa.repeat(scalar, frame.rows)))
 
 
 def _type_of(value: Constant) -> DataType:
@@ -218,14 +220,16 @@ def _cast(node: CastNode, inner: Bound) -> Bound:
         raise _placed(node, error.message) from error
 
 
-def _as_taken(part: Bound, takes: DataType) -> Callable[[Frame], Cells]:
+def _as_taken(part: Bound, takes: DataType) -> Callable[[Frame], ExpressionCells]:
     return _bound_cast(part, takes).run
 
 
 def _bound_cast(part: Bound, target: DataType, *, is_lenient: bool = False) -> Bound:
     arrow_type: Values = to_arrow_type(target)
     if part.type is None:
-        return Bound(Argument(target), lambda frame: Cells(pa.nulls(frame.rows, arrow_type)))
+        return Bound(
+            Argument(target), lambda frame: ExpressionCells(pa.nulls(frame.rows, arrow_type))
+        )
     kernel = cast_kernel(part.type, target)
     if kernel is None:
         return Bound(Argument(target, part.argument.is_constant, part.argument.constant), part.run)
@@ -247,4 +251,4 @@ def _refuse_constant(part: Bound, kernel: Kernel, target: DataType) -> None:
 def _folded(bound: Bound) -> Bound:
     """A constant that is computed once."""
     value: Values = bound.run(Frame({}, 1)).values[0]
-    return Bound(bound.argument, lambda frame: Cells(pa.repeat(value, frame.rows)))
+    return Bound(bound.argument, lambda frame: ExpressionCells(pa.repeat(value, frame.rows)))

@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed.expressions.cells import Cells, Kernel, PlainKernel, attempted, either
+from ingestd.ingest.computed.expressions.cells import (
+    ExpressionCells,
+    Kernel,
+    PlainKernel,
+    attempted,
+    either,
+)
 from ingestd.ingest.computed.expressions.function import FLOATING_ROOTS, NUMBER_ROOTS
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array, cast_text
@@ -60,10 +66,10 @@ def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
         return _of_texts(target)
     plain = _plain_cast(source, target)
 
-    def run(arguments: Sequence[Cells]) -> Cells:
+    def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         (one,) = arguments
         made = attempted(plain, [one.values], arrow_type)
-        return Cells(made.values, either(one.failed, made.failed))
+        return ExpressionCells(made.values, either(one.failed, made.failed))
 
     return run
 
@@ -122,13 +128,13 @@ def _of_texts(target: DataType) -> Kernel:
         exact = DataType("DECIMAL", precision=38, scale=_MOST_DIGITS)
         return _number(texts.cast(to_arrow_type(exact)), exact, target, arrow_type)
 
-    def run(arguments: Sequence[Cells]) -> Cells:
+    def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         (one,) = arguments
         if form is not None and _all_like(one.values, form):
             made = attempted(read, [one.values], arrow_type)
         else:
             made = _by_distinct(one.values, target, arrow_type)
-        return Cells(made.values, either(one.failed, made.failed))
+        return ExpressionCells(made.values, either(one.failed, made.failed))
 
     return run
 
@@ -138,16 +144,16 @@ def _all_like(texts: Values, form: str) -> bool:
     return bool(alike.as_py())
 
 
-def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> Cells:
+def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> ExpressionCells:
     """Texts of other forms, each of them read once."""
     coded = pc.utf8_trim_whitespace(texts).dictionary_encode()
     read = attempted(lambda few: _read(few, target), [coded.dictionary], arrow_type)
     values = read.values.take(coded.indices)
     if read.failed is None:
-        return Cells(values)
+        return ExpressionCells(values)
     places = np.asarray(pc.fill_null(coded.indices, 0))
     marks = read.failed[places] if len(read.failed) else np.zeros(len(places), np.bool_)
-    return Cells(values, marks & np.asarray(texts.is_valid()))
+    return ExpressionCells(values, marks & np.asarray(texts.is_valid()))
 
 
 def _read(texts: Values, target: DataType) -> Values:
@@ -160,8 +166,8 @@ def _read(texts: Values, target: DataType) -> Values:
 def lenient(kernel: Kernel) -> Kernel:
     """The kernel with NULL for what fails in it; what has failed before stays so."""
 
-    def run(arguments: Sequence[Cells]) -> Cells:
+    def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         before = either(*(one.failed for one in arguments))
-        return Cells(kernel(arguments).values, before)
+        return ExpressionCells(kernel(arguments).values, before)
 
     return run

@@ -21,7 +21,7 @@ BAD_VALUES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError)
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ExpressionCells:
     """An Arrow array, and the rows that failed; None: none did."""
 
     values: Values
@@ -42,7 +42,7 @@ class Frame:
     now_ms: int = 0
 
 
-Kernel = Callable[[Sequence[Cells]], Cells]
+Kernel = Callable[[Sequence[ExpressionCells]], ExpressionCells]
 """Values of arguments, all of one length, to those of the result."""
 PlainKernel = Callable[..., Values]
 """The same on bare Arrow arrays; may raise `BAD_VALUES` for values that it does not take."""
@@ -68,26 +68,28 @@ def true_rows(condition: Values) -> Mask:
 def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
     """The kernel of a function that fails where any of its arguments does, or where it raises."""
 
-    def run(arguments: Sequence[Cells]) -> Cells:
+    def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         made = attempted(kernel, [one.values for one in arguments], arrow_type)
         failed = either(made.failed, *(one.failed for one in arguments))
-        return Cells(made.values, failed)
+        return ExpressionCells(made.values, failed)
 
     return run
 
 
-def attempted(kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.DataType) -> Cells:
+def attempted(
+    kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.DataType
+) -> ExpressionCells:
     """What a kernel gives, without the rows for which it raises."""
     size = len(arrays[0])
     kind: Values = arrow_type
     try:
-        return Cells(kernel(*arrays))
+        return ExpressionCells(kernel(*arrays))
     except BAD_VALUES:
         if size <= 1:
-            return Cells(pa.nulls(size, kind), np.ones(size, np.bool_))
+            return ExpressionCells(pa.nulls(size, kind), np.ones(size, np.bool_))
     # Halving finds a few bad values among many good ones in few steps.
     half = size // 2
     left = attempted(kernel, [one.slice(0, half) for one in arrays], arrow_type)
     right = attempted(kernel, [one.slice(half) for one in arrays], arrow_type)
     marks = np.concatenate([left.marks, right.marks])
-    return Cells(pa.concat_arrays([left.values, right.values]), marks)
+    return ExpressionCells(pa.concat_arrays([left.values, right.values]), marks)

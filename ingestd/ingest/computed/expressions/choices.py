@@ -11,7 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed.expressions.cells import Cells, Kernel, either, only, strict, true_rows
+from ingestd.ingest.computed.expressions.cells import (
+    ExpressionCells,
+    Kernel,
+    either,
+    only,
+    strict,
+    true_rows,
+)
 from ingestd.ingest.computed.expressions.common_types import common_type
 from ingestd.ingest.computed.expressions.function import BOOLEAN, Argument, Function, Plan
 from ingestd.ingest.computed.expressions.logic import comparable
@@ -33,7 +40,7 @@ def _case(arguments: Sequence[Argument]) -> Plan:
     return Plan(found, (*takes, found), _choose)
 
 
-def _choose(cells: Sequence[Cells]) -> Cells:
+def _choose(cells: Sequence[ExpressionCells]) -> ExpressionCells:
     *pairs, otherwise = cells
     rows = len(otherwise.values)
     open_rows = np.ones(rows, np.bool_)
@@ -47,7 +54,7 @@ def _choose(cells: Sequence[Cells]) -> Cells:
         picks.append((pa.array(taken), value.values))
     for taken_rows, values in reversed(picks):
         chosen = pc.if_else(taken_rows, values, chosen)
-    return Cells(chosen, either(failed, only(otherwise.failed, open_rows)))
+    return ExpressionCells(chosen, either(failed, only(otherwise.failed, open_rows)))
 
 
 def _if(arguments: Sequence[Argument]) -> Plan:
@@ -57,8 +64,8 @@ def _if(arguments: Sequence[Argument]) -> Plan:
         return plan
     arrow_type: Values = to_arrow_type(plan.type)
 
-    def run(cells: Sequence[Cells]) -> Cells:
-        return _choose((*cells, Cells(pa.nulls(len(cells[0].values), arrow_type))))
+    def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
+        return _choose((*cells, ExpressionCells(pa.nulls(len(cells[0].values), arrow_type))))
 
     return Plan(plan.type, plan.takes[:2], run)
 
@@ -68,14 +75,14 @@ def _coalesce(arguments: Sequence[Argument]) -> Plan:
     return Plan(found, (found,) * len(arguments) if found else (), _first_there)
 
 
-def _first_there(cells: Sequence[Cells]) -> Cells:
+def _first_there(cells: Sequence[ExpressionCells]) -> ExpressionCells:
     failed, missing = cells[0].failed, np.asarray(cells[0].values.is_null())
     for one in cells[1:]:
         if failed is not None:
             missing = missing & ~failed
         failed = either(failed, only(one.failed, missing))
         missing = missing & np.asarray(one.values.is_null())
-    return Cells(pc.coalesce(*(one.values for one in cells)), failed)
+    return ExpressionCells(pc.coalesce(*(one.values for one in cells)), failed)
 
 
 def _nullif(arguments: Sequence[Argument]) -> Plan:

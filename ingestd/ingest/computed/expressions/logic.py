@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.computed.expressions.cells import (
-    Cells,
+    ExpressionCells,
     Kernel,
     PlainKernel,
     either,
@@ -72,11 +72,11 @@ def _deciding(sign: str, kernel: PlainKernel, *, by: bool) -> Function:
         require(sign.upper(), arguments, _TRUE_OR_FALSE)
         return Plan(BOOLEAN, (BOOLEAN, BOOLEAN), run)
 
-    def run(cells: Sequence[Cells]) -> Cells:
+    def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
         left, right = cells
         decided = true_rows(left.values if by else pc.invert(left.values))
         failed = either(left.failed, only(right.failed, ~decided))
-        return Cells(kernel(left.values, right.values), failed)
+        return ExpressionCells(kernel(left.values, right.values), failed)
 
     return Function(2, 2, plan)
 

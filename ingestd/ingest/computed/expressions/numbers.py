@@ -14,7 +14,13 @@ import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.computed.expressions.casts import is_zero
-from ingestd.ingest.computed.expressions.cells import Cells, Kernel, PlainKernel, either, strict
+from ingestd.ingest.computed.expressions.cells import (
+    ExpressionCells,
+    Kernel,
+    PlainKernel,
+    either,
+    strict,
+)
 from ingestd.ingest.computed.expressions.common_types import MAX_DIGITS, common_type, exact_type
 from ingestd.ingest.computed.expressions.function import (
     BIGINT,
@@ -64,9 +70,9 @@ def _nothing(found: DataType | None, count: int) -> Plan:
         return Plan(None, (), None)
     arrow_type: Values = to_arrow_type(found)
 
-    def run(cells: Sequence[Cells]) -> Cells:
+    def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
         nulls: Values = pa.nulls(len(cells[0].values), arrow_type)
-        return Cells(nulls, either(*(one.failed for one in cells)))
+        return ExpressionCells(nulls, either(*(one.failed for one in cells)))
 
     return Plan(found, (found,) * count, run)
 
@@ -152,16 +158,16 @@ def _dividing(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
     """A kernel that divides: where it would do so by zero, the row fails."""
     inner = strict(kernel, arrow_type)
 
-    def run(cells: Sequence[Cells]) -> Cells:
+    def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
         left, right = cells
         zero: Values = pc.fill_null(is_zero(right.values), False)
         marks = np.asarray(zero)
         if not marks.any():
             return inner(cells)
         nothing: Values = pa.scalar(None, right.values.type)
-        made = inner([left, Cells(pc.if_else(zero, nothing, right.values), right.failed)])
+        made = inner([left, ExpressionCells(pc.if_else(zero, nothing, right.values), right.failed)])
         marks = marks & np.asarray(left.values.is_valid())
-        return Cells(made.values, either(made.failed, marks))
+        return ExpressionCells(made.values, either(made.failed, marks))
 
     return run
 

@@ -23,7 +23,7 @@ from ingestd.paimon.table.retention.tags import delete_tag
 
 
 @dataclass(frozen=True, slots=True)
-class Maintenance:
+class MaintenancePlan:
     """What was done, or is to be."""
 
     tags: AutoTags = field(default_factory=AutoTags)
@@ -33,7 +33,9 @@ class Maintenance:
     changelogs: Expiry = field(default_factory=Expiry)
 
 
-def run_maintenance(table: FileStoreTable, now_ms: int, *, dry_run: bool = False) -> Maintenance:
+def run_maintenance(
+    table: FileStoreTable, now_ms: int, *, dry_run: bool = False
+) -> MaintenancePlan:
     """Make tags, then expire tags, partitions, snapshots and changelogs.
 
     A plan tells each step alone: what the earlier ones free is not in it. Raises what these
@@ -48,7 +50,7 @@ def run_maintenance(table: FileStoreTable, now_ms: int, *, dry_run: bool = False
     partitions = expire_partitions(table, options, now_ms, dry_run=dry_run)
     of_snapshots = plan_snapshot_expiry if dry_run else expire_snapshots
     of_changelogs = plan_changelog_expiry if dry_run else expire_changelogs
-    return Maintenance(
+    return MaintenancePlan(
         tags,
         tuple(over),
         partitions,

@@ -29,7 +29,7 @@ from ingestd.paimon.table.files.data_files import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.file_index import check_file_index
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.levels import check_levels
 from ingestd.paimon.table.verify.stats import check_stats
 
@@ -43,7 +43,7 @@ class BucketContent:
 
 
 def check_buckets(
-    table: FileStoreTable, entries: Iterable[ManifestEntry], findings: Findings
+    table: FileStoreTable, entries: Iterable[ManifestEntry], findings: VerifyFindings
 ) -> dict[tuple[bytes, int], BucketContent]:
     """Check all live files, and the files of each bucket against each other."""
     contents: dict[tuple[bytes, int], BucketContent] = {}
@@ -61,7 +61,7 @@ def check_buckets(
 class _FileCheck:
     table: FileStoreTable
     entry: ManifestEntry
-    findings: Findings
+    findings: VerifyFindings
 
     def run(self, content: BucketContent) -> None:
         entry, file = self.entry, self.entry.file

@@ -10,7 +10,7 @@ from ingestd.paimon.spec.deletion_vector import decode_dv_index
 from ingestd.paimon.spec.index_manifest import DeletionVectorRange, IndexManifestEntry
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path, read_dv_index
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 
 _CODE = "deletion-vector"
 
@@ -19,7 +19,10 @@ RowCounts = Mapping[str, int]
 
 
 def check_deletion_vectors(
-    table: FileStoreTable, entry: IndexManifestEntry, row_counts: RowCounts, findings: Findings
+    table: FileStoreTable,
+    entry: IndexManifestEntry,
+    row_counts: RowCounts,
+    findings: VerifyFindings,
 ) -> frozenset[str]:
     """Check an index file; the names of the data files that it has vectors of."""
     ranges = entry.dv_ranges or ()
@@ -38,7 +41,11 @@ def check_deletion_vectors(
 
 
 def _check_vector(
-    data: bytes, part: DeletionVectorRange, path: str, row_counts: RowCounts, findings: Findings
+    data: bytes,
+    part: DeletionVectorRange,
+    path: str,
+    row_counts: RowCounts,
+    findings: VerifyFindings,
 ) -> None:
     name = part.data_file_name
     rows = row_counts.get(name)

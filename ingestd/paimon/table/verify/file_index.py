@@ -18,13 +18,13 @@ from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.table.files.file_index_read import read_file_indexes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 
 _CODE = "file-index"
 
 
 def check_file_index(
-    table: FileStoreTable, entry: ManifestEntry, rows: pa.Table, findings: Findings
+    table: FileStoreTable, entry: ManifestEntry, rows: pa.Table, findings: VerifyFindings
 ) -> None:
     """Check the indexes of a data file against its rows; `table` as of the file's schema."""
     name = entry.file.file_name

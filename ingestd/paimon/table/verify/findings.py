@@ -24,7 +24,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Findings:
+class VerifyFindings:
     """The findings of one check, in the order of their discovery, each once."""
 
     found: dict[Finding, None] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.manifest_store import read_index_manifest
 from ingestd.paimon.table.verify.content import BucketContent, all_hashes
 from ingestd.paimon.table.verify.deletions import check_deletion_vectors
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 
 _Bucket = tuple[bytes, int]
 
@@ -32,7 +32,7 @@ def check_index(
     table: FileStoreTable,
     snapshot: Snapshot,
     contents: Mapping[_Bucket, BucketContent],
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     """Check the index files of a snapshot, and that they cover the keys of its data files."""
     indexed: dict[_Bucket, Hashes] = {}
@@ -66,7 +66,7 @@ def _check_vectors(
     table: FileStoreTable,
     entries: Iterable[IndexManifestEntry],
     contents: Mapping[_Bucket, BucketContent],
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     seen: set[tuple[_Bucket, str]] = set()
     for entry in entries:
@@ -83,7 +83,7 @@ def _check_entry(
     table: FileStoreTable,
     entry: IndexManifestEntry,
     indexed: dict[_Bucket, Hashes],
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     name = entry.file_name
     if entry.index_type != HASH_INDEX:
@@ -108,7 +108,7 @@ def _check_entry(
         indexed[place] = hashes
 
 
-def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: Findings) -> None:
+def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: VerifyFindings) -> None:
     by_partition: dict[bytes, list[tuple[int, Hashes]]] = {}
     for (partition, bucket), hashes in indexed.items():
         by_partition.setdefault(partition, []).append((bucket, np.unique(hashes)))

@@ -8,11 +8,11 @@ from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.bucket_read import comparable_key
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 
 
 def check_levels(
-    table: FileStoreTable, entries: Sequence[ManifestEntry], findings: Findings
+    table: FileStoreTable, entries: Sequence[ManifestEntry], findings: VerifyFindings
 ) -> None:
     """Level 0 must tell what is newer, every other level must hold each key once."""
     totals = {entry.total_buckets for entry in entries}
@@ -35,7 +35,7 @@ def check_levels(
 
 
 def _check_ranges(
-    types: Sequence[DataType], level: int, files: Sequence[DataFileMeta], findings: Findings
+    types: Sequence[DataType], level: int, files: Sequence[DataFileMeta], findings: VerifyFindings
 ) -> None:
     ordered = sorted(files, key=lambda file: comparable_key(types, file.min_key))
     for one, two in pairwise(ordered):
@@ -46,7 +46,7 @@ def _check_ranges(
 
 
 def _check_sequences(
-    types: Sequence[DataType], files: Sequence[DataFileMeta], findings: Findings
+    types: Sequence[DataType], files: Sequence[DataFileMeta], findings: VerifyFindings
 ) -> None:
     """Files of one key range must not share sequence numbers; rolled files share no keys."""
     ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))

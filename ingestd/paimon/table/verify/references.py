@@ -17,10 +17,10 @@ from ingestd.paimon.table.metadata.time_travel import (
 from ingestd.paimon.table.retention.consumers import consumers
 from ingestd.paimon.table.retention.referenced_files import files_of
 from ingestd.paimon.table.system.statistics import read_statistics
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 
 
-def check_references(table: FileStoreTable, findings: Findings) -> None:
+def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
     """Check the tags and consumers of a branch, and from the main branch the other branches."""
     there: set[str] = set()
     for name in tag_names(table.io, table.paths):
@@ -37,7 +37,9 @@ def check_references(table: FileStoreTable, findings: Findings) -> None:
             _check_branch(table, name, there, findings)
 
 
-def _check_branch(table: FileStoreTable, name: str, there: set[str], findings: Findings) -> None:
+def _check_branch(
+    table: FileStoreTable, name: str, there: set[str], findings: VerifyFindings
+) -> None:
     where = f"branch-{name}"
     try:
         line = on_branch(table, name)
@@ -51,7 +53,7 @@ def _check_branch(table: FileStoreTable, name: str, there: set[str], findings: F
 
 
 def _look_for(
-    table: FileStoreTable, snapshot: Snapshot, where: str, there: set[str], findings: Findings
+    table: FileStoreTable, snapshot: Snapshot, where: str, there: set[str], findings: VerifyFindings
 ) -> None:
     """Note the files of a snapshot that are missing; `there` has those that were found before."""
     for path in sorted(files_of(table, snapshot) - there):

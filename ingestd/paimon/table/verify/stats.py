@@ -15,7 +15,7 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import BINARY_ROOTS, NESTED_ROOTS, DataField
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 
 _UNBOUNDED = BINARY_ROOTS | NESTED_ROOTS | {"VARIANT"}
 
@@ -25,7 +25,7 @@ def check_partition_stats(
     where: str,
     stats: SimpleStats,
     partitions: Sequence[bytes],
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     """Hold the partitions of a manifest's entries against its statistics."""
     fields = table.schema.select(table.schema.partition_keys)
@@ -41,7 +41,7 @@ def check_stats(
     stats: SimpleStats,
     rows: pa.Table,
     fields: Sequence[DataField],
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     """Hold rows against statistics of `fields`; statistics of no columns promise nothing."""
     if stats.min_values == EMPTY_ROW and not stats.null_counts:

@@ -14,7 +14,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.manifest_store import read_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.verify.content import BucketContent, check_buckets
-from ingestd.paimon.table.verify.findings import Finding, Findings
+from ingestd.paimon.table.verify.findings import Finding, VerifyFindings
 from ingestd.paimon.table.verify.index import check_index
 from ingestd.paimon.table.verify.references import check_references
 from ingestd.paimon.table.verify.stats import check_partition_stats
@@ -32,7 +32,7 @@ def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Findin
     read here, ConfigError for a snapshot that does not exist.
     """
     refuse_unsupported(table.schema, for_write=False)
-    findings = Findings()
+    findings = VerifyFindings()
     ids = snapshot_ids(table.io, table.paths)
     if snapshot_id is not None and snapshot_id not in ids:
         raise ConfigError(f"table {table.name} has no snapshot {snapshot_id}; it has {ids}")
@@ -46,7 +46,9 @@ def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Findin
     return list(findings.found)
 
 
-def _snapshots(table: FileStoreTable, ids: list[int], findings: Findings) -> dict[int, Snapshot]:
+def _snapshots(
+    table: FileStoreTable, ids: list[int], findings: VerifyFindings
+) -> dict[int, Snapshot]:
     """All snapshots that can be read, checked against each other."""
     snapshots: dict[int, Snapshot] = {}
     for snapshot_id in range(ids[0], ids[-1] + 1):
@@ -62,7 +64,7 @@ def _snapshots(table: FileStoreTable, ids: list[int], findings: Findings) -> dic
     return snapshots
 
 
-def _check_succession(previous: Snapshot, snapshot: Snapshot, findings: Findings) -> None:
+def _check_succession(previous: Snapshot, snapshot: Snapshot, findings: VerifyFindings) -> None:
     where = f"snapshot-{snapshot.id}"
     delta, total = snapshot.delta_record_count, snapshot.total_record_count
     if None not in (previous.total_record_count, delta, total):
@@ -83,7 +85,7 @@ def _check_succession(previous: Snapshot, snapshot: Snapshot, findings: Findings
         )
 
 
-def _check_hints(table: FileStoreTable, ids: list[int], findings: Findings) -> None:
+def _check_hints(table: FileStoreTable, ids: list[int], findings: VerifyFindings) -> None:
     expected = {table.paths.latest_hint: ids[-1], table.paths.earliest_hint: ids[0]}
     for path, snapshot_id in expected.items():
         if not table.io.exists(path):
@@ -94,7 +96,7 @@ def _check_hints(table: FileStoreTable, ids: list[int], findings: Findings) -> N
             findings.warning("hint", name, f"says {text}, but it is {snapshot_id}")
 
 
-def _check_snapshot(table: FileStoreTable, snapshot: Snapshot, findings: Findings) -> None:
+def _check_snapshot(table: FileStoreTable, snapshot: Snapshot, findings: VerifyFindings) -> None:
     where = f"snapshot-{snapshot.id}"
     with findings.reading(where, "schema"):
         table.schemas(snapshot.schema_id)
@@ -111,7 +113,7 @@ def _check_snapshot(table: FileStoreTable, snapshot: Snapshot, findings: Finding
     check_index(table, snapshot, contents, findings)
 
 
-def _live(where: str, entries: Iterable[ManifestEntry], findings: Findings) -> _Live:
+def _live(where: str, entries: Iterable[ManifestEntry], findings: VerifyFindings) -> _Live:
     live: dict[object, ManifestEntry] = {}
     for entry in entries:
         name = entry.file.file_name
@@ -129,7 +131,7 @@ def _check_count(
     what: str,
     promised: int | None,
     entries: Iterable[ManifestEntry],
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     signed = (
         entry.file.row_count if entry.kind == FileKind.ADD else -entry.file.row_count
@@ -143,7 +145,7 @@ def _check_count(
 
 
 def _list_entries(
-    table: FileStoreTable, name: str, size: int | None, findings: Findings
+    table: FileStoreTable, name: str, size: int | None, findings: VerifyFindings
 ) -> list[ManifestEntry]:
     """The entries of a manifest list's manifests, as far as they can be read."""
     entries: list[ManifestEntry] = []
@@ -159,7 +161,9 @@ def _list_entries(
     return entries
 
 
-def _check_size(table: FileStoreTable, path: str, promised: int | None, findings: Findings) -> None:
+def _check_size(
+    table: FileStoreTable, path: str, promised: int | None, findings: VerifyFindings
+) -> None:
     if promised is not None and table.io.size(path) != promised:
         name = path.rpartition("/")[2]
         findings.error("file-size", name, f"has {table.io.size(path)} bytes, not {promised}")
@@ -169,7 +173,7 @@ def _check_manifest(
     table: FileStoreTable,
     meta: ManifestFileMeta,
     entries: list[ManifestEntry],
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     added = sum(1 for entry in entries if entry.kind == FileKind.ADD)
     deleted = len(entries) - added

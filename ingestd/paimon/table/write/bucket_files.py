@@ -29,7 +29,7 @@ _SAMPLE_ROWS = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class BucketFiles:
+class WrittenBucketFiles:
     """Where the files of a bucket go, how they are encoded, and what the manifest says of them.
 
     `indexed` says whether they get the file indexes of the table, which changelog files have not.

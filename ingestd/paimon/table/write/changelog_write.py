@@ -15,7 +15,7 @@ from ingestd.paimon.merge.base import SortedKeys, load_merge_engine
 from ingestd.paimon.merge.merging import ordered_rows
 from ingestd.paimon.spec.changelog_checks import changelog_producer
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.bucket_files import BucketFiles
+from ingestd.paimon.table.write.bucket_files import WrittenBucketFiles
 
 INPUT = "input"
 _PREFIX = "changelog-file.prefix"
@@ -36,9 +36,9 @@ def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
 
 def changelog_files(
     table: FileStoreTable, partition_values: tuple[object, ...], bucket: int
-) -> BucketFiles:
+) -> WrittenBucketFiles:
     """Where the changelog files of a bucket go, and how they are encoded."""
-    return BucketFiles(
+    return WrittenBucketFiles(
         table,
         partition_values,
         bucket,

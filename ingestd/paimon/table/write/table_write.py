@@ -19,7 +19,7 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.bucket_files import BucketFiles
+from ingestd.paimon.table.write.bucket_files import WrittenBucketFiles
 from ingestd.paimon.table.write.changelog_write import (
     changelog_files,
     input_and_merged,
@@ -59,7 +59,7 @@ def write_bucket(
     ValueError for rows that are not the table's: a column missing or of another type, a null
     in a NOT NULL column, a retraction in an append table.
     """
-    data = BucketFiles(table, partition_values, bucket, table.options.at_level(0), new_name)
+    data = WrittenBucketFiles(table, partition_values, bucket, table.options.at_level(0), new_name)
     total = table.options.bucket
     checked = _prepare(table, rows)
     if not writes_input(table):

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.ingest.maintenance.jobs import Compacted, Expired, NotDone, do_job
+from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
@@ -31,12 +31,12 @@ def clock() -> float:
 def test_what_the_triggers_ask_for_is_compacted(tmp_path: Path, catalog: FilesystemCatalog) -> None:
     fill(tmp_path, 6)
     done = do_job(catalog, Job("compact", "db.t"), USER, clock)
-    assert isinstance(done, Compacted)
+    assert isinstance(done, CompactionDone)
     figures = (done.status, done.snapshot_id, done.buckets, done.files_before, done.files_after)
     assert figures == ("compacted", 7, 1, 6, 1)
     assert done.bytes_read > done.bytes_written > 0
     again = do_job(catalog, Job("compact", "db.t"), USER, clock)
-    assert isinstance(again, Compacted)
+    assert isinstance(again, CompactionDone)
     assert (again.status, again.snapshot_id, again.sorted_runs.snapshot_id) == ("nothing", None, 7)
 
 
@@ -44,8 +44,8 @@ def test_a_full_compaction_needs_no_trigger(tmp_path: Path, catalog: FilesystemC
     fill(tmp_path, 2)
     nothing = do_job(catalog, Job("compact", "db.t"), USER, clock)
     full = do_job(catalog, Job("full", "db.t"), USER, clock)
-    assert isinstance(nothing, Compacted)
-    assert isinstance(full, Compacted)
+    assert isinstance(nothing, CompactionDone)
+    assert isinstance(full, CompactionDone)
     assert (nothing.status, full.status) == ("nothing", "compacted")
     assert (nothing.sorted_runs.level_0, full.sorted_runs.level_0) == (2, 0)
 
@@ -56,11 +56,11 @@ def test_rows_that_wait_get_a_bucket_before_the_compaction(
     fill(tmp_path, 6, bucket="-2")
     assert read_table(open_native(tmp_path)).num_rows == 0
     done = do_job(catalog, Job("compact", "db.t"), USER, clock)
-    assert isinstance(done, Compacted)
+    assert isinstance(done, CompactionDone)
     assert done.sorted_runs.snapshot_id == 7
     assert read_table(open_native(tmp_path)).num_rows == 6
     again = do_job(catalog, Job("compact", "db.t"), USER, clock)
-    assert isinstance(again, Compacted)
+    assert isinstance(again, CompactionDone)
     assert again.sorted_runs.snapshot_id == 7
 
 

@@ -10,8 +10,8 @@ from ingestd.ingest.recovery.audit import recount_findings
 from ingestd.ingest.recovery.logs import Logs, ask_logs
 from ingestd.ingest.recovery.recount import (
     Recount,
+    RecountSpan,
     Replay,
-    Span,
     check_countable,
     covered_span,
     recount,
@@ -51,11 +51,11 @@ class Scene(Truth):
     def logs(self) -> Logs:
         return ask_logs({"src": self.kafka})  # type: ignore[dict-item]
 
-    def span(self) -> Span:
+    def span(self) -> RecountSpan:
         opened = self.opened()
         return covered_span(TABLE, opened.tables, opened.progress.origin, self.logs())
 
-    def recount(self, span: Span | None = None) -> Recount:
+    def recount(self, span: RecountSpan | None = None) -> Recount:
         folder = self.root / f"scratch-{len(list(self.root.iterdir()))}"
         one = self.opened().tables[TABLE]
         settings = scratch_settings(self.settings, TABLE, str(folder))

@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.verify.deletions import check_deletion_vectors
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 from tests.support.native_tables import native_table, put
 
 
@@ -73,7 +73,7 @@ def test_checking_finds_what_is_wrong_with_vectors() -> None:
     entry = write_deletion_vectors(table, EMPTY_ROW, 0, {"a": _positions(1, 5)})
 
     def found(rows: dict[str, int], **changed: object) -> list[str]:
-        findings = Findings()
+        findings = VerifyFindings()
         check_deletion_vectors(table, dataclasses.replace(entry, **changed), rows, findings)  # type: ignore[arg-type]  # any field
         return [one.message for one in findings.found]
 

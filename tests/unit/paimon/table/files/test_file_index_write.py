@@ -14,7 +14,7 @@ from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.file_index import check_file_index
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import native_table, put
 
@@ -96,7 +96,7 @@ def test_checking_finds_indexes_that_deny_values() -> None:
     others = pa.table({name: rows.column(name).take([3] * 50) for name in rows.column_names})
 
     def found(given: pa.Table, **changed: Any) -> list[str]:
-        findings = Findings()
+        findings = VerifyFindings()
         file = dataclasses.replace(entry.file, **changed)
         check_file_index(table, dataclasses.replace(entry, file=file), given, findings)
         return [one.message for one in findings.found]

@@ -2,7 +2,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.time_travel import tag_names
-from ingestd.paimon.table.retention.maintenance import Maintenance, run_maintenance
+from ingestd.paimon.table.retention.maintenance import MaintenancePlan, run_maintenance
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
@@ -51,9 +51,9 @@ def test_a_table_that_asks_for_nothing_is_left_alone() -> None:
     made = table()
     done = run_maintenance(made, NOW_MS)
     assert (done.tags, done.expired_tags, done.partitions) == (
-        Maintenance().tags,
+        MaintenancePlan().tags,
         (),
-        Maintenance().partitions,
+        MaintenancePlan().partitions,
     )
     assert done.snapshots.ids == done.changelogs.ids == ()
     assert snapshot_ids(made.io, made.paths) == [1, 2, 3, 4]

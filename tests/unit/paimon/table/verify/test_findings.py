@@ -3,11 +3,11 @@
 import pytest
 
 from ingestd.errors import FormatError
-from ingestd.paimon.table.verify.findings import Finding, Findings
+from ingestd.paimon.table.verify.findings import Finding, VerifyFindings
 
 
 def test_each_finding_is_kept_once_in_the_order_of_discovery() -> None:
-    findings = Findings()
+    findings = VerifyFindings()
     findings.warning("b", "x", "odd")
     findings.error("a", "x", "wrong")
     findings.warning("b", "x", "odd")
@@ -22,7 +22,7 @@ def test_each_finding_is_kept_once_in_the_order_of_discovery() -> None:
     [(FormatError("torn"), "torn-code"), (FileNotFoundError(2, "", "f"), "missing-file")],
 )
 def test_what_cannot_be_read_becomes_a_finding(raised: Exception, code: str) -> None:
-    findings = Findings()
+    findings = VerifyFindings()
     with findings.reading("data-1", "torn-code"):
         raise raised
     (finding,) = findings.found
@@ -30,5 +30,5 @@ def test_what_cannot_be_read_becomes_a_finding(raised: Exception, code: str) -> 
 
 
 def test_errors_of_the_program_are_no_findings() -> None:
-    with pytest.raises(ValueError, match="bug"), Findings().reading("x"):
+    with pytest.raises(ValueError, match="bug"), VerifyFindings().reading("x"):
         raise ValueError("bug")

@@ -6,7 +6,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.levels import check_levels
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import native_table
@@ -31,7 +31,7 @@ def _found(*entries: ManifestEntry) -> list[tuple[str, str]]:
     table = native_table(
         "/w", [("id", "INT")], keys=["id"], options={"bucket": "1"}, io=MemoryFileIO()
     )
-    findings = Findings()
+    findings = VerifyFindings()
     check_levels(table, entries, findings)
     return [(finding.code, finding.where) for finding in findings.found]
 

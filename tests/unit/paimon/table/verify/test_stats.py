@@ -8,7 +8,7 @@ import pytest
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, SimpleStats
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.table.verify.findings import Findings
+from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.stats import check_stats
 
 
@@ -16,7 +16,7 @@ def _problems(text: str, values: pa.Array, low: Any, high: Any, nulls: int | Non
     field = DataField(0, "c", parse_type(text))
     types = [field.type]
     stats = SimpleStats(serialize_row(types, [low]), serialize_row(types, [high]), (nulls,))
-    findings = Findings()
+    findings = VerifyFindings()
     check_stats("f", stats, pa.table({"c": values}), [field], findings)
     return [finding.message for finding in findings.found]
 
@@ -62,14 +62,14 @@ def test_wrong_statistics_are_told(
 
 
 def test_statistics_of_no_columns_promise_nothing() -> None:
-    findings = Findings()
+    findings = VerifyFindings()
     field = DataField(0, "c", parse_type("INT"))
     check_stats("f", EMPTY_STATS, pa.table({"c": INTS}), [field], findings)
     assert not findings.found
 
 
 def test_statistics_of_another_number_of_columns_are_told() -> None:
-    findings = Findings()
+    findings = VerifyFindings()
     stats = SimpleStats(EMPTY_ROW, EMPTY_ROW, (0, 0))
     field = DataField(0, "c", parse_type("INT"))
     check_stats("f", stats, pa.table({"c": INTS}), [field], findings)

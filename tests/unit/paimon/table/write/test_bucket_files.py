@@ -8,7 +8,7 @@ import pytest
 from ingestd.errors import StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.bucket_files import BucketFiles
+from ingestd.paimon.table.write.bucket_files import WrittenBucketFiles
 from ingestd.paimon.table.write.figures import retract_count
 from tests.support.native_tables import native_table, rows_table
 
@@ -21,9 +21,9 @@ def _table(**options: str) -> FileStoreTable:
     return native_table("/w", columns, keys=["id"], options=given, io=MemoryFileIO())
 
 
-def _files(table: FileStoreTable, names: list[str], **more: Any) -> BucketFiles:
+def _files(table: FileStoreTable, names: list[str], **more: Any) -> WrittenBucketFiles:
     left = iter(names)
-    return BucketFiles(table, (), 1, table.options.at_level(0), lambda: next(left), **more)
+    return WrittenBucketFiles(table, (), 1, table.options.at_level(0), lambda: next(left), **more)
 
 
 def _rows(table: FileStoreTable) -> pa.Table:
