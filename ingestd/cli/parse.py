@@ -101,13 +101,12 @@ def parse(
     ingestd parse -c shop.yaml --topic shop.public.orders --offset -1 --json
     """
     wanted = Wanted(file, whole, key_separator, topic, partition, offset, records)
-    given = MessageOptions(
-        config, data_format, bootstrap, kafka or (), registry, type_mapping or ()
-    )
+    kafka, mapping = kafka or [], type_mapping or []
+    given = MessageOptions(config, data_format, bootstrap, kafka, registry, mapping)
     source = source_settings(given, topic)
     chunks = read_messages(wanted, source)
-    decoder = load_data_format(source.data_format, source.format_settings)
-    found = [decoder.decode(chunk, {}, {}) for chunk in chunks]
+    decode = load_data_format(source.data_format, source.format_settings).decode
+    found = [decode(chunk, {}, {}) for chunk in chunks]
     _show(found, sum(len(chunk.offsets) for chunk in chunks), as_json=as_json)
     raise typer.Exit(_FINDINGS if any(one.rejected for one in found) else 0)
 
