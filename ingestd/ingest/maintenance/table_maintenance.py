@@ -2,7 +2,9 @@
 
 A compaction tells how full the buckets were when it began; what was appended since is counted on
 top of that. The count may be too high when others compact the same table, and then the next
-compaction finds less to do and corrects it. Specification: Compaction.
+compaction finds less to do and corrects it.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from collections import Counter, deque

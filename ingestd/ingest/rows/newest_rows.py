@@ -2,7 +2,9 @@
 
 What a later row of the same key takes the place of anyway need not be handed on, numbered, sorted
 and merged. Only where nothing but the newest row can count: no older one is told, looked at or
-chosen instead. Specification: Merge engines.
+chosen instead.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 import numpy as np

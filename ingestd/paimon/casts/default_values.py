@@ -1,6 +1,8 @@
 """Default values of columns: what they are, and rows that have them instead of nulls.
 
-An explicit null is replaced as well, which is what other writers do. Specification: Schema.
+An explicit null is replaced as well, which is what other writers do.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 from collections.abc import Sequence

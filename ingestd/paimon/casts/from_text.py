@@ -1,6 +1,6 @@
 """Casts of texts to other types as Java does them: what it cannot read stops the reader.
 
-Specification: Schema evolution.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 import re

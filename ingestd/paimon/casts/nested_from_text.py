@@ -1,7 +1,8 @@
 """Casts of texts to ARRAY, MAP and ROW: `[a, b]`, `{k -> v}`, `{a, b}` and their SQL functions.
 
-Texts are taken apart one by one; what is in them is cast as columns. Specification: Schema
-evolution.
+Texts are taken apart one by one; what is in them is cast as columns.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 import re

@@ -1,7 +1,9 @@
 """Casts between numbers, booleans and decimals as Java does them.
 
 Whole numbers wrap around, floats that are cast to them stop at the borders, and a decimal that
-does not fit becomes null. Specification: Schema evolution.
+does not fit becomes null.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 from collections.abc import Callable, Mapping

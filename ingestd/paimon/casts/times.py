@@ -1,7 +1,9 @@
 """Casts between dates, times, timestamps and whole numbers of seconds as Java does them.
 
 Java divides towards zero in some of them, so times before 1970 come out late by a unit; readers
-have to agree. Local time zones are UTC. Specification: Schema evolution.
+have to agree. Local time zones are UTC.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,8 @@
 """Casts to text and to bytes as Java does them.
 
 Texts that are longer than the new type are cut, shorter ones are padded for CHAR and BINARY.
-Specification: Schema evolution.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 import itertools

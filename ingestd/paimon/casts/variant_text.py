@@ -1,7 +1,9 @@
 """VARIANT values as the JSON text that Java gives them.
 
 A value is a header byte (two bits of kind, six of detail) with what it announces after it;
-field names stand once, in the metadata. Specification: Data files (VARIANT).
+field names stand once, in the metadata.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
 """
 
 import base64

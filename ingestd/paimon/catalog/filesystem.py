@@ -1,6 +1,8 @@
 """The catalog that is nothing but directories: <warehouse>/<database>.db/<table>.
 
-Specification: Catalog. A table exists when, and only when, it has a schema file; schema files
+Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/
+
+A table exists when, and only when, it has a schema file; schema files
 are published like snapshots, so that of several processes one wins.
 """
 

@@ -1,6 +1,8 @@
 """The catalog that is a server: tables by name over HTTP, their files on storage as ever.
 
-Specification: REST catalog. Snapshots become visible through the server, which decides who came
+Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
+
+Snapshots become visible through the server, which decides who came
 first; everything else of a table is written and read as files.
 """
 

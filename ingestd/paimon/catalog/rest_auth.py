@@ -1,6 +1,8 @@
 """Who we are to a REST catalog: a bearer token, given or kept in a file that others renew.
 
-Specification: REST catalog (authentication). Other providers are refused by name.
+Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
+
+Other providers are refused by name.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
 """Requests to a REST catalog and their answers: JSON over HTTP, with retries where they are safe.
 
-Specification: REST catalog. One connection a request: a catalog is asked a few times a minute,
+Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
+
+One connection a request: a catalog is asked a few times a minute,
 and a connection that was idle could break after a request was sent, which leaves its outcome
 open. Redirects are not followed, for they would carry the token elsewhere.
 """

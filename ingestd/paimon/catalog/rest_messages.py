@@ -1,6 +1,8 @@
 """What goes over the wire to a REST catalog: schemas, schema changes, commits as JSON.
 
-Specification: REST catalog. Pure: values in, documents out, and the other way round.
+Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
+
+Pure: values in, documents out, and the other way round.
 """
 
 import json

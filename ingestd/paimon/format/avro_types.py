@@ -2,7 +2,9 @@
 
 Names, unions and logical types are those of other Paimon writers, whose logical types of
 timestamps are the reverse of Avro's own meaning. Cells on the Avro side are plain numbers for
-dates, times and timestamps, and bytes for decimals. Specification: Data files, Avro.
+dates, times and timestamps, and bytes for decimals.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
 """
 
 from collections.abc import Callable, Mapping

@@ -24,7 +24,10 @@ FORMATS: Mapping[str, str] = {
 
 
 class FileFormat(Protocol):
-    """A module of this package. Specification: Data files."""
+    """A module of this package.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+    """
 
     def write_file(self, io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
         """Write a new file; its size in bytes. UnsupportedError names a wrong option."""

@@ -1,6 +1,8 @@
 """Whether the scales of ORC decimals are ones that a decimal can have.
 
-A bound on each run of scales is enough, so runs are not unpacked. Specification: Data files, ORC.
+A bound on each run of scales is enough, so runs are not unpacked.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
 """
 
 from collections.abc import Callable

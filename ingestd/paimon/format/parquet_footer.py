@@ -2,7 +2,8 @@
 
 The library ends the process when a column chunk in a footer has another type than its column has
 in the schema of the same footer. Footers have no checksum, so a damaged one may be like that.
-Specification: Data files, Parquet.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
 """
 
 from typing import Any

@@ -3,7 +3,8 @@
 The library turns INT96 into nanoseconds that wrap around in silence beyond 1677 and 2262, and
 into microseconds wrongly where the time of day is negative, which Java writes before 1970. So
 the footer is read again with the type changed to the 12 bytes that INT96 is.
-Specification: Data files, Parquet.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,9 @@
 """Parquet files read part by part, each of about as many bytes as are given for it.
 
 How wide rows are in memory is learned from the footer, and from the parts themselves: values that
-a dictionary keeps short in the file are not short in memory. Specification: Data files, Parquet.
+a dictionary keeps short in the file are not short in memory.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Rows that someone asked for, as Arrow, pandas, Polars or DuckDB; read when they are taken.
-
-Specification: Read path; Tag; Changelog.
-"""
+"""Rows that someone asked for, as Arrow, pandas, Polars or DuckDB; read when they are taken."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

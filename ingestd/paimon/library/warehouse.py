@@ -1,6 +1,6 @@
 """Warehouses as programs hold them, and the way from one text to a table.
 
-Specification: Catalog.
+Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/
 """
 
 import time

@@ -1,6 +1,6 @@
 """Writing batches of rows to a table, and committing them in one snapshot.
 
-Specification: Write path; Snapshot. Nothing is visible before the commit, and then all of it is.
+Nothing is visible before the commit, and then all of it is.
 """
 
 import time

@@ -1,6 +1,6 @@
 """The merge engine that computes every column with a function of its own.
 
-Specification: Merge engines.
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Sequence

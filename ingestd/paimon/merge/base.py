@@ -1,7 +1,9 @@
 """The order of keys, and which merge engines there are.
 
 A merge engine gets the rows of some keys in any order and makes one row of each key. Keys
-compare as numbers, and strings and binaries by their bytes. Specification: Merge engines.
+compare as numbers, and strings and binaries by their bytes.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +52,10 @@ class SortedKeys:
 
 
 class MergeEngine(Protocol):
-    """A module of this package. Specification: Merge engines."""
+    """A module of this package.
+
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+    """
 
     def merge(
         self, rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
@@ -64,7 +69,10 @@ class MergeEngine(Protocol):
 
 @runtime_checkable
 class PickingEngine(Protocol):
-    """A merge engine whose merged rows are rows as they stand. Specification: Merge engines."""
+    """A merge engine whose merged rows are rows as they stand.
+
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+    """
 
     def pick(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
         """Which rows `merge` gives, ordered by key; `rows` needs no more than system columns."""

@@ -2,7 +2,9 @@
 
 What stays in bounds is added in whole arrays. A key that may leave them goes row by row, since
 what Java makes of it depends on where: a number that is too large becomes null, and the next
-value starts again. Specification: Merge engines.
+value starts again.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Callable

@@ -1,7 +1,9 @@
 """The aggregate functions collect, merge_map, nested_update and nested_partial_update.
 
 Keys into which only values come are folded in whole arrays; the others, and nested_update with a
-limit, go element by element (`element_steps`). Specification: Merge engines.
+limit, go element by element (`element_steps`).
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from typing import Any

@@ -1,7 +1,9 @@
 """Folding elements event by event: where values are taken back or there is a limit.
 
 Elements are pairs of a code, which is equal for equal elements (-1: a null row), and a position;
-no one looks at the values themselves. Specification: Merge engines.
+no one looks at the values themselves.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Callable

@@ -1,7 +1,9 @@
 """What happens to the keys of a merge: rows in order, and per column what each row does to it.
 
 A merge engine says for every column what each event does (an operation); the aggregate function
-of the column folds the events of a key into one value. Specification: Merge engines.
+of the column folds the events of a key into one value.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The merge engine that keeps the oldest row of a key. Specification: Merge engines."""
+"""The merge engine that keeps the oldest row of a key.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+"""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
 """Aggregate functions by name: how the events of a key become one value of a column.
 
-Specification: Merge engines.
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Callable, Mapping

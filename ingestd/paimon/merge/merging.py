@@ -1,6 +1,6 @@
 """Rows of a table merged by its rules: put in order, then given to the merge engine.
 
-Specification: Merge engines.
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Sequence

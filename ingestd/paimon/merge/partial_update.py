@@ -1,7 +1,9 @@
 """The merge engine that fills rows in column by column.
 
 Columns outside sequence groups keep the newest value that is no null. Columns of a group follow
-its sequence columns, nulls included, or are computed by a function. Specification: Merge engines.
+its sequence columns, nulls included, or are computed by a function.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Mapping, Sequence

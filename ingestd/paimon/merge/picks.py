@@ -1,7 +1,8 @@
 """Aggregate functions whose result is one of the values: the row that has it is looked for.
 
 Each takes a column, the events and what they do to it, and gives one cell a key.
-Specification: Merge engines.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """The kinds of rows as a writer takes them: from a column of the table, or some of them ignored.
 
-Specification: Row kinds.
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/
 """
 
 from typing import Any

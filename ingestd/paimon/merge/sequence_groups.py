@@ -1,7 +1,9 @@
 """Which rows of a partial update are the newest of a sequence group, and which start a row again.
 
 A row is accepted by a group if the group's sequence columns are not all null in it and not less
-than in any row accepted before. Specification: Merge engines.
+than in any row accepted before.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 Unlike ranks these are the same in every batch, so that rows which are never in memory together
 can be put into one order by them. Texts and binaries are known by their first eight bytes.
-Specification: Compaction (sorted append tables).
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/
 """
 
 from collections.abc import Sequence

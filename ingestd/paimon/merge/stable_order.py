@@ -2,7 +2,9 @@
 
 As many numbers of a row as fit are put into one of 64 bits. If there is room for the row's
 place as well, a plain sort of such numbers is stable and several times faster than one that has
-to be. Rows that stand in a few sorted runs are merged. Specification: Merge engines.
+to be. Rows that stand in a few sorted runs are merged.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,9 @@
 """The aggregate functions sum and product.
 
 Whole numbers wrap around as in Java. Floating-point numbers are added one after the other in the
-order of the events, so that the result is Java's to the last bit. Specification: Merge engines.
+order of the events, so that the result is Java's to the last bit.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Callable

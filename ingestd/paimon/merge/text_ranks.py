@@ -1,6 +1,8 @@
 """Texts and binaries as numbers that compare as their bytes do, eight bytes a number.
 
-Sorting numbers takes a tenth of the time that sorting texts does. Specification: Merge engines.
+Sorting numbers takes a tenth of the time that sorting texts does.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Iterator

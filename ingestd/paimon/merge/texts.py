@@ -1,4 +1,7 @@
-"""The aggregate function listagg: texts joined with a delimiter. Specification: Merge engines."""
+"""The aggregate function listagg: texts joined with a delimiter.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+"""
 
 from typing import Any
 

@@ -1,6 +1,8 @@
 """The aggregate function merge_map_with_keytime: of each map key the entry with the latest time.
 
-Every entry's value is a row with a text that tells its time. Specification: Merge engines.
+Every entry's value is a row with a text that tells its time.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from dataclasses import dataclass

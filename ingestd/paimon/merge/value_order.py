@@ -1,7 +1,9 @@
 """Values of a column as numbers that compare as the values do, nulls below everything.
 
 Texts and binaries compare by their bytes, and NaN is more than all numbers. -0.0 is less than 0.0
-as a value, and equal to it as a sequence. Specification: Merge engines.
+as a value, and equal to it as a sequence.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Sequence

@@ -65,7 +65,10 @@ VARIANT_PARTS = (
     DataField(0, "value", DataType("BYTES", nullable=False)),
     DataField(1, "metadata", DataType("BYTES", nullable=False)),
 )
-"""A VARIANT is a struct of these. Specification: Data files."""
+"""A VARIANT is a struct of these.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+"""
 MULTISET_COUNT = DataType("INT", nullable=False)
 """A MULTISET is a map from its elements to how often each is in it."""
 _PRECISION_OF_UNIT = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -145,7 +148,7 @@ def _field(field: DataField, *, with_ids: bool) -> ArrowField:
 def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
     """The Arrow schema of columns: names, nullability, and every field id as Parquet metadata.
 
-    Specification: Data files.
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
     """
     return pa.schema([_field(field, with_ids=True) for field in fields])
 

@@ -3,7 +3,8 @@
 The frame is laid out here and not left to fastavro, because a reader that meets the end of a
 truncated file as if it were the end of the data would lose rows without a word. What records
 look like is the business of `avro_container` and of the Avro file format.
-Specification: Manifest; Data files.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import bz2

@@ -1,7 +1,9 @@
 """Avro files of records with a `_VERSION`: manifest lists, manifests and index manifests.
 
 Records in, bytes out and back, and one error for all that is broken. Logical types are left as
-plain numbers. Specification: Manifest.
+plain numbers.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import functools

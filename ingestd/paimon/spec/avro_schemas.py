@@ -1,7 +1,8 @@
 """Avro schemas of manifest lists, manifests and index manifests.
 
 Record names are part of the format: other readers resolve them by name.
-Specification: Manifest.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import re

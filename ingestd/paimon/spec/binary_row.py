@@ -3,7 +3,9 @@
 Values in Python: int for integers, DATE (days), TIME (milliseconds of the day) and timestamps
 (in the unit of their Arrow type: ms up to precision 3, us up to 6, ns above), Decimal, str,
 bytes, bool, float; a list for ARRAY, pairs for MAP and MULTISET, a tuple for ROW, (value,
-metadata) for VARIANT. Hashing whole columns lives in `bucket`. Specification: BinaryRow.
+metadata) for VARIANT. Hashing whole columns lives in `bucket`.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 import struct

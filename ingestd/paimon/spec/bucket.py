@@ -1,6 +1,8 @@
 """Which bucket a row belongs to: the hash of its key and what is made of the hash.
 
-Columns go in, arrays come out; only nested types are hashed row by row. Specification: Bucket.
+Columns go in, arrays come out; only nested types are hashed row by row.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""What the option `changelog-producer` may not be together with. Specification: Changelog."""
+"""What the option `changelog-producer` may not be together with.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
+"""
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.option_values import bool_option

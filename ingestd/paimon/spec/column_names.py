@@ -18,7 +18,10 @@ _FILE_FORMATS = ("file.format", "file.format.per.level", "changelog-file.format"
 
 
 def table_name_problem(name: str) -> str | None:
-    """Why a table cannot have a column of that name; None if it can. Specification: Schema."""
+    """Why a table cannot have a column of that name; None if it can.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    """
     if not name.strip():
         return "has an empty name"
     if name in SYSTEM_COLUMN_NAMES or name.startswith(KEY_PREFIX):
@@ -29,7 +32,7 @@ def table_name_problem(name: str) -> str | None:
 def file_name_problem(name: str, file_format: str) -> str | None:
     """Why files of a format cannot have a column of that name; None if they can.
 
-    Specification: Data files.
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
     """
     if file_format == "avro" and not is_avro_name(name):
         return "has a name that Avro files cannot have: letters of ASCII, digits and _ only"

@@ -1,6 +1,6 @@
 """What the options of a table say about compaction: when, which files, and what comes of it.
 
-Specification: Compaction; Schema (options).
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from collections.abc import Mapping

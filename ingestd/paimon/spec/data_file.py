@@ -20,7 +20,9 @@ class FileSource(IntEnum):
 class SimpleStats:
     """Smallest and largest value per column as serialized rows, and nulls per column.
 
-    A null in the rows means that the bound is not known. Specification: SimpleStats.
+    A null in the rows means that the bound is not known.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
     """
 
     min_values: bytes
@@ -33,7 +35,9 @@ EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
 
 @dataclass(frozen=True, slots=True)
 class DataFileMeta:
-    """One data file. Specification: Manifest, data file metadata.
+    """One data file.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 
     `min_key` and `max_key` are serialized rows of the trimmed primary key (empty rows for
     append tables); `row_count` includes the `delete_row_count` rows that delete; times are

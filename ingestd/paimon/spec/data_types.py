@@ -116,7 +116,7 @@ class DataField:
 
 
 def _check(t: DataType) -> None:
-    """Specification: Schema, data types."""
+    """Raise ValueError for a precision or length that the data type does not allow."""
     if t.root == "DECIMAL":
         precision, scale = t.precision or 0, t.scale or 0
         sound = 1 <= precision <= 38 and 0 <= scale <= precision
@@ -138,7 +138,9 @@ def _check(t: DataType) -> None:
 def parse_type(document: str | Mapping[str, Any]) -> DataType:
     """A type from its text ("DECIMAL(10, 2) NOT NULL") or its JSON object (ARRAY, MAP, ROW).
 
-    Raises FormatError with the text in its message. Specification: Schema.
+    Raises FormatError with the text in its message.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
     """
     try:
         if isinstance(document, str):
@@ -220,7 +222,10 @@ def _printed(t: DataType) -> str:
 
 
 def encode_type(t: DataType) -> str | dict[str, Any]:
-    """The text or JSON object of a type as Java writes it. Specification: Schema."""
+    """The text or JSON object of a type as Java writes it.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    """
     if t.root not in NESTED_ROOTS:
         return _printed(t)
     document: dict[str, Any] = {"type": t.root if t.nullable else t.root + " NOT NULL"}

@@ -1,4 +1,7 @@
-"""Digits of decimals as whole numbers, and those as Java writes them. Specification: BinaryRow."""
+"""Digits of decimals as whole numbers, and those as Java writes them.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+"""
 
 from decimal import Decimal
 

@@ -3,7 +3,9 @@
 An index file is a version byte and then vectors one after another; its manifest entry says
 where the vector of each data file lies. Two layouts exist, distinguished by their magic numbers:
 32-bit ones, which every reader knows and which are written here, and 64-bit ones
-(`deletion-vectors.bitmap64`). Specification: Deletion Vectors.
+(`deletion-vectors.bitmap64`).
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 import struct

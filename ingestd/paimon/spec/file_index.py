@@ -1,7 +1,9 @@
 """The container of a data file's indexes: which columns have which, as bytes.
 
 What is inside one index lives in `file_index_bloom` and `file_index_bitmap`. Numbers are
-big-endian. Specification: File index.
+big-endian.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
 """
 
 import struct

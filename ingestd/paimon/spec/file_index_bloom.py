@@ -1,7 +1,9 @@
 """Bloom filters of a file index: which values a column certainly does not hold.
 
 Bytes: the number of hash functions (32 bits, big-endian), then the bits, least significant
-first. Specification: File index, bloom-filter.
+first.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
 """
 
 import math

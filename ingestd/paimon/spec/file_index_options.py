@@ -1,4 +1,7 @@
-"""Which file indexes a writer makes of which columns. Specification: File index; Schema."""
+"""Which file indexes a writer makes of which columns.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """How the files of a table are encoded: format, compression and statistics, per level.
 
 `CoreOptions.at_level` and `CoreOptions.for_changelog` give the options of one kind of file.
-Specification: Data files; SimpleStats.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 import re
@@ -108,7 +109,7 @@ def _per_level(options: Mapping[str, str], name: str) -> dict[int | None, str]:
 
 
 def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
-    """Specification: SimpleStats. Columns past `metadata.stats-keep-first-n-columns` have none."""
+    """Return the modes; columns past `metadata.stats-keep-first-n-columns` have none."""
     kept = int_option(schema.options, "metadata.stats-keep-first-n-columns", -1)
     modes = {}
     for i, name in enumerate(schema.field_names):

@@ -1,7 +1,8 @@
 """The hash of rows as Hive has it, for tables with `bucket-function.type` = hive.
 
 A row's hash is that of its cells, each time 31 more; a null is 0. Columns go in, arrays come out.
-Specification: Bucket.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,9 @@
 
 A print is made of the words of the key's BinaryRow. Of a key that is one word it is the key in
 another form; of longer keys two have the same print by a chance of one in 2^128. Prints are never
-stored. Specification: BinaryRow.
+stored.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 from collections.abc import Sequence

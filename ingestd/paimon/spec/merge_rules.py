@@ -1,6 +1,8 @@
 """What the table options say of how rows of one key become one row.
 
-What they may not say together lives in `merge_checks`. Specification: Merge engines.
+What they may not say together lives in `merge_checks`.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Finding a column inside other columns by its path, and putting another one into its place.
 
-Specification: Schema, nested columns.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """What changes of a schema do to its options: which may change, and which name columns.
 
-Specification: Schema, changes.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,8 @@
 """Table options as typed values, and the refusal of tables that ingestd cannot keep right.
 
-The tables of names behind the refusal live in `option_rules`. Specification: Schema (options).
+The tables of names behind the refusal live in `option_rules`.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
 """
 
 from collections.abc import Mapping
@@ -49,7 +51,10 @@ _UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
 
 
 class BucketMode(Enum):
-    """How the bucket of a row is found. Specification: Bucket."""
+    """How the bucket of a row is found.
+
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+    """
 
     HASH_FIXED = "fixed buckets"
     HASH_DYNAMIC = "dynamic buckets with a hash index"
@@ -181,7 +186,10 @@ def core_options(schema: TableSchema) -> CoreOptions:
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
-    """How rows of the table find their bucket. Specification: Bucket."""
+    """How rows of the table find their bucket.
+
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+    """
     number = bucket_number(schema.options)
     if number == -2:
         return BucketMode.POSTPONE

@@ -2,7 +2,9 @@
 
 Paths are plain strings with `/`; nothing here looks at a disk. The values in a partition path
 are text as Java prints them, since every reader derives the directory again from the partition
-row. Specification: Partition; Bucket; Snapshot.
+row.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,9 @@
 """What statistics say of a predicate: whether it may hold for a row that was never looked at.
 
 The answer is no only if it is certain. A bound need not be a value that occurs, since texts in
-statistics are cut. Specification: SimpleStats.
+statistics are cut.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 from collections.abc import Callable, Mapping

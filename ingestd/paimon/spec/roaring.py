@@ -2,7 +2,8 @@
 
 A bitmap is a sorted array of distinct unsigned 32-bit numbers here. It is stored in containers
 of the numbers that share their upper 16 bits: an array, a bit set, or runs, whichever is least.
-Specification: Deletion Vectors; File index, bitmap.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 import struct

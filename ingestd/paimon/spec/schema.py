@@ -1,6 +1,6 @@
 """Schema files, the schema of a new table, and the door to all else about schemas.
 
-Specification: Schema.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 import itertools
@@ -114,7 +114,10 @@ def _from_document(document: Mapping[str, Any]) -> TableSchema:
 
 
 def encode_schema(schema: TableSchema) -> bytes:
-    """The bytes of a schema file. Specification: Schema."""
+    """The bytes of a schema file.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    """
     document: dict[str, Any] = {
         "version": schema.version,
         "id": schema.id,

@@ -1,4 +1,7 @@
-"""Snapshot files: what a commit published. Specification: Snapshot."""
+"""Snapshot files: what a commit published.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+"""
 
 import json
 from collections.abc import Mapping

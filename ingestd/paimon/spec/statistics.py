@@ -1,4 +1,4 @@
-"""Statistics files: what ANALYZE found out about a whole table. Specification: Statistics."""
+"""Statistics files: what ANALYZE found out about a whole table."""
 
 import json
 from collections.abc import Mapping

@@ -1,7 +1,9 @@
 """Statistics of columns as manifests keep them, taken from Arrow columns.
 
 A bound that is not sure is left out (null): a wrong bound loses rows in readers that skip files,
-an absent one only costs time. Specification: SimpleStats.
+an absent one only costs time.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,8 @@
 """Statistics of rows that are never in memory together: those of their parts, put together.
 
-Specification: SimpleStats. A bound that is not known of one part is not known of the whole.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+
+A bound that is not known of one part is not known of the whole.
 """
 
 import math

@@ -13,7 +13,10 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """One version of a table's schema. Specification: Schema."""
+    """One version of a table's schema.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    """
 
     id: int
     fields: tuple[DataField, ...]

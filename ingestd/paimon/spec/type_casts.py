@@ -1,6 +1,6 @@
 """Which type a column may change to, once files with the old type exist.
 
-Specification: Schema.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""Which bucket a row is written to, fixed or dynamic. Specification: Bucket; Hash index.
+"""Which bucket a row is written to, fixed or dynamic.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 
 A dynamic assigner owns the buckets whose number modulo the number of assigners is its own id.
 It alone puts new keys there, so assigners of one partition never meet.

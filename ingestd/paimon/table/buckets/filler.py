@@ -1,6 +1,6 @@
 """Which dynamic bucket a new key is put into: the first with room, then a new one.
 
-Specification: Bucket (dynamic).
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,6 @@
-"""Which bucket each key hash of a partition lives in. Specification: Hash index.
+"""Which bucket each key hash of a partition lives in.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 
 An index file never changes, so its hashes are kept in this process by the file's path: worker
 processes that write batch after batch read each file at most once. What memory has no room for is
@@ -198,7 +200,10 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
 
 
 def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
-    """Hash of the trimmed primary key of each row. Specification: Bucket."""
+    """Hash of the trimmed primary key of each row.
+
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+    """
     fields = table.schema.key_fields
     columns = [rows.column(field.name) for field in fields]
     return hash_columns(columns, [field.type.not_null() for field in fields])

@@ -1,6 +1,8 @@
 """One try to make one snapshot: its manifests, the snapshot itself, the table's state after it.
 
-Specification: Snapshot, Manifest. Nothing here is visible to readers yet.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+Nothing here is visible to readers yet.
 """
 
 from collections.abc import Sequence

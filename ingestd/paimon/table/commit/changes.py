@@ -1,6 +1,8 @@
 """What a committable means as snapshots: which kind, which manifest entries, which index files.
 
-Specification: Snapshot. Appended files and compaction results of one committable become two
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+Appended files and compaction results of one committable become two
 snapshots, APPEND before COMPACT, under one commit identifier.
 """
 

@@ -1,6 +1,8 @@
 """Whether a change may land on what others have committed meanwhile.
 
-Specification: Snapshot (conflicts). Pure: entries in, an error or nothing out.
+Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/
+
+Pure: entries in, an error or nothing out.
 A plain append of new files needs none of the file checks; it can only meet a foreign change of
 the hash index or of the bucket count.
 """

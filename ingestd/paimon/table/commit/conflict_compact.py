@@ -1,6 +1,8 @@
 """Whether a compaction may land: what it relies on beside the files that it replaces.
 
-Specification: Snapshot (conflicts), Compaction. Appends of others never disturb a compaction;
+Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/
+
+Appends of others never disturb a compaction;
 another compaction of the same bucket does, even where no file is replaced by both: rows would
 get below older ones, or deletion vectors get lost.
 """

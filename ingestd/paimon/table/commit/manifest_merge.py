@@ -1,6 +1,8 @@
 """Keeping the base manifest list short: which manifests a commit rewrites, and how.
 
-Specification: Manifest. Readers don't depend on it; it bounds what they have to open. Small
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+
+Readers don't depend on it; it bounds what they have to open. Small
 manifests are joined when enough of them have gathered ("minor"); when the ones with deletions
 or below the target size have grown large, they are all folded at once ("full"). A manifest that
 outweighs all younger ones waits until they have caught up: otherwise each minor merge of a large

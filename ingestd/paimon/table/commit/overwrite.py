@@ -1,6 +1,8 @@
 """Replacing what a table or some of its partitions hold, in one OVERWRITE snapshot.
 
-Specification: Snapshot (overwrite), Partition. Nothing is deleted from the storage: the older
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+Nothing is deleted from the storage: the older
 snapshots go on showing what was there until they expire. Changelog files are not committed by an
 overwrite of this kind; streaming readers do not look at such a snapshot unless they are told to.
 """

@@ -1,6 +1,8 @@
 """Publishing a snapshot: creating its file first, and being certain of the outcome.
 
-Specification: Snapshot. A snapshot exists when, and only when, its file does. Whoever creates
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+A snapshot exists when, and only when, its file does. Whoever creates
 the file of the next id first has committed; everybody else starts again on top of it.
 """
 

@@ -1,4 +1,7 @@
-"""How often, and for how long, one commit tries again. Specification: Snapshot (commit)."""
+"""How often, and for how long, one commit tries again.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/
+"""
 
 import random
 import time

@@ -1,6 +1,8 @@
 """Making the work of writers visible: one snapshot file, created by whoever comes first.
 
-Specification: Snapshot. The order is: plan the snapshots, recognise a replay, then for each
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+The order is: plan the snapshots, recognise a replay, then for each
 snapshot: look what others did, check for conflicts, write manifests, publish; hints come last.
 Whatever the outcome, data files stay: the caller knows whether it will try again with them.
 """

@@ -1,7 +1,9 @@
 """Small files of append tables put together; rows that deletion vectors delete are left out.
 
 With buckets, neighbours in the order of their sequence numbers are joined, so that rows stay in
-order; without, files are packed by size. Specification: Compaction (append tables).
+order; without, files are packed by size.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from collections import defaultdict

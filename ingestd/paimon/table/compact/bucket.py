@@ -1,6 +1,8 @@
 """What to compact in one bucket of a primary-key table, and doing it.
 
-Specification: Compaction. The outcome is a message for the committer; nothing is visible before.
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+
+The outcome is a message for the committer; nothing is visible before.
 """
 
 from collections.abc import Sequence

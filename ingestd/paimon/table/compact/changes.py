@@ -1,7 +1,9 @@
 """What a compaction changes, told as rows: +I, -U and +U, or -D of each key that it changes.
 
 Pure. The row of a key before is that of the older level, the row after what the merge has made of
-it. Specification: Changelog (lookup, full-compaction).
+it.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
 """
 
 from collections.abc import Sequence

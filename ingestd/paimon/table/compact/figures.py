@@ -1,4 +1,7 @@
-"""Where the files of a compaction go, and what they are. Specification: Data files; Changelog."""
+"""Where the files of a compaction go, and what they are.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+"""
 
 import uuid
 from collections.abc import Iterator

@@ -1,6 +1,8 @@
 """The deletion vectors of one bucket while it is compacted: which rows are new among the deleted.
 
-Specification: Deletion Vectors. A bucket has one index file with all of its vectors, which is
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+
+A bucket has one index file with all of its vectors, which is
 written again when one of them changes.
 """
 

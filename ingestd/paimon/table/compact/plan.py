@@ -2,7 +2,9 @@
 
 Pure: runs in, a choice out; no file is looked at. Runs stand from the newest to the oldest: each
 file of level 0 is a run, and each higher level is one. A choice is always the newest so many of
-them, so that nothing older is ever put above something newer. Specification: Compaction.
+them, so that nothing older is ever put above something newer.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from collections.abc import Sequence

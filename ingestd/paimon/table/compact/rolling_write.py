@@ -1,7 +1,9 @@
 """Merged rows given piece by piece become data or changelog files of one bucket and level.
 
 Files roll at `target-file-size`. What is in memory is a row group or stripe, whatever the size of a
-file. Specification: Data files.
+file.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 import sys

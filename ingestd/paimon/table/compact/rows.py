@@ -3,7 +3,8 @@
 Pure: columns in, columns out. Rows of files that are not compacted themselves (`Source.picked` is
 false) are the older rows of a key; what happens to them is what lookup compaction is for: they
 take part in the merge, a deletion vector may delete them, and the changelog starts from them.
-Specification: Compaction, Changelog, Deletion Vectors.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 import itertools

@@ -3,8 +3,9 @@
 Every run is read in batches. The smallest of the keys at which the batches end is where a block
 ends: whatever is up to there has been read, of every run. So memory holds a batch of each run,
 however long the runs are. Of runs that are only asked for older rows, files and row groups are
-left out if no key that is compacted lies between their bounds. Specification: Compaction, Read
-path.
+left out if no key that is compacted lies between their bounds.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from collections import defaultdict

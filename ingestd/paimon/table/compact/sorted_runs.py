@@ -1,7 +1,9 @@
 """How full of sorted runs the buckets of a primary-key table are.
 
 A scheduler that counts what is appended from there on needs no manifest to know which bucket is
-next. Specification: Merge tree, Compaction.
+next.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,7 +5,9 @@
 
 Nothing is visible before the snapshot is, and ingest may go on meanwhile: its appends and our
 snapshot are rebased over each other. A bucket that another process has compacted meanwhile is given
-up, with the files that were made for it. Specification: Compaction; Snapshot (conflicts).
+up, with the files that were made for it.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 import logging

@@ -3,7 +3,8 @@
 Pure. Both sides are ordered by key. A key of numbers of one column is looked for among the rows,
 which takes a few steps for each key however many rows there are; for other keys each column of
 the rows is held against the values of the keys, and a row of values of several keys stays, too.
-Specification: Compaction (lookup).
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from typing import Any

@@ -1,7 +1,9 @@
 """One compaction of one bucket of a primary-key table: the chosen runs become files of a level.
 
 Large files that overlap no other only change their level (an upgrade); all else is rewritten,
-neighbours together. Specification: Compaction.
+neighbours together.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
 from collections import defaultdict

@@ -2,7 +2,9 @@
 
 A key that comes with another partition than it has: with `deduplicate` its old row is deleted and
 the new one written where it belongs; `partial-update` and `aggregation` go on merging in the old
-partition; `first-row` leaves the new row out. Specification: Bucket (cross partition).
+partition; `first-row` leaves the new row out.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from collections.abc import Collection, Sequence

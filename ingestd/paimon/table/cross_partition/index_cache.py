@@ -2,7 +2,9 @@
 
 An index belongs to a snapshot. What a batch changes is a new index beside it, which counts only
 once a snapshot has the files that the batch wrote: a batch that failed, or ran twice, leaves
-nothing after. Specification: Bucket (cross partition).
+nothing after.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 import threading

@@ -1,7 +1,9 @@
 """Where each key of a table is, over all its partitions: columns in memory, never changed.
 
 An index is a large sorted layer and a small one with what came since, so that a change costs what
-it changes. About 20 bytes a key. Specification: Bucket (cross partition).
+it changes. About 20 bytes a key.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,9 @@
 """The key index of a table made from the table itself, and carried from snapshot to snapshot.
 
 Nothing of an index is stored: it is what the key columns of the live files say. Reading them all
-is the start; after that only what later snapshots have added. Specification: Bucket (cross
-partition).
+is the start; after that only what later snapshots have added.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 import os

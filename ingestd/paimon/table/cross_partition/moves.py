@@ -1,7 +1,9 @@
 """What becomes of keys that come with another partition than they have, by merge engine.
 
 Arrays over the rows of a batch, ordered by key and then by sequence number; partitions are
-numbers, -1 for none. Specification: Bucket (cross partition).
+numbers, -1 for none.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from dataclasses import dataclass

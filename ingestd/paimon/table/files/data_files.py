@@ -1,6 +1,6 @@
 """Data files of a table: which columns they have, where they lie, how their rows are read.
 
-Specification: Data files.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 import contextlib

@@ -1,6 +1,8 @@
 """Deletion vectors of a table: finding those of a data file, and writing those of a bucket.
 
-Specification: Deletion Vectors. The bytes live in `spec.deletion_vector`.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+
+The bytes live in `spec.deletion_vector`.
 """
 
 import uuid

@@ -2,7 +2,8 @@
 
 Most of a Parquet file's bytes have checksums; its footer and its page headers, and ORC and Avro
 files of other writers, have none. What costs next to nothing to compare is compared.
-Specification: Data files.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Indexes of data files asked whether a file may hold wanted rows. Specification: File index.
+"""Indexes of data files asked whether a file may hold wanted rows.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
 
 An index that is not known here (bsi, range-bitmap, later layouts) excludes nothing.
 """

@@ -1,6 +1,6 @@
 """Indexes of a data file that is being written: in its manifest entry, or in a file beside it.
 
-Specification: File index.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
 """
 
 from dataclasses import replace

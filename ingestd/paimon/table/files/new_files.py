@@ -1,6 +1,6 @@
 """Data files that no one sees yet: the columns they get, and how they are taken back.
 
-Specification: Data files.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,9 @@
 """Statistics of data files as the newest schema names its columns, for skipping files.
 
 A column is found by its field id. What a file does not have is null in all its rows; statistics
-of a type whose values compare otherwise are not used. Specification: SimpleStats.
+of a type whose values compare otherwise are not used.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -2,7 +2,9 @@
 
 Entries are those of one index manifest, the base, and those that took their places since. A
 change costs what it changes, not what the table has; and since an index manifest never changes,
-another process is told the name of the base and reads it once. Specification: Index manifest.
+another process is told the name of the base and reads it once.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import threading

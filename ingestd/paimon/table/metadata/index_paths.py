@@ -1,6 +1,6 @@
 """Where the index files of a table lie: in one folder, or beside the data files of their bucket.
 
-Specification: Table index.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 from ingestd.paimon.spec.binary_row import deserialize_row

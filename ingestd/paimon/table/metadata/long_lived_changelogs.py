@@ -1,6 +1,8 @@
 """Long-lived changelogs: what stays of expired snapshots for those who follow the changes.
 
-Specification: Snapshot, Changelog. Each is a copy of its snapshot file, in a folder with hints of
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+Each is a copy of its snapshot file, in a folder with hints of
 its own. Only the files with its changes are kept; what its rows were made of is not.
 """
 

@@ -1,7 +1,8 @@
 """What a manifest list says about manifests, so that readers can skip some.
 
 Bounds that are not known stay unknown: a bound that is too narrow would hide files.
-Specification: Manifest.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 from collections.abc import Iterable, Sequence

@@ -2,7 +2,9 @@
 
 Nothing is kept unless a process asks for it: those that read a table's manifests once would hold
 memory in vain. One that keeps a table up reads them for each job, and most are the same as for
-the last one. Specification: Manifest.
+the last one.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import threading

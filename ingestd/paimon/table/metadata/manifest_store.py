@@ -1,6 +1,8 @@
 """Reading and writing of manifest lists, manifests and index manifests through a FileIO.
 
-Specification: Manifest. All of these files are immutable and named by a UUID.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+
+All of these files are immutable and named by a UUID.
 """
 
 import uuid

@@ -1,6 +1,8 @@
 """Partitions as people name them: `dt=2024-01-01,hr=3`, with some of the columns or with all.
 
-Specification: Partition. A value is written as in a predicate; the table's
+Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/
+
+A value is written as in a predicate; the table's
 `partition.default-name` stands for null.
 """
 

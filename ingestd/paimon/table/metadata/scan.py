@@ -1,6 +1,8 @@
 """Which data files make up a snapshot, and which ones a snapshot added.
 
-Specification: Manifest, Snapshot. Manifests that cannot hold a wanted partition or bucket are
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+
+Manifests that cannot hold a wanted partition or bucket are
 not opened.
 """
 

@@ -1,6 +1,8 @@
 """Schema files of a table: finding the latest, reading one, publishing the next.
 
-Specification: Schema. Schema ids are consecutive from 0 and a schema file never changes.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+
+Schema ids are consecutive from 0 and a schema file never changes.
 """
 
 from ingestd.crash_points import Point, reach

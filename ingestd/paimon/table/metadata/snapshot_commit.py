@@ -1,6 +1,8 @@
 """Committing a snapshot where that is not for files to decide: a catalog's server does it.
 
-Specification: Snapshot; REST catalog (commit). With the snapshot goes what it changes in each
+Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/
+
+With the snapshot goes what it changes in each
 partition, from which servers keep their statistics.
 """
 

@@ -1,6 +1,8 @@
 """Snapshot files of a table: the newest, the oldest, one by id, and walks between them.
 
-Specification: Snapshot. Ids are consecutive from 1; old ones vanish from the low end only.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+Ids are consecutive from 1; old ones vanish from the low end only.
 The LATEST and EARLIEST files are hints: they spare a listing and are never believed unchecked.
 """
 
@@ -90,7 +92,9 @@ def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot |
 def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
     """What is kept of an expired snapshot for those who follow its changes, or None.
 
-    Specification: Snapshot, Changelog. Only its changes are sure to be there, not its rows.
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+    Only its changes are sure to be there, not its rows.
     """
     return _parsed(io, paths.changelog(snapshot_id), snapshot_id)
 

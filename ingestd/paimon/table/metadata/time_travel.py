@@ -1,6 +1,6 @@
 """Snapshots of the past by other names than their ids: tags and points in time; and branches.
 
-Specification: Snapshot, Tag; Branch.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
 
 from dataclasses import replace

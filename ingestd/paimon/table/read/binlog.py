@@ -1,6 +1,8 @@
 """The view `binlog` of a table: every column as an array, so that an update is one row.
 
-Specification: System Tables (binlog). Rows that were inserted or deleted have arrays of one
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
+
+Rows that were inserted or deleted have arrays of one
 value; an update has the value before it and the one after.
 """
 

@@ -1,6 +1,6 @@
 """Which fixed buckets may hold wanted rows: those of the bucket keys that a predicate fixes.
 
-Specification: Bucket.
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """The rows of one bucket as they are now: its files merged, deletions dropped.
 
-Specification: Read path. Files of a primary-key table whose key ranges overlap make up a
+Files of a primary-key table whose key ranges overlap make up a
 section; sections are independent of each other, so one section is what memory has to hold.
 """
 
@@ -136,7 +136,7 @@ class BucketReader:
         return tuple(dict.fromkeys((*asked, *self.table.schema.select(beside))))
 
     def _merged(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
-        """Specification: Merge engines. Keys are unique within a file."""
+        """Return the merged rows of a section; keys are unique within a file."""
         if len(section) > 1 and picks_rows(self.table.merge_rules):
             return self._picked(bucket, section)
         told_by_files = ages_by_file(section)

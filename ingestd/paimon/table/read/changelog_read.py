@@ -1,6 +1,8 @@
 """The changes that snapshots brought, as a streaming reader is given them.
 
-Specification: Changelog. Without a changelog producer these are the rows of every APPEND
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
+
+Without a changelog producer these are the rows of every APPEND
 snapshot's new files as they were written; with one, the changelog files of any snapshot.
 Compaction changes nothing, and an overwrite is not told. Where changes are kept for longer than
 snapshots, the changelog folder has a copy of each snapshot that has expired.

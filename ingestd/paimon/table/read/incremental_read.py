@@ -2,7 +2,8 @@
 
 Rows that were deleted meanwhile are left out, and a row that was changed is told as it is after
 the last of the snapshots that changed it. All changes one by one are in `changelog_read`.
-Specification: Snapshot; Read path.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""What is true of all rows of some keys, so that what certainly holds none of them is left out.
-
-Specification: Read path.
-"""
+"""What is true of all rows of some keys, so that what certainly holds none of them is left out."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 A column's cells are taken as soon as it has been read, and the read ones let go of. Of a large
 section columns are read in groups, two of them at a time, on two cores: what memory holds beside
-the rows that stay is two groups, however large the section is. Specification: Read path.
+the rows that stay is two groups, however large the section is.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 A file is left out only if it certainly holds no wanted row. In a primary-key table a file may
 hold the newer row of a key, so that conditions on other columns than the key count only for
-whole units: files whose keys are in no other unit. Specification: Read path.
+whole units: files whose keys are in no other unit.
 """
 
 from collections import Counter

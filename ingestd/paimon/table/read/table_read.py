@@ -1,6 +1,6 @@
 """Reading a table: its rows as of a snapshot, merged, in the columns of the handle's schema.
 
-Specification: Read path. Which files are opened is decided in `scan_plan`, what a bucket's
+Which files are opened is decided in `scan_plan`, what a bucket's
 files make up together in `bucket_read`.
 """
 

@@ -1,4 +1,6 @@
-"""Tags that a table makes by itself, and the expiry of tags. Specification: Tag.
+"""Tags that a table makes by itself, and the expiry of tags.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
 
 What tags are due is decided in `tag_periods`; here the snapshots are looked through.
 """

@@ -1,6 +1,8 @@
 """Branches: lines of snapshots of their own over the files of one table.
 
-Specification: Branch. A branch has its own schemas, snapshots, tags and consumers below
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-branches/
+
+A branch has its own schemas, snapshots, tags and consumers below
 `branch/branch-<name>`; data files, manifests and indexes are where those of the main branch do.
 """
 

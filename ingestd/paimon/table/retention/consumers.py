@@ -1,6 +1,6 @@
 """Consumers: how far streaming readers have come, so that nothing expires before they read it.
 
-Specification: Consumer. One small file each, with the id of the next snapshot to be read.
+One small file each, with the id of the next snapshot to be read.
 """
 
 import json

@@ -1,6 +1,8 @@
 """Expiry of long-lived changelogs: the oldest go, with the files that only they kept.
 
-Specification: Snapshot, Changelog. With a changelog producer these are changelog files; without
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+With a changelog producer these are changelog files; without
 one they are the new data files of the snapshots, which go when they were deleted since.
 """
 

@@ -1,6 +1,8 @@
 """Expiry of partitions: those whose time, or last change, is too long ago are dropped.
 
-Specification: Partition (expiration). They go in an OVERWRITE snapshot, as dropped ones do: older
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/
+
+They go in an OVERWRITE snapshot, as dropped ones do: older
 snapshots show them until they expire.
 """
 

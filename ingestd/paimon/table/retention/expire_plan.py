@@ -1,6 +1,8 @@
 """Which snapshots, or long-lived changelogs, may go: always the oldest, up to some id.
 
-Pure. Specification: Snapshot (expire snapshots), Changelog.
+Pure.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 """
 
 from collections.abc import Callable

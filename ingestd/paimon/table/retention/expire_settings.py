@@ -1,6 +1,6 @@
 """What the options of a table say about how long its snapshots and changelogs stay.
 
-Specification: Snapshot (expire snapshots), Changelog.
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
 """Expiry of snapshots: the oldest go, with every file that nothing else needs.
 
-Specification: Snapshot (expire snapshots). All is planned before anything is deleted. Then the
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
+
+All is planned before anything is deleted. Then the
 snapshot files go first, so that a snapshot that can be seen can be read: whoever is killed in
 between leaves garbage for the orphan clean-up and never a hole.
 """

@@ -1,6 +1,8 @@
 """Files that go with snapshots and long-lived changelogs when these expire.
 
-Specification: Snapshot (expire snapshots), Manifest. What goes is what the deltas of the expired
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
+
+What goes is what the deltas of the expired
 range deleted; a tag needs what the snapshot that it keeps had, so of all tags the nearest older
 one tells. The files of other branches, and of changelogs that live longer, stay as well.
 """

@@ -1,7 +1,9 @@
 """All maintenance that the options of a table ask for, in one go.
 
 Tags first, because they keep what snapshots would take along; snapshots last, with what the
-other steps have freed. Specification: Snapshot, Tag, Partition, Changelog.
+other steps have freed.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""Files of a table that nothing refers to, and their removal. Specification: Snapshot (orphans).
+"""Files of a table that nothing refers to, and their removal.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
 Writers and readers may be at work: only what is older than some age is looked at, a day unless
 told otherwise, and a commit that takes long from its first file to its snapshot looks whether its

@@ -1,6 +1,8 @@
 """When a partition is of: the time in its values, by the patterns of the table's options.
 
-Specification: Partition (expiration). Pure. Patterns are those of Java: digits of a year, month,
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/
+
+Pure. Patterns are those of Java: digits of a year, month,
 day, hour, minute, second, fraction, and what stands between them.
 """
 

@@ -1,6 +1,8 @@
 """Which files a snapshot needs, and which snapshots still need a file.
 
-Specification: Snapshot, Tag, Branch. A file may be deleted only when no snapshot, tag or branch
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+A file may be deleted only when no snapshot, tag or branch
 refers to it; here all of them are asked, so that what is left is garbage and never a hole.
 """
 

@@ -1,6 +1,8 @@
 """Going back to an older snapshot: what came after it is forgotten.
 
-Specification: Snapshot, Tag (rollback). Snapshots, tags and long-lived changelogs after the
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+Snapshots, tags and long-lived changelogs after the
 target go; files that only they needed become orphans. What writers record in the properties of
 their snapshots goes back with the table. No writer may be at work meanwhile.
 """

@@ -1,6 +1,8 @@
 """Which tags a table makes by itself: one for each period of time, named by when it began.
 
-Specification: Tag (automatic creation). Pure.
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
+
+Pure.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,8 @@
 """Tags: names that keep snapshots readable after they have expired.
 
-Specification: Tag. A tag is a copy of a snapshot file; with a time to live it also says when it
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
+
+A tag is a copy of a snapshot file; with a time to live it also says when it
 was made and how long it is meant to stay, which is heeded by whoever expires tags.
 """
 

@@ -1,6 +1,8 @@
 """Names of all files that a table may still need, whichever snapshot, tag or branch does.
 
-Specification: Snapshot, Tag, Branch, Changelog, Manifest. More names than needed do no harm here:
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+More names than needed do no harm here:
 a file that only a DELETE entry names counts as used, too. One that is missing does: it stops
 whoever asked, unless its snapshot has expired while this was looking.
 """

@@ -1,7 +1,9 @@
 """Which keys the data files of dynamic buckets hold, and which are in several buckets.
 
 The hashes of one partition are in memory, 4 bytes a key; the keys themselves are read again only
-where buckets share a hash. Specification: Hash index.
+where buckets share a hash.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 from collections import defaultdict

@@ -3,7 +3,9 @@
 The new files take the place of the old ones as those of a compaction do, in a COMPACT snapshot, so
 rows that others append meanwhile stay, and a file that another process has replaced meanwhile
 refuses the commit. Streaming readers do not see such a snapshot. Older snapshots keep the rows
-until they expire. Specification: Snapshot, Compaction (append tables).
+until they expire.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
 
 from collections.abc import Callable, Sequence

@@ -3,7 +3,8 @@
 Files that hold older ones are written again without them, in the level where they are, by a COMPACT
 snapshot: the key stays, so those who follow the changes are told of no delete. Only files that the
 newest row was found among are written again; a row that someone appends meanwhile stays.
-Specification: Hash index; Compaction.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 from collections import defaultdict

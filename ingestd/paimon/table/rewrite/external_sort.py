@@ -2,7 +2,8 @@
 
 Ranges are cut by a sample and sorted one after another; one that is too large is split again, and
 if its rows are all alike it is given in pieces.
-Specification: Compaction (sorted append tables).
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/
 """
 
 import contextlib

@@ -2,8 +2,9 @@
 
 What is right stays as it is. The new files are committed in one COMPACT snapshot that changes no
 data, and only if no one has changed the index of these partitions meanwhile: a writer that goes on
-is refused its next commit if it relied on what was replaced, and plans again. Specification: Hash
-index.
+is refused its next commit if it relied on what was replaced, and plans again.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 import logging

@@ -1,7 +1,7 @@
 """The merged rows of one bucket from its first key to its last, with a bound on memory.
 
 Every sorted run is read in batches, as a compaction reads them; rows that delete are left out.
-Rows of append tables come as they stand. Specification: Read path; Merge tree.
+Rows of append tables come as they stand.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

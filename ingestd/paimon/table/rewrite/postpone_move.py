@@ -2,7 +2,9 @@
 
 A partition keeps the number of buckets it has; one that has none yet gets as many as the option
 `postpone.default-bucket-num` says. Rows count in the order of their files' creation, and within a
-file as they stand, whatever they were numbered before. Specification: Bucket.
+file as they stand, whatever they were numbered before.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from collections import defaultdict

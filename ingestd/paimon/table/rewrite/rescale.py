@@ -3,7 +3,9 @@
 Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that
 were read: nothing that another process writes meanwhile is lost. A partition keeps its old number
 of buckets until it is rewritten, so an interrupted rescale goes on where it was when it is called
-again. Specification: Bucket (rescale); Snapshot (overwrite).
+again.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/
 """
 
 from collections import defaultdict

@@ -1,7 +1,9 @@
 """What a rewrite has written becomes a snapshot, or is deleted again.
 
 Only an error of ours says that nothing has landed. What else may be raised, as by a signal, does
-not: files stay then, and if no snapshot has them, they are orphans. Specification: Snapshot.
+not: files stay then, and if no snapshot has them, they are orphans.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
 
 import uuid

@@ -2,7 +2,8 @@
 
 All files of a partition become files that hardly overlap in these columns, so that readers who ask
 for some of their values open few of them. Files that are appended meanwhile stay as they are.
-Specification: Compaction (sorted append tables).
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """Statistics of a whole table: computed from its merged rows, and kept with a snapshot.
 
-Specification: Statistics. The snapshot that points to the file is of kind ANALYZE and changes
+The snapshot that points to the file is of kind ANALYZE and changes
 nothing else; later snapshots go on pointing to it as long as the schema stays the same.
 """
 

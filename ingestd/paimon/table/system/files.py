@@ -1,6 +1,8 @@
 """System tables about the files of a snapshot: files, manifests, partitions, buckets, indexes.
 
-Columns are those of Java's system tables, version 1.4. Specification: System Tables.
+Columns are those of Java's system tables, version 1.4.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
 """
 
 from collections.abc import Callable, Iterable

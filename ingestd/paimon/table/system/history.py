@@ -1,6 +1,8 @@
 """System tables about the past and the make-up of a table: snapshots, tags, schemas, options.
 
-Columns are those of Java's system tables, version 1.4. Specification: System Tables.
+Columns are those of Java's system tables, version 1.4.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
 """
 
 import json

@@ -1,4 +1,7 @@
-"""The system table `statistics`: what ANALYZE found out. Specification: System Tables."""
+"""The system table `statistics`: what ANALYZE found out.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
+"""
 
 import json
 

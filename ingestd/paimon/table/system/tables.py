@@ -1,7 +1,9 @@
 """System tables: what a table is made of, as rows, under the names that all engines use.
 
 `orders$snapshots` is the view `snapshots` of the table `orders`; `orders$branch_b` the table on
-a branch, which has views, too. Specification: System Tables.
+a branch, which has views, too.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
 """
 
 import difflib

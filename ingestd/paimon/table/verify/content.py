@@ -1,6 +1,6 @@
 """Checking what data files hold against what the manifest says of them.
 
-Specification: Data files, Merge tree.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 from collections.abc import Iterable, Sequence

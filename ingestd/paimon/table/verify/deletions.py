@@ -1,6 +1,6 @@
 """Checking deletion vectors: they must be sound, and of rows that their data files have.
 
-Specification: Deletion Vectors.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Checking the indexes of data files: none may deny a value that its file holds.
 
-Specification: File index.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
 """
 
 from typing import Any

@@ -1,7 +1,9 @@
 """Checking the index files of a table: the hash index, and where deletion vectors are.
 
 Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys; a
-data file has one deletion vector at most. Specification: Hash index; Deletion Vectors.
+data file has one deletion vector at most.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,7 @@
-"""Checking the files of one bucket against each other. Specification: Merge tree."""
+"""Checking the files of one bucket against each other.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise

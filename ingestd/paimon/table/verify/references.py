@@ -1,6 +1,8 @@
 """Checking what else refers to a table's files: tags, branches, consumers, statistics.
 
-Specification: Tag, Branch, Consumer. Files are looked for, not looked into.
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
+
+Files are looked for, not looked into.
 """
 
 from ingestd.errors import ConfigError

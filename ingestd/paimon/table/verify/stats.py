@@ -1,6 +1,6 @@
 """Checking statistics: null counts must be exact, bounds must hold every value.
 
-Specification: SimpleStats.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import math

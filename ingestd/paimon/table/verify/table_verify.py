@@ -1,6 +1,8 @@
 """Checking a table: whether its metadata is sound and tells the truth about its files.
 
-Specification: Snapshot, Manifest. What data files hold is checked in `verify.content`, the hash
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+
+What data files hold is checked in `verify.content`, the hash
 index in `verify.index`.
 """
 

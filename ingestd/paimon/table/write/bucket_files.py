@@ -1,7 +1,9 @@
 """Rows of one bucket, all in memory, as files of level 0: data files or changelog files.
 
 Both have the same columns and the same entry in a manifest; how they are encoded and what they are
-called may differ. Specification: Data files; Changelog.
+called may differ.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 from collections.abc import Callable, Iterator

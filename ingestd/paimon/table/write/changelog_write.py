@@ -2,7 +2,8 @@
 
 Its files lie beside the data files and come with them, in the same snapshot. Rows are in the order
 of their keys, and those of one key from the oldest to the newest, each with its own row kind.
-Specification: Changelog.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
 """
 
 import uuid

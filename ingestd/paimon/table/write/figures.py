@@ -1,6 +1,6 @@
 """What a manifest says of a data or changelog file, whose rows may come piece by piece.
 
-Specification: Manifest, data file metadata; SimpleStats.
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import time

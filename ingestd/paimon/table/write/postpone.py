@@ -1,7 +1,9 @@
 """Tables whose rows wait for their bucket (`bucket` = -2): how their files are written.
 
 Such rows are in no order and not merged; a later compaction gives them buckets (see
-`postpone_move`). Until then no one reads them but streaming readers. Specification: Bucket.
+`postpone_move`). Until then no one reads them but streaming readers.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
 
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Rows of one bucket become data files of level 0. Specification: Data files; Write path.
+"""Rows of one bucket become data files of level 0.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 
 Primary-key tables: rows are merged per key and sorted by it before they are written. Append
 tables, and tables whose rows wait for their bucket (`bucket` = -2): rows are written as they come.
