@@ -114,7 +114,7 @@ def test_tables_hold_what_the_messages_say(
         "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
         "sources": sources,
         "tables": {
-            "s": {"primary_keys": ["id"], "options": {"bucket": "1"}},
+            "s": {"primary-keys": ["id"], "options": {"bucket": "1"}},
             "raw": {"options": {"bucket": "-1"}},
         },
     }
