@@ -89,11 +89,13 @@ def test_a_full_disk_uses_up_no_restarts(
         warehouse={"path": str(folders["warehouse"]), "database": DATABASE},
         restart={"max-attempts": 1, "initial-backoff": "100ms", "max-backoff": "1s"},
     )
-    ledger.produce(broker, until=EVENTS // 2)
+    # A restart gives back what the first batch took, which must not be enough for the next one.
+    first = EVENTS // 20
+    ledger.produce(broker, until=first)
     with run_daemon(config, tmp_path) as daemon:
         daemon.wait_until(lambda: seen(daemon)["batch"]["finished"] is not None)
         fill(disk.path / "filler")
-        ledger.append(broker, EVENTS // 2)
+        ledger.append(broker, first)
         daemon.wait_until(lambda: seen(daemon)["restarts"] >= 3)
         (disk.path / "filler").unlink()
         daemon.wait_until(lambda: seen(daemon)["state"] == "running")

@@ -14,7 +14,6 @@ OPERATIONS = "tests/docs/test_operations_commands.py::test_every_line_of_a_block
 PIPELINES = "tests/docs/test_examples.py::test_pipelines_that_are_shown_are_valid"
 SHOWN = "tests/docs/test_shown_commands.py::test_"
 DEMO = "tests/integration/test_demo.py::test_the_demo_ends_with_tables_that_hold_what_the_workload"
-PICTURE = "not run: a picture in letters"
 
 SHOWN_BY = {
     ("README.md", "git clone"): f"{SHOWN}the_newcomer_plays_the_first_commands",
@@ -35,8 +34,6 @@ SHOWN_BY = {
     ("README.md", "from pypaimon"): f"{ENGINES}pypaimon_of_the_readme_reads_the_table",
     ("CONTRIBUTING.md", "make setup"): f"{SHOWN}every_make_target_can_be_made",
     ("bench/README.md", "make bench"): f"{SHOWN}measurements_take_the_options_that_are_shown",
-    ("docs/architecture.md", " driver"): PICTURE,
-    ("docs/architecture.md", "cli -> daemon"): PICTURE,
     ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
     ("docs/migration.md", "pipeline:"): PIPELINES,
     ("docs/operations.md", "ENV INGESTD_CLASS"): (

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.support.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
@@ -28,7 +30,7 @@ def test_the_tests_that_are_named_exist() -> None:
     missing = []
     for file, name in NAMED.findall(PAGE.read_text()):
         path = ROOT / file
-        tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
+        tree = syntax_tree(path) if path.exists() else ast.Module([], [])
         if name not in {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}:
             missing.append(f"{file}::{name}")
     assert missing == []

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.support.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
 DEFENDED = PAGE.partition("## What is defended")[2].partition("\n## ")[0]
@@ -27,7 +29,7 @@ def _check_tests(tests: str) -> None:
     for test in tests.split(", "):
         file, _, name = test.strip("` ").partition("::")
         assert (ROOT / file).exists(), test
-        tree = ast.parse((ROOT / file).read_text())
+        tree = syntax_tree(ROOT / file)
         functions = {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
         assert not name or name in functions, test
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ingestd"
 LIBRARY_DOOR = PACKAGE / "paimon" / "__init__.py"
@@ -71,7 +73,7 @@ def test_functions_have_at_most_40_lines() -> None:
     long = {
         f"{name(path)}:{function.lineno} {function.name}": length(function)
         for path in modules()
-        for function in functions(ast.parse(path.read_text()))
+        for function in functions(syntax_tree(path))
         if length(function) > 40
     }
     assert long == {}
@@ -79,15 +81,15 @@ def test_functions_have_at_most_40_lines() -> None:
 
 def test_package_doors_hold_nothing_but_a_docstring() -> None:
     for path in set(PACKAGE.rglob("__init__.py")) - {LIBRARY_DOOR}:
-        body = ast.parse(path.read_text()).body
+        body = syntax_tree(path).body
         assert len(body) <= 1, name(path)
         assert body, f"{name(path)} has no docstring"
-        assert ast.get_docstring(ast.parse(path.read_text())), name(path)
+        assert ast.get_docstring(syntax_tree(path)), name(path)
 
 
 def test_the_door_of_the_library_only_names_what_lives_elsewhere() -> None:
     """Names for the type checker and homes for the interpreter, the same ones, and nothing else."""
-    tree = ast.parse(LIBRARY_DOOR.read_text())
+    tree = syntax_tree(LIBRARY_DOOR)
     kinds = [type(node).__name__ for node in tree.body]
     assert kinds == ["Expr", "Import", "ImportFrom", "If", "Assign"]
     typed, *_ = (node for node in tree.body if isinstance(node, ast.If))
@@ -109,7 +111,7 @@ def test_the_door_of_the_library_only_names_what_lives_elsewhere() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [name(p) for p in modules() if not ast.get_docstring(ast.parse(p.read_text()))]
+    silent = [name(p) for p in modules() if not ast.get_docstring(syntax_tree(p))]
     assert silent == []
 
 

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ingestd"
 RUNS_WHAT_IT_READS = {
@@ -31,7 +33,7 @@ PIPES_OF_OURS = {"daemon/maintenance_process.py"}
 
 def calls() -> Iterator[tuple[str, str, ast.Call]]:
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(syntax_tree(path)):
             if isinstance(node, ast.Call):
                 yield str(path.relative_to(PACKAGE)), called(node.func), node
 
@@ -52,7 +54,7 @@ def test_names_that_hide_such_calls_are_not_imported() -> None:
     hidden = [
         f"{path.relative_to(PACKAGE)}: from {node.module}"
         for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(syntax_tree(path))
         if isinstance(node, ast.ImportFrom)
         and (node.module or "").partition(".")[0] in modules
         and {alias.name for alias in node.names} & {name for _, name in RUNS_WHAT_IT_READS}
