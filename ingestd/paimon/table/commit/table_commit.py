@@ -12,6 +12,7 @@ from typing import Literal
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, FencedError, IngestdError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
@@ -210,12 +211,12 @@ class _CommitRetry:
 
     def _check_writers(self, newest: TableSchema) -> None:
         """Raise if other pipelines write the table than those that the commit knows of."""
-        known = self._table.schema.options.get(CARRIED_OPTION)
-        if newest.options.get(CARRIED_OPTION) != known:
+        known = honoured.PIPELINES.of(self._table.schema.options)
+        if honoured.PIPELINES.of(newest.options) != known:
             raise CommitConflictError(
                 f"table {self._table.name}: option '{CARRIED_OPTION}' was '{known}' and is now "
-                f"'{newest.options.get(CARRIED_OPTION)}': another pipeline writes the table; read "
-                "the table's state and plan again"
+                f"'{honoured.PIPELINES.of(newest.options)}': another pipeline writes the table; "
+                "read the table's state and plan again"
             )
 
     def _delta_on_current(self) -> Delta:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
@@ -60,7 +60,7 @@ def make_auto_tags(
 
 def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[str]:
     """Names of the tags whose time is over; none if `tag.time-expire-enabled` is false."""
-    if not bool_option(options, "tag.time-expire-enabled", True):
+    if not honoured.TAG_TIME_EXPIRE.of(options):
         return []
     return expired_tags(table, now_ms)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
-from ingestd.paimon.spec.option_values import int_option, millis_option
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.commit.overwrite import Going, drop_partitions, going
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -21,12 +21,9 @@ from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.retention.partition_time import partition_time
 
-EXPIRATION_TIME = "partition.expiration-time"
+EXPIRATION_TIME = honoured.PARTITION_EXPIRATION.name
 
-_STRATEGY = "partition.expiration-strategy"
 _VALUES, _UPDATES = "values-time", "update-time"
-_MAX_NUM = "partition.expiration-max-num"
-_MOST = 100
 _LOG = logging.getLogger(__name__)
 
 
@@ -49,12 +46,12 @@ def expire_partitions(
     """
     if EXPIRATION_TIME not in options or not table.schema.partition_keys:
         return ExpiredPartitions()
-    expired = _expired(table, options, now_ms)[: int_option(options, _MAX_NUM, _MOST)]
+    expired = _expired(table, options, now_ms)[: honoured.PARTITION_MAX.of(options)]
     snapshot = latest_snapshot(table.io, table.paths)
     parts = tuple(going(table, snapshot, frozenset(expired))) if expired else ()
     if dry_run or not parts:
         return ExpiredPartitions(parts)
-    batch = int_option(options, "partition.expiration-batch-size", 0) or len(expired)
+    batch = honoured.PARTITION_BATCH.of(options) or len(expired)
     made = []
     for start in range(0, len(expired), batch):
         specs = [_spec(table, one) for one in expired[start : start + batch]]
@@ -66,8 +63,8 @@ def expire_partitions(
 
 def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[bytes]:
     """Serialized partitions that have expired, in the order of their texts."""
-    strategy = options.get(_STRATEGY, _VALUES).strip().lower()
-    age = millis_option(options, EXPIRATION_TIME, 0)
+    strategy = honoured.PARTITION_STRATEGY.of(options)
+    age = honoured.PARTITION_EXPIRATION.of(options) or 0
     if age <= 0:
         raise ConfigError(f"option '{EXPIRATION_TIME}' = '{options[EXPIRATION_TIME]}': no time")
     if strategy == _VALUES:
@@ -76,7 +73,7 @@ def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> 
         found = set(_old_by_change(table, now_ms - age))
     else:
         raise UnsupportedError(
-            f"option '{_STRATEGY}' = '{strategy}' is not supported; "
+            f"option '{honoured.PARTITION_STRATEGY.name}' = '{strategy}' is not supported; "
             f"supported: {_VALUES}, {_UPDATES}"
         )
     default = table.options.partition_default_name

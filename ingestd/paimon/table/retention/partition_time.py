@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 
-FORMATTER = "partition.timestamp-formatter"
-PATTERN = "partition.timestamp-pattern"
+FORMATTER = honoured.PARTITION_FORMATTER.name
 
 _DEFAULT = re.compile(
     r"(?P<y>-?\d{1,10})-(?P<M>\d{1,2})-(?P<d>\d{1,2})"
@@ -42,12 +42,12 @@ def partition_time(
     `values` are texts as Java prints the inner form of the columns' values. UnsupportedError
     names a letter of the option that is not known here.
     """
-    pattern = options.get(PATTERN)
+    pattern = honoured.PARTITION_PATTERN.of(options)
     by_name = dict(zip(names, values, strict=True))
     text = values[0] if pattern is None else _filled(pattern, by_name)
     if text is None:
         return None
-    wanted = options.get(FORMATTER)
+    wanted = honoured.PARTITION_FORMATTER.of(options)
     return _parse(text, _Format(_DEFAULT, lenient=True) if wanted is None else _format(wanted))
 
 
