@@ -65,8 +65,12 @@ types: setup ## mypy --strict
 layers: setup ## imports point down only
 	$(BIN)/lint-imports --no-logo
 
+.PHONY: rust
+rust: setup ## formatting and lint of the native extension, where there is cargo
+	@.ci/rust
+
 .PHONY: check
-check: lint layers types ## lint, layers and types
+check: lint layers types rust ## lint, layers, types, and the native extension
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark
