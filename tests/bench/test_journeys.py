@@ -1,0 +1,34 @@
+"""The journeys run, and no reader has to walk further than before."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ingestd.cdc.native.module import native_module
+
+ROOT = Path(__file__).resolve().parents[2]
+FURTHEST = {
+    "Debezium JSON record to Parquet row": (68, 101, 17, 83, 5),
+    "commit with conflict and retry": (17, 28, 18, 27, 4),
+    "merged read": (25, 45, 22, 38, 5),
+    "parameter chunk from DebeziumJson.decode": (29, 31, 14, 38, 2),
+    "parameter ranges from decode_ranges": (49, 72, 17, 58, 0),
+}
+"""Modules, all modules, stack, returns and calls back up; lower them when a journey is shorter."""
+
+
+@pytest.mark.skipif(native_module() is None, reason="the native reader is not built")
+def test_no_journey_is_longer_than_it_was() -> None:
+    command = [sys.executable, "-m", "bench.journeys"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = [line.strip("| ").split(" | ") for line in run.stdout.splitlines()[2:]]
+    figures = {name: tuple(map(int, numbers)) for name, *numbers in lines}
+    assert figures.keys() == FURTHEST.keys()
+    longer = {
+        name: numbers
+        for name, numbers in figures.items()
+        if any(now > most for now, most in zip(numbers, FURTHEST[name], strict=True))
+    }
+    assert longer == {}
