@@ -8,6 +8,7 @@ are published like snapshots, so that of several processes one wins.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from ingestd.errors import (
     CommitConflictError,
@@ -117,19 +118,28 @@ class FilesystemCatalog:
         return bool(schema_ids(self.io, TablePaths(self._table_path(identifier))))
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """The table as of its newest schema; TableNotFoundError with the nearest name."""
+        """Return the table as of its newest schema.
+
+        Raises TableNotFoundError with the nearest name; FormatError if the table has snapshots but
+        no schema, and StorageError if only the listing says so.
+        """
         path = self._table_path(identifier)
         schema = latest_schema(self.io, TablePaths(path))
         if schema is None and snapshot_ids(self.io, TablePaths(path)):
-            raise FormatError(
-                f"table {identifier} has snapshots, but {TablePaths(path).schema(0)} is missing: "
-                "the table is damaged"
-            )
+            self._refuse_missing_schema(identifier, TablePaths(path))
         if schema is None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
             message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
             raise TableNotFoundError(message)
         return FileStoreTable(path, schema, self.io, str(identifier))
+
+    def _refuse_missing_schema(self, identifier: Identifier, paths: TablePaths) -> NoReturn:
+        first = paths.schema(0)
+        if self.io.exists(first):
+            raise StorageError(f"the listing of {paths.schema_dir} lacks {first}, which exists")
+        raise FormatError(
+            f"table {identifier} has snapshots, but {first} is missing: the table is damaged"
+        )
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
