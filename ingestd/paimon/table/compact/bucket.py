@@ -60,7 +60,7 @@ class CompactBucket:
             compact_before=tuple(change.before),
             compact_after=tuple(change.after),
             compact_changelog=tuple(change.changelog),
-            compact_beside=frozenset(beside),
+            compact_expected=frozenset(beside),
             new_index_files=index,
         )
 

@@ -256,7 +256,7 @@ def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
     above = {name for name, level in there - inputs if level > 0}
     return (
         inputs <= there
-        and (message.compact_beside is None or above == message.compact_beside)
+        and (message.compact_expected is None or above == message.compact_expected)
         and _vector_files(now) == _vector_files(bucket)
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
-from ingestd.paimon.table.commit.own_files import LONG_COMMIT_SECONDS
+from ingestd.paimon.table.commit.conflict import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
 from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines

@@ -17,8 +17,12 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.table.metadata import manifest_store
-from ingestd.paimon.table.metadata.manifest_cache import KEPT, ManifestCache
-from ingestd.paimon.table.metadata.manifest_store import read_listed_manifest, write_manifests
+from ingestd.paimon.table.metadata.manifest_store import (
+    MANIFEST_CACHE,
+    ManifestCache,
+    read_listed_manifest,
+    write_manifests,
+)
 from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.metadata_tables import data_file, metadata_table
@@ -45,9 +49,9 @@ def entries(*names: str) -> tuple[ManifestEntry, ...]:
 
 
 def test_nothing_is_kept_unless_a_process_asks_for_it() -> None:
-    KEPT.put("a", entries("x"))
-    assert KEPT.get("a") is None
-    assert KEPT.entries == 0
+    MANIFEST_CACHE.put("a", entries("x"))
+    assert MANIFEST_CACHE.get("a") is None
+    assert MANIFEST_CACHE.entries == 0
 
 
 def test_the_longest_unused_go_first_and_a_limit_holds_at_once() -> None:
@@ -98,7 +102,7 @@ def test_job_after_job_keeps_only_the_manifests_of_the_newest_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = ManifestCache(100_000)
-    monkeypatch.setattr(manifest_store, "KEPT", kept)
+    monkeypatch.setattr(manifest_store, "MANIFEST_CACHE", kept)
     table = native_table(tmp_path, [("k", "INT")], keys=["k"], options={"bucket": "4"})
     catalog = load_catalog("filesystem", str(tmp_path), {})
     most = 0
@@ -114,7 +118,7 @@ def test_job_after_job_keeps_only_the_manifests_of_the_newest_snapshot(
 
 
 def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_store, "KEPT", ManifestCache(100))
+    monkeypatch.setattr(manifest_store, "MANIFEST_CACHE", ManifestCache(100))
     io = Counting(MemoryFileIO())
     table = metadata_table(io)
     metas = [*write_manifests(table, entries("a", "b")), *write_manifests(table, entries("c"))]
@@ -128,7 +132,7 @@ def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.Monkey
 def test_what_is_kept_is_held_against_what_a_list_promises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(manifest_store, "KEPT", ManifestCache(100))
+    monkeypatch.setattr(manifest_store, "MANIFEST_CACHE", ManifestCache(100))
     table = metadata_table()
     (meta,) = write_manifests(table, entries("a", "b"))
     assert len(read_listed_manifest(table.io, table.paths, meta)) == 2

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from ingestd.errors import CommitConflictError, CommitUnknownError
-from ingestd.paimon.table.commit.retries import Retries
+from ingestd.paimon.table.commit.table_commit import Retries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
