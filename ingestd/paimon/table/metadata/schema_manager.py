@@ -9,7 +9,7 @@ from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.casts.default_values import check_default_values
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.io.presence import has_file
+from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import TableSchema, encode_schema, parse_schema

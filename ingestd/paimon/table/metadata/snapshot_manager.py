@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ingestd.crash_points import Point, reach
 from ingestd.errors import ConfigError, FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.io.presence import has_file
+from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
 

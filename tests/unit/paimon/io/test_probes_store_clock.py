@@ -4,7 +4,7 @@ import pytest
 
 from ingestd.errors import StorageError
 from ingestd.paimon.io.file_io import DirectoryEntry, LocalFileIO
-from ingestd.paimon.io.store_clock import store_now_ms
+from ingestd.paimon.io.probes import store_now_ms
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from ingestd.errors import StorageError, UnsupportedError
-from ingestd.paimon.io import hdfs_calls
-from ingestd.paimon.io.hdfs_calls import Hdfs, may_pass, said, told
+from ingestd.paimon.io import hdfs_client
+from ingestd.paimon.io.hdfs_client import Hdfs, failure_text, hdfs_error, may_pass
 from tests.support.fake_hdfs import UnknownFeatureError
 
 HDFS = Hdfs("hdfs://c", frozenset())
@@ -14,8 +14,8 @@ HDFS = Hdfs("hdfs://c", frozenset())
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdfs_calls, "client_of", lambda *_: "client")
-    monkeypatch.setattr(hdfs_calls, "_FIRST_WAIT", 0.0)
+    monkeypatch.setattr(hdfs_client, "client_of", lambda *_: "client")
+    monkeypatch.setattr(hdfs_client, "_FIRST_WAIT", 0.0)
 
 
 def test_a_call_has_the_client_and_its_answer() -> None:
@@ -27,13 +27,13 @@ def test_who_keeps_silent_is_left_and_asked_by_another_client(
 ) -> None:
     forgotten: list[str] = []
     released = threading.Event()
-    monkeypatch.setattr(hdfs_calls, "forget_client", forgotten.append)
-    monkeypatch.setattr(hdfs_calls, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(hdfs_client, "forget_client", forgotten.append)
+    monkeypatch.setattr(hdfs_client, "ANSWER_SECONDS", 0.01)
     with pytest.raises(TimeoutError) as caught:
         HDFS.with_retries(lambda _: released.wait(60))
     released.set()
     assert forgotten == ["hdfs://c"]
-    assert said(caught.value) == "no answer from the cluster within 0.01 seconds"
+    assert failure_text(caught.value) == "no answer from the cluster within 0.01 seconds"
 
 
 def test_a_failure_of_the_library_itself_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_failures_that_pass_are_waited_out() -> None:
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdfs_calls, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(hdfs_client, "PATIENCE_SECONDS", -1.0)
     asked = []
     with pytest.raises(RuntimeError, match="SafeMode"):
         HDFS.again(lambda: asked.append(1) or _raise(rpc("SafeModeException")))
@@ -83,9 +83,9 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_failures_are_called_by_name(error: Exception | str, passes: bool, words: str) -> None:
     error = rpc(error) if isinstance(error, str) else error
     assert may_pass(error) == passes
-    assert said(error).startswith(words)
-    assert "\tat" not in said(error)
-    assert "\\tat" not in said(error)
+    assert failure_text(error).startswith(words)
+    assert "\tat" not in failure_text(error)
+    assert "\\tat" not in failure_text(error)
 
 
 def test_datanodes_that_are_not_there_yet_may_come() -> None:
@@ -95,10 +95,10 @@ def test_datanodes_that_are_not_there_yet_may_come() -> None:
 
 
 def test_what_the_client_does_not_know_is_refused() -> None:
-    refused = told("write", "hdfs://c/f", UnknownFeatureError("File encryption"))
+    refused = hdfs_error("write", "hdfs://c/f", UnknownFeatureError("File encryption"))
     assert isinstance(refused, UnsupportedError)
     assert "cannot write hdfs://c/f: File encryption" in refused.message
-    other = told("write", "hdfs://c/f", OSError("refused"))
+    other = hdfs_error("write", "hdfs://c/f", OSError("refused"))
     assert isinstance(other, StorageError)
     assert other.message == "cannot write hdfs://c/f: no connection: refused"
 

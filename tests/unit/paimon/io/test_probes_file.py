@@ -1,5 +1,5 @@
 from ingestd.paimon.io.memory import MemoryFileIO
-from ingestd.paimon.io.presence import has_file
+from ingestd.paimon.io.probes import has_file
 from tests.support.faulty_file_io import FaultyFileIO
 
 

@@ -5,7 +5,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from ingestd.errors import StorageError
-from ingestd.paimon.io.object_reader import ObjectReader
+from ingestd.paimon.io.object_store import ObjectReader
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import pytest
 
 from ingestd.errors import StorageError
-from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.memory import MemoryFileIO
+from ingestd.paimon.io.probes import prove_exclusive
 
 
 class Careless(MemoryFileIO):
