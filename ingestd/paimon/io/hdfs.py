@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
 import pyarrow as pa
 from hdfs_native import WriteOptions
 from hdfs_native._internal import RawClient
+
 from ingestd.crash_points import Point, reach
 from ingestd.errors import ConfigError, StorageError
 from ingestd.paimon.io.entries import DirectoryEntry

@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
 import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import ObjectStore
+
 from ingestd.errors import StorageError
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import room_for

@@ -1,7 +1,8 @@
 """Open object stores by the scheme of a path, configured by Paimon's option names.
 
 Settings without an option come from the environment, as in the cloud's own tools:
-AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, web identity, instance metadata.
+AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, web identity,
+instance metadata.
 """
 
 import functools
