@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from ingestd.paimon.table.cross_partition.moves import NOWHERE, KeyRows, Moves, ends_gone, moves_of
+from ingestd.paimon.table.cross_partition.assigner import (
+    NOWHERE,
+    KeyRows,
+    Moves,
+    ends_gone,
+    moves_of,
+)
 
 A, B, C = 0, 1, 2
 ADD, BEFORE, AFTER, DELETE = range(4)

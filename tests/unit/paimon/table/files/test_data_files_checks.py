@@ -8,7 +8,7 @@ import pytest
 from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.table.files.file_checks import check_columns, check_nulls
+from ingestd.paimon.table.files.data_files import check_columns, check_nulls
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import FormatError
-from ingestd.paimon.table.read import read_ahead
+from ingestd.paimon.table.read import table_read
 from ingestd.paimon.table.read.bucket_read import BucketFiles
-from ingestd.paimon.table.read.read_ahead import read_in_order
 from ingestd.paimon.table.read.scan_plan import ReadUnit
+from ingestd.paimon.table.read.table_read import read_in_order
 
 
 class File:
@@ -19,7 +19,7 @@ class File:
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(table_read.os, "sched_getaffinity", lambda _: {0, 1})
 
 
 def units(count: int) -> list[ReadUnit]:
@@ -78,7 +78,7 @@ def test_few_units_are_read_ahead_of_a_caller_who_stops() -> None:
 
 
 def test_large_units_are_not_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "AHEAD_BYTES", 1000)
+    monkeypatch.setattr(table_read, "AHEAD_BYTES", 1000)
     going = 0
 
     def read(unit: ReadUnit) -> Iterator[pa.Table]:

@@ -4,7 +4,7 @@ from datetime import datetime
 import pytest
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.table.retention.partition_time import partition_time
+from ingestd.paimon.table.retention.expire_partitions import partition_time
 
 
 def of(values: dict[str, str | None], pattern: str = "", formatter: str = "") -> datetime | None:

@@ -9,7 +9,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.predicate import And, Comparison, IsIn
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.read.key_predicate import MOST_VALUES, keys_predicate
+from ingestd.paimon.table.read.key_filter import MOST_VALUES, keys_predicate
 from ingestd.paimon.table.read.scan_plan import BY_KEYS
 from ingestd.paimon.table.read.table_read import TableReader, read_table
 from tests.support.native_tables import native_table, put

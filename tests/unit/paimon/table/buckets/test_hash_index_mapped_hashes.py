@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingestd.paimon.table.buckets.mapped_hashes import mapped
+from ingestd.paimon.table.buckets.hash_index import mapped
 
 
 def test_mapped_hashes_are_the_same_and_leave_no_file(

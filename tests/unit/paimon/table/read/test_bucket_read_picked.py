@@ -13,8 +13,8 @@ import pytest
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.schema_change import AddColumn
-from ingestd.paimon.table.read import picked_section
-from ingestd.paimon.table.read.picked_section import PickedSection, column_groups
+from ingestd.paimon.table.read import bucket_read
+from ingestd.paimon.table.read.bucket_read import PickedSection, column_groups
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import alter, native_table, put
@@ -29,27 +29,27 @@ def _files(size: int, count: int = 1) -> list[Any]:
 
 @pytest.fixture
 def tiny_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picked_section, "GROUP_BYTES", 1)
-    monkeypatch.setattr(picked_section, "FILE_BYTES", 0)
+    monkeypatch.setattr(bucket_read, "GROUP_BYTES", 1)
+    monkeypatch.setattr(bucket_read, "FILE_BYTES", 0)
 
 
 def test_columns_of_small_files_are_not_grouped() -> None:
-    assert column_groups(_files(picked_section.GROUP_BYTES), [KEY], OTHERS) == []
+    assert column_groups(_files(bucket_read.GROUP_BYTES), [KEY], OTHERS) == []
 
 
 def test_groups_hold_about_so_many_bytes_of_the_files() -> None:
-    groups = column_groups(_files(7 * picked_section.GROUP_BYTES // 2), [KEY], OTHERS)
+    groups = column_groups(_files(7 * bucket_read.GROUP_BYTES // 2), [KEY], OTHERS)
     assert groups == [OTHERS[:2], OTHERS[2:4], OTHERS[4:]]
 
 
 def test_texts_count_for_more_than_numbers() -> None:
     text = DataField(9, "text", parse_type("STRING"))
-    files = _files(2 * picked_section.GROUP_BYTES)
+    files = _files(2 * bucket_read.GROUP_BYTES)
     assert column_groups(files, [KEY], [*OTHERS[:3], text]) == [OTHERS[:3], [text]]
 
 
 def test_many_files_are_not_opened_for_little() -> None:
-    size = picked_section.FILE_BYTES
+    size = bucket_read.FILE_BYTES
     assert column_groups(_files(size // 2, 100), [KEY], OTHERS) == []
     assert len(column_groups(_files(size * 7 // 2, 100), [KEY], OTHERS)) == 3
 
@@ -143,8 +143,8 @@ def test_tables_read_the_same_in_groups(
     table = alter(table, AddColumn(("w",), parse_type("BIGINT")))
     put(table, [{"id": 5, "day": 1, "v": "z", "s": 7, "w": 6}, {"id": 50, "day": 1, "s": 1}])
     at_once = read_table(table)
-    monkeypatch.setattr(picked_section, "GROUP_BYTES", 1)
-    monkeypatch.setattr(picked_section, "FILE_BYTES", 0)
+    monkeypatch.setattr(bucket_read, "GROUP_BYTES", 1)
+    monkeypatch.setattr(bucket_read, "FILE_BYTES", 0)
     assert at_once.num_rows > 10
     assert read_table(table).equals(at_once)
     for columns in (["w"], ["day"], ["tags", "day"], ["s"], ["v", "w"]):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestd.paimon.format.thrift_compact import ThriftReader, encode_struct
+from ingestd.paimon.format.parquet_footer import ThriftReader, encode_struct
 
 
 def _footer() -> bytes:

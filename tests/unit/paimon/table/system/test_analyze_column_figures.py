@@ -1,8 +1,8 @@
 import pyarrow as pa
 
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.table.system import column_figures
-from ingestd.paimon.table.system.column_figures import ColumnFigures
+from ingestd.paimon.table.system import analyze
+from ingestd.paimon.table.system.analyze import ColumnFigures
 
 
 def figures(kind: str, *parts: pa.ChunkedArray) -> dict[str, object]:
@@ -17,12 +17,12 @@ def column(values: list[object], kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def test_distinct_values_of_several_parts_count_once(monkeypatch: object) -> None:
-    column_figures._FEW, before = 4, column_figures._FEW
+    analyze._FEW, before = 4, analyze._FEW
     try:
         parts = [column([n % 7, n, None], pa.int64()) for n in range(30)]
         found = figures("BIGINT", *parts)
     finally:
-        column_figures._FEW = before
+        analyze._FEW = before
     assert (found["distinctCount"], found["nullCount"]) == (30, 30)
     assert (found["min"], found["max"]) == ("0", "29")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.row_groups import BatchSize
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.table.verify.content import check_levels
 from ingestd.paimon.table.verify.findings import VerifyFindings
-from ingestd.paimon.table.verify.levels import check_levels
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import native_table
 

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.library import packages
-from ingestd.paimon.library.packages import optional_package
+from ingestd.paimon.library import scan
+from ingestd.paimon.library.scan import optional_package
 
 
 def test_a_package_that_is_there_is_given() -> None:
@@ -20,6 +20,6 @@ def test_what_a_package_itself_lacks_is_told_as_it_is(monkeypatch: pytest.Monkey
     def broken(name: str) -> object:
         raise ModuleNotFoundError(name="something_inside")
 
-    monkeypatch.setattr(packages, "import_module", broken)
+    monkeypatch.setattr(scan, "import_module", broken)
     with pytest.raises(ModuleNotFoundError):
         optional_package("polars")

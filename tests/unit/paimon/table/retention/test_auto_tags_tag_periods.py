@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
-from ingestd.paimon.table.retention.tag_periods import TagPeriods, tag_periods
+from ingestd.paimon.table.retention.auto_tags import TagPeriods, tag_periods
 
 CLOCK = {"tag.automatic-creation": "process-time", "sink.process-time-zone": "UTC"}
 

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.table.compact.touched import touched_rows
+from ingestd.paimon.table.compact.sorted_input import touched_rows
 
 NAN = float("nan")
 
