@@ -43,12 +43,12 @@ class ExpireSettings:
 
     @property
     def changelog_decoupled(self) -> bool:
-        """Whether changelogs live longer than their snapshots, in a folder of their own."""
+        """Return whether changelogs live longer than their snapshots, in a folder of their own."""
         return _outlives(self.changelogs, self.snapshots)
 
 
 def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
-    """The settings in table options; ConfigError names one that cannot be meant."""
+    """Return the settings in table options; ConfigError names one that cannot be meant."""
     snapshots = _retention(options, "snapshot", Retention(10, _NO_BOUND, _HOUR_MS, 50))
     changelogs = _retention(options, "changelog", snapshots)
     changelog_only = bool_option(options, "consumer.changelog-only", False)

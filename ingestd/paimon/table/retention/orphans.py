@@ -134,7 +134,7 @@ def _is_bucket(directory: str) -> bool:
 
 
 def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
-    """Whether a directory was last changed before a time: no one has just made it."""
+    """Return whether a directory was last changed before a time: no one has just made it."""
     parent, _, name = directory.rpartition("/")
     entries = table.io.list_entries(parent)
     return any(one.name == name and one.modified_ms < older_than_ms for one in entries)

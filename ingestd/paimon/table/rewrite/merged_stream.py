@@ -39,7 +39,7 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
 
 
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
-    """The rows of some runs, as `bucket_rows` gives them."""
+    """Yield the rows of some runs, as `bucket_rows` gives them."""
     fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
     sources = [Source(0, tuple(run), fields) for run in runs]
     yield from _merged(bucket, DataFileReader(bucket.table), sources)
@@ -70,7 +70,7 @@ def stored_parts(
     files: Iterable[DataFileMeta],
     fields: Sequence[DataField],
 ) -> Iterator[pa.Table]:
-    """The rows of files of a bucket as they stand, file by file; no part is empty."""
+    """Yield the rows of files of a bucket as they stand, file by file; no part is empty."""
     for file in files:
         place = (bucket.partition, bucket.bucket)
         for _, rows in reader.batches(*place, file, fields, batch_size(1)):

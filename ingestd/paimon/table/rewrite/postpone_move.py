@@ -75,7 +75,7 @@ def move_waiting(
 def waiting_rows(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> int:
-    """How many rows wait for their bucket."""
+    """Return how many rows wait for their bucket."""
     waiting = live_entries(
         table,
         state.manifests,
@@ -88,7 +88,7 @@ def waiting_rows(
 def waiting_moves(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> Iterator[CommitMessage]:
-    """The files that waiting rows are written to, and those taken away for them, by bucket.
+    """Yield the files that waiting rows are written to, and those taken away for them, by bucket.
 
     The messages of a partition belong into one commit. Nothing for tables of another kind.
     """

@@ -5,12 +5,7 @@ import pytest
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import option_rules
 from ingestd.paimon.spec.data_types import DataType, parse_type
-from ingestd.paimon.spec.options import (
-    BucketMode,
-    bucket_mode,
-    core_options,
-    refuse_unsupported,
-)
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options, refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 
 INT, STRING = parse_type("INT"), parse_type("STRING")
