@@ -54,5 +54,8 @@ RUN /opt/ingestd/bin/python -m ingestd.spark.startup.training
 USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
+# For Compose and Docker; Kubernetes has the probes of the chart.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=5m \
+    CMD ["/opt/ingestd/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/livez', timeout=4)"]
 ENTRYPOINT ["/opt/ingestd/bin/ingestd", "run"]
 CMD ["-c", "/etc/ingestd/ingestd.yaml"]

@@ -12,6 +12,9 @@ PYTEST := $(BIN)/python -m pytest -q --randomly-seed=1
 # broker and its own judges, and takes up to 3 GB.
 PROCESSES := 2
 SHARED := $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
+# Tests of brokers and daemons wait more than they compute: up to four processes, by free memory.
+WAITING := $(shell cat /proc/meminfo 2>/dev/null | \
+  awk '/MemAvailable/ { n = int($$2 / 3145728) } END { print (n < 2 ? 2 : (n > 4 ? 4 : n)) }')
 COMPAT := tests/compat
 INTEGRATION := tests/integration tests/docker tests/cli
 CHAOS := tests/chaos tests/live
@@ -65,8 +68,12 @@ types: setup ## mypy --strict
 layers: setup ## imports point down only
 	$(BIN)/lint-imports --no-logo
 
+.PHONY: rust
+rust: setup ## formatting and lint of the native extension, where there is cargo
+	@.ci/rust
+
 .PHONY: check
-check: lint layers types ## lint, layers and types
+check: lint layers types rust ## lint, layers, types, and the native extension
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark
@@ -95,7 +102,7 @@ matrix: setup ## ask all readers again what they read: docs/compatibility.json a
 
 .PHONY: integration
 integration: setup ## a real broker, a real Spark, the command line, the Dockerfile
-	$(SHARED) $(INTEGRATION)
+	$(SHARED) --numprocesses=$(WAITING) $(INTEGRATION)
 
 .PHONY: chart
 chart: setup ## helm, Kubernetes' schemas and promtool judge the chart
@@ -115,7 +122,7 @@ page: setup ## the daemon's page in a real browser, if there is one
 
 .PHONY: chaos
 chaos: setup ## processes are killed; a live database for a moment
-	$(SHARED) $(CHAOS)
+	$(SHARED) --numprocesses=$(WAITING) $(CHAOS)
 
 .PHONY: live
 live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a seed of its own
@@ -124,7 +131,7 @@ live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, w
 # The last three at once: brokers and judges are started once, and short files fill the gaps.
 .PHONY: test
 test: check unit property chart page site ## everything, quickest first
-	$(SHARED) $(COMPAT) $(INTEGRATION) $(CHAOS)
+	$(SHARED) --numprocesses=$(WAITING) $(COMPAT) $(INTEGRATION) $(CHAOS)
 
 # PY=/path/to/python3.13: whatever Python is tried gets an environment of its own.
 .PHONY: test-python

@@ -157,6 +157,15 @@ class OneProcess:
             self.produce(table, own, keys)
         return self.run()
 
+    def fetch(self, _: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
+        """The records of a range, in chunks as a consumer cuts them."""
+        for start in range(wanted.start, wanted.until, self._chunk):
+            pairs = self._logs[wanted.topic][start : min(start + self._chunk, wanted.until)]
+            offsets = np.arange(start, start + len(pairs), dtype=np.int64)
+            keys: list[bytes | None] = [key for key, _ in pairs]
+            values: list[bytes | None] = [value for _, value in pairs]
+            yield RecordChunk(wanted.topic, wanted.partition, offsets, offsets, keys, values, None)
+
     @property
     def sent_bytes(self) -> int:
         """Bytes of context that the driver sent to a task of the latest batch."""
@@ -176,14 +185,6 @@ class OneProcess:
         blobs = [
             blob
             for index, ranges in enumerate(work)
-            for _, blob in decode_ranges(there, ranges, task_index=index, fetch=self._fetch)
+            for _, blob in decode_ranges(there, ranges, task_index=index, fetch=self.fetch)
         ]
         return [pickle.loads(pickle.dumps(write_slot(there, blobs)))]
-
-    def _fetch(self, _: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
-        for start in range(wanted.start, wanted.until, self._chunk):
-            pairs = self._logs[wanted.topic][start : min(start + self._chunk, wanted.until)]
-            offsets = np.arange(start, start + len(pairs), dtype=np.int64)
-            keys: list[bytes | None] = [key for key, _ in pairs]
-            values: list[bytes | None] = [value for _, value in pairs]
-            yield RecordChunk(wanted.topic, wanted.partition, offsets, offsets, keys, values, None)

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, CommandInfo] = {
         "ingestd.cli.init", "Write a first configuration from the topics of a cluster."
     ),
     "validate": CommandInfo("ingestd.cli.validate", "Check a configuration and show its values."),
+    "config": CommandInfo("ingestd.cli.config", "Print the JSON Schema of configuration files."),
     "plan": CommandInfo("ingestd.cli.plan", "Show what a pipeline would do to its tables."),
     "parse": CommandInfo("ingestd.cli.parse", "Decode messages and print their rows."),
     "import-paimon-cdc": CommandInfo(

@@ -72,6 +72,8 @@ def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[st
 def proposal_yaml(proposal: Proposal) -> str:
     """Return the text of the file, which `ingestd validate` accepts."""
     lines = [
+        "# yaml-language-server: $schema=ingestd.schema.json",
+        "# (for editors; `ingestd config schema > ingestd.schema.json` writes that file)",
         "# Proposed by `ingestd init` from what the brokers hold; yours to change.",
         "#   ingestd validate -c FILE    what is wrong, and what takes effect",
         "#   ingestd plan -c FILE        what it would do to which tables; writes nothing",

@@ -17,8 +17,8 @@ from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.log import redact
 from ingestd.paimon.catalog.base import Identifier, load_catalog
-from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.file_io import file_io_for, storage_options
+from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.spec.options import refuse_unsupported
 
 _PROBE_SECONDS = 10.0

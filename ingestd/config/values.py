@@ -118,14 +118,36 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=100)]
 TableName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
 Texts = Mapping[str, str]
 Duration = Annotated[
-    float, BeforeValidator(_duration), PlainSerializer(format_duration, return_type=str)
+    float,
+    BeforeValidator(_duration, json_schema_input_type=float | str),
+    PlainSerializer(format_duration, return_type=str),
 ]
-Size = Annotated[int, BeforeValidator(_size), PlainSerializer(format_size, return_type=str)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
-OptionalNames = Annotated[tuple[str, ...] | None, BeforeValidator(_names)]
+Size = Annotated[
+    int,
+    BeforeValidator(_size, json_schema_input_type=int | str),
+    PlainSerializer(format_size, return_type=str),
+]
+Names = Annotated[
+    tuple[str, ...], BeforeValidator(_names, json_schema_input_type=tuple[str, ...] | str)
+]
+OptionalNames = Annotated[
+    tuple[str, ...] | None,
+    BeforeValidator(_names, json_schema_input_type=tuple[str, ...] | str | None),
+]
 Metadata = Annotated[OptionalNames, AfterValidator(_metadata)]
-Expressions = Annotated[Mapping[str, str], BeforeValidator(_computed)]
+Expressions = Annotated[
+    Mapping[str, str],
+    BeforeValidator(_computed, json_schema_input_type=Mapping[str, str | Mapping[str, str]]),
+]
 AsList = BeforeValidator(_rules)
-Keys = Annotated[tuple[str, ...] | None, BeforeValidator(_keys), PlainSerializer(_show_keys)]
-TypeText = Annotated[DataType, BeforeValidator(_data_type), PlainSerializer(str, return_type=str)]
+Keys = Annotated[
+    tuple[str, ...] | None,
+    BeforeValidator(_keys, json_schema_input_type=tuple[str, ...] | str | None),
+    PlainSerializer(_show_keys),
+]
+TypeText = Annotated[
+    DataType,
+    BeforeValidator(_data_type, json_schema_input_type=str | Mapping[str, Any]),
+    PlainSerializer(str, return_type=str),
+]
 Address = Annotated[str, BeforeValidator(_address)]

@@ -31,7 +31,7 @@ from ingestd.ingest.maintenance.jobs import Done, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.table.metadata.manifest_cache import KEPT
+from ingestd.paimon.table.metadata.manifest_store import MANIFEST_CACHE
 from ingestd.spark.startup.jvm import forked_python
 from ingestd.spark.startup.python_daemon import name_process
 from ingestd.spark.startup.settings import worker_path
@@ -203,7 +203,7 @@ def serve(connection: Connection, *, low_priority: bool) -> None:
     add_secrets(value for name, value in options.items() if is_secret_name(name))
     level, style = opening.log_level, opening.log_format
     configure_logging(level, style, stream=sys.stdout, pipeline=opening.pipeline)
-    KEPT.limit(KEPT_ENTRIES)
+    MANIFEST_CACHE.limit(KEPT_ENTRIES)
     catalog = load_catalog(opening.metastore, opening.warehouse, options)
     requests = Requests()
     threading.Thread(

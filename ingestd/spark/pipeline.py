@@ -29,8 +29,8 @@ from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets, covers
 from ingestd.kafka.start_stop import last_positions
 from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.file_io import FileIO, file_io_for, is_local, storage_options
+from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error
 from ingestd.spark.micro_batch import MicroBatch

@@ -16,7 +16,7 @@ const VALUES: [u8; 256] = {
 
 /// Appends the bytes that a text stands for.
 pub fn append(text: &[u8], data: &mut Vec<u8>) -> Fit<()> {
-    if text.len() % 4 != 0 {
+    if !text.len().is_multiple_of(4) {
         return Err(Misfit);
     }
     let padding = text

@@ -65,7 +65,7 @@ impl Absent {
 fn clear(bytes: &mut [u8], start: usize, end: usize) {
     let mut at = start;
     while at < end {
-        if at % 8 == 0 && end - at >= 8 {
+        if at.is_multiple_of(8) && end - at >= 8 {
             let whole = (end - at) / 8;
             bytes[at / 8..at / 8 + whole].fill(0);
             at += 8 * whole;

@@ -21,6 +21,7 @@ impl Node {
     #[inline(always)]
     pub fn read(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         match self {
+            #[expect(clippy::collapsible_match, reason = "a guard cannot borrow as mutable")]
             Node::Column(column) => {
                 if column.passes(cursor, row) {
                     return Ok(());

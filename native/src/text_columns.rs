@@ -186,6 +186,9 @@ fn raised(trouble: Trouble) -> PyErr {
     }
 }
 
+/// A text column: offsets, data, the bits of rows (None if no row is null), and the count of nulls.
+type TextColumn = (Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, usize);
+
 /// Offsets, bytes and validity of some rows of a column of texts, and how many are null.
 ///
 /// `offsets` are 32-bit, `places` 64-bit integers, `validity` None or the bits of rows; row 0 is at
@@ -199,7 +202,7 @@ pub fn take_texts(
     data: &Bound<'_, PyAny>,
     validity: Option<&Bound<'_, PyAny>>,
     first: usize,
-) -> PyResult<(Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, usize)> {
+) -> PyResult<TextColumn> {
     let places = Items::<i64>::of(places)?;
     let (offsets, data) = (Items::<i32>::of(offsets)?, Items::<u8>::of(data)?);
     let validity = validity.map(Items::<u8>::of).transpose()?;

@@ -2,7 +2,7 @@
 
 Starts, planning, batches, commits and tables are real, over files in memory and brokers made of
 lists; see `tests/support/driver_lives.py` for the promise. A life takes about 50 ms. With
-INGESTD_LONG=1 there are thousands, and every ordered pair of actions after a life of some batches.
+INGESTD_LONG=1 there are 20,000, and every ordered pair of actions after a life of some batches.
 """
 
 import os
@@ -19,7 +19,7 @@ from tests.support.driver_rules import RULES
 
 pytestmark = pytest.mark.chaos
 LONG = "INGESTD_LONG" in os.environ
-LIVES = 20_000 if LONG else 500
+LIVES = 20_000 if LONG else 2000
 PAIRS = len(ACTIONS) ** 2 if LONG else 100
 MOST = 500
 """Within so many lives one must find that a rule is missing."""

@@ -157,7 +157,7 @@ def test_keys_that_move_between_partitions_are_told_step_by_step(
         Batch(table).write(rows).commit()
     left: dict[tuple[int, int], Any] = {}
     for change in oracle.changelog(tmp_path, "db", "t"):
-        kind, where = change["_kind"], (change["k"], change["p"])
+        kind, where = change["rowkind"], (change["k"], change["p"])
         left.pop(where, None)
         if kind in ("+I", "+U"):
             left[where] = {name: change[name] for name in ("k", "p", "v")}

@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,24 @@ def test_the_container_runs_the_daemon_as_nobody_in_particular() -> None:
 def test_the_last_stage_downloads_nothing() -> None:
     for command in FINAL.values("RUN"):
         assert not re.search(r"\b(pip|apt|apt-get|curl|wget)\b", command)
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
+def test_the_container_is_as_healthy_as_its_page_says(status: int, code: int) -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/livez" else 404)
+            self.end_headers()
+
+    (check,) = FINAL.values("HEALTHCHECK")
+    program, *arguments = json.loads(check.partition("CMD ")[2])
+    assert program == "/opt/ingestd/bin/python"
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever).start()
+        here = [one.replace(":8080", f":{server.server_port}") for one in arguments]
+        done = subprocess.run([sys.executable, *here], capture_output=True, check=False)
+        server.shutdown()
+    assert done.returncode == code
 
 
 def test_a_read_only_root_is_enough() -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import ingestd.paimon as paimon
-from ingestd.paimon.library import packages
+from ingestd.paimon.library import scan
 from tests.support.command_line import run_command
 from tests.support.readme import block, commands, shape
 
@@ -66,7 +66,7 @@ def test_the_program_of_the_readme_runs(lake: str, monkeypatch: pytest.MonkeyPat
         names.append(name)
         return SimpleNamespace(from_arrow=lambda rows: Relation())
 
-    monkeypatch.setattr(packages, "import_module", given)
+    monkeypatch.setattr(scan, "import_module", given)
     program = block("Reading back", "python").replace(LAKE, lake)
     lines = [line for line in program.splitlines() if "to_pandas" not in line]
     space: dict[str, paimon.Table] = {}

@@ -14,9 +14,9 @@ import pytest
 from ingestd.dev.broker import DevBroker
 from ingestd.dev.jars import JarError
 from ingestd.errors import StorageError
-from ingestd.paimon.io import hdfs_calls, hdfs_client
-from ingestd.paimon.io.exclusive import prove_exclusive
+from ingestd.paimon.io import hdfs_client
 from ingestd.paimon.io.file_io import FileIO, file_io_for
+from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.daemon import catch_up
 from tests.support.hdfs_server import HdfsServer, running_hdfs
@@ -152,7 +152,7 @@ def test_safe_mode_is_waited_out_and_named_when_it_lasts(
     later = threading.Timer(1, server.command, ("safemode", "LEAVE"))
     assert io.read_bytes(f"{root}/before") == b"1"
     with monkeypatch.context() as patch:
-        patch.setattr(hdfs_calls, "PATIENCE_SECONDS", 0.1)
+        patch.setattr(hdfs_client, "PATIENCE_SECONDS", 0.1)
         with pytest.raises(StorageError, match="the namenode is in safe mode"):
             io.try_write_atomic(f"{root}/after", b"1")
     later.start()
@@ -167,7 +167,7 @@ def test_a_namenode_that_stands_still_is_left_and_found_again(
     io.write_new(f"{root}/before", b"1")
     server.freeze()
     try:
-        monkeypatch.setattr(hdfs_calls, "ANSWER_SECONDS", 0.5)
+        monkeypatch.setattr(hdfs_client, "ANSWER_SECONDS", 0.5)
         with pytest.raises(StorageError, match=r"no answer from the cluster within 0\.5 seconds"):
             io.read_bytes(f"{root}/before")
     finally:

@@ -11,8 +11,8 @@ import pytest
 
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import StorageError
-from ingestd.paimon.io.exclusive import prove_exclusive
 from ingestd.paimon.io.file_io import FileIO, file_io_for
+from ingestd.paimon.io.probes import prove_exclusive
 from tests.support.daemon import catch_up, run_daemon
 from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge

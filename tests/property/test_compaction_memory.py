@@ -26,6 +26,7 @@ TABLES = {
 def test_runs_are_never_in_memory_as_a_whole(name: str, tmp_path: Path) -> None:
     wide_table(tmp_path, TABLES[name])
     grown = growth_of_compaction(tmp_path)
-    assert grown < RUNS * RUN_BYTES * 3 // 4
+    # A reader that held all runs would take all their bytes and those of the result.
+    assert grown < RUNS * RUN_BYTES * 9 // 10
     rows = read_table(open_native(tmp_path)).column("k").to_pylist()
     assert len(rows) == len({key * (run + 1) for run in range(RUNS) for key in range(ROWS)})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ingestd.errors import IngestdError
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.base import Catalog, Identifier
-from ingestd.paimon.io.store_clock import store_now_ms
+from ingestd.paimon.io.probes import store_now_ms
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 from ingestd.paimon.table.compact.table_compact import CompactResult, CompactStatus, compact_table

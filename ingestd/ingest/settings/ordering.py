@@ -30,7 +30,7 @@ def refuse_ordering(
             "ordering 'source-position' is for tables with a primary key: name its columns in "
             "primary-keys, or set ordering to 'arrival'"
         )
-    given = options.get(SEQUENCE_FIELD, column)
+    given = ",".join(honoured.SEQUENCE_FIELD.of(options)) or column
     if given != column:
         raise ConfigError(
             f"ordering 'source-position' sets the table option {SEQUENCE_FIELD} to '{column}'; it "
@@ -51,7 +51,7 @@ def refuse_other_ordering(
 
     `options` are those of the table, `column` its column of source positions.
     """
-    field = options.get(SEQUENCE_FIELD, "")
+    field = ",".join(honoured.SEQUENCE_FIELD.of(options))
     if by_position and field != column:
         raise ConfigError(
             f"table {table}: ordering 'source-position' needs the table option {SEQUENCE_FIELD} = "

@@ -57,7 +57,7 @@ def file_columns(
 def evolve(
     rows: pa.Table, file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> pa.Table:
-    """Rows read with a file's schema as rows of `fields`, in their order and Arrow types.
+    """Return rows read with a file's schema as rows of `fields`, in their order and Arrow types.
 
     UnsupportedError names the column and the types of a cast that is not implemented.
     """
@@ -107,7 +107,7 @@ def _refuse_shredded(stored: pa.DataType, declared: DataType) -> None:
 
 
 def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
-    """A column as its file holds it, in the Arrow type of its declared type.
+    """Return a column as its file holds it, in the Arrow type of its declared type.
 
     Digits below the unit of a timestamp are cut: INT96 and ORC have nanoseconds, whatever was
     declared.
@@ -133,7 +133,7 @@ def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
 
 
 def cast_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Values of one type as another; UnsupportedError names a cast that does not exist.
+    """Return values of one type as another; UnsupportedError names a cast that does not exist.
 
     It also names a value that the other type has no place for, where Java stops as well.
     """

@@ -17,7 +17,7 @@ _PLAIN_EXPONENTS = range(-3, 8)
 
 
 def java_double(value: float) -> str:
-    """The text of a double; NaN and Infinity have one, too."""
+    """Return the text of a double; NaN and Infinity have one, too."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -81,7 +81,7 @@ class _Remainder:
 
     @classmethod
     def of(cls, mantissa: int, exponent: int, tiny: int) -> "_Remainder":
-        """A double by its odd mantissa, its binary exponent and its bits after the point."""
+        """Return a double by its odd mantissa, its binary exponent and its bits after the point."""
         length = mantissa.bit_length()
         normalized = mantissa / (1 << length - 1)
         point = math.floor(
@@ -131,7 +131,7 @@ class _Remainder:
         return rounded, self.point + 1
 
     def _next(self) -> tuple[int, bool, bool]:
-        """The next digit, and whether it may be the last one as it is or rounded up."""
+        """Return the next digit, and whether it may be the last one as it is or rounded up."""
         digit, rest = divmod(self.rest, self.unit)
         self.rest = 10 * rest
         self.margin = self._wrapped(10 * self.margin)

@@ -12,7 +12,7 @@ ESCAPED_RE2 = r'["\\\x00-\x1f]'
 
 
 def quoted(text: str) -> str:
-    """A JSON string; control characters without a letter of their own in upper-case hex."""
+    """Return a JSON string; control characters without a letter of their own in upper-case hex."""
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 

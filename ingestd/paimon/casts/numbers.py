@@ -34,7 +34,7 @@ _DTYPES: Mapping[str, type[np.number[Any]]] = {
 
 
 def cast_number(array: Array, source: DataType, target: DataType) -> Array:
-    """Numbers and booleans as numbers or booleans."""
+    """Return numbers and booleans as numbers or booleans."""
     if target.root == "DECIMAL":
         return decimals(array.to_pylist(), _to_decimal(source), target)
     if source.root == "DECIMAL":
@@ -69,7 +69,7 @@ def _to_decimal(source: DataType) -> Callable[[Any], Decimal]:
 
 
 def decimals(values: list[Any], convert: Callable[[Any], Decimal], target: DataType) -> Array:
-    """Values as decimals of a type, rounded half up; null where one does not fit.
+    """Return values as decimals of a type, rounded half up; null where one does not fit.
 
     UnsupportedError names a value that is no number.
     """

@@ -47,7 +47,7 @@ def json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
 
 
 def sorted_json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
-    """The lines of `json_lines` in their canonical order."""
+    """Return the lines of `json_lines` in their canonical order."""
     return sort_lines(json_lines(rows, fields))
 
 
@@ -180,7 +180,7 @@ def _lists(
     items: list[_Item],
     text: Callable[[list[_Item]], str],
 ) -> list[str | None]:
-    """The text of each list, from the items of all lists and where each list begins."""
+    """Return the text of each list, from the items of all lists and where each list begins."""
     bounds = zip(nulls, ends[:-1], ends[1:], strict=True)
     return [None if null else text(items[start:end]) for null, start, end in bounds]
 

@@ -28,7 +28,7 @@ _Longs = npt.NDArray[np.int64]
 def cast_time(array: Array, source: DataType, target: DataType) -> Array:
     """Times as times or whole seconds, whole seconds as timestamps.
 
-    UnsupportedError if a timestamp is out of the range that the target's unit has.
+    Raises UnsupportedError if a timestamp is out of the range that the target's unit has.
     """
     nulls = array.is_null().to_numpy(zero_copy_only=False)
     numbers = longs(array)
@@ -43,7 +43,7 @@ def cast_time(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def longs(array: Array) -> _Longs:
-    """Numbers of a temporal or whole-number column, 0 where it is null."""
+    """Return numbers of a temporal or whole-number column, 0 where it is null."""
     kind: Any = array.type
     plain: Any = array.view(pa.int32()) if kind in (pa.date32(), pa.time32("ms")) else array
     plain = plain.view(pa.int64()) if pa.types.is_timestamp(kind) else plain

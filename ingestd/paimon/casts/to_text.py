@@ -35,7 +35,7 @@ _NEVER_CUT = BINARY_ROOTS | NESTED_ROOTS
 
 
 def cast_to_text(array: Array, source: DataType, target: DataType) -> Array:
-    """Values of any type that has a text as text of the target's length.
+    """Return values of any type that has a text as text of the target's length.
 
     Bytes and nested values are as long as they are, whatever the target's length.
     """
@@ -69,7 +69,7 @@ def _compute(name: str, array: Array, **options: object) -> Array:
 
 
 def text_of(array: Array, t: DataType) -> Array:
-    """The text of each value, of any length; null where the value is null."""
+    """Return the text of each value, of any length; null where the value is null."""
     if t.root in CHARACTER_ROOTS:
         return array
     if t.root in TIMESTAMP_ROOTS:

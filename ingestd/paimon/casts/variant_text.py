@@ -25,7 +25,7 @@ _DEEPEST = 150
 
 
 def variant_text(value: bytes, metadata: bytes) -> str:
-    """The JSON text of a variant; FormatError if the bytes are none."""
+    """Return the JSON text of a variant. Raises FormatError if the bytes are none."""
     try:
         return _Variant(value, metadata).text(0, 0)
     except (ValueError, IndexError, struct.error, KeyError, OverflowError) as error:
@@ -38,7 +38,7 @@ class _Variant:
     metadata: bytes
 
     def text(self, at: int, depth: int) -> str:
-        """The text of the value that begins at a position."""
+        """Return the text of the value that begins at a position."""
         if depth > _DEEPEST:
             raise ValueError("nested too deep")
         kind, detail = self.value[at] & 3, self.value[at] >> 2

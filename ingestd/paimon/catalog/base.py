@@ -65,7 +65,7 @@ class Catalog(Protocol):
     """Databases and tables of one warehouse."""
 
     def list_databases(self) -> list[str]:
-        """Names of all databases, sorted."""
+        """Return names of all databases, sorted."""
         ...
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
@@ -73,13 +73,13 @@ class Catalog(Protocol):
         ...
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Properties of a database; TableNotFoundError if there is no such."""
+        """Properties of a database. Raises TableNotFoundError if there is no such."""
         ...
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """Delete a database, with `cascade` its tables, too.
 
-        TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        Raises TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
         """
         ...
 
@@ -88,11 +88,11 @@ class Catalog(Protocol):
         ...
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table is there."""
         ...
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """The table as of its newest schema; TableNotFoundError with the nearest name."""
+        """Return the table as of its newest schema; TableNotFoundError with the nearest name."""
         ...
 
     def create_table(
@@ -112,13 +112,13 @@ class Catalog(Protocol):
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files; TableNotFoundError if it isn't there."""
+        """Delete a table with all its files. Raises TableNotFoundError if it isn't there."""
         ...
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name; its writers must be stopped.
 
-        TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
         """
         ...
 
@@ -130,7 +130,7 @@ class _Metastore(Protocol):
 def load_catalog(
     metastore: str, warehouse: str, options: Mapping[str, str] | None = None
 ) -> Catalog:
-    """The catalog of a warehouse; ConfigError for an unknown metastore or option."""
+    """Return the catalog of a warehouse. Raises ConfigError for an unknown metastore or option."""
     module = METASTORES.get(metastore)
     if module is None:
         known = ", ".join(sorted(METASTORES))
@@ -152,7 +152,7 @@ def check_case(names: Iterable[str], *, case_sensitive: bool) -> None:
 
 
 def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
-    """Names of columns that the changes bring."""
+    """Return names of columns that the changes bring."""
     added = [change.name for change in changes if isinstance(change, AddColumn)]
     names = [name if isinstance(name, str) else name[-1] for name in added]
     return names + [change.new_name for change in changes if isinstance(change, RenameColumn)]

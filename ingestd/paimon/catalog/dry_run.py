@@ -42,7 +42,7 @@ class DryRunCatalog:
     _io: MemoryFileIO = field(default_factory=MemoryFileIO, init=False)
 
     def list_databases(self) -> list[str]:
-        """Names of all databases, sorted."""
+        """Return names of all databases, sorted."""
         names = {*self.base.list_databases(), *self._databases}
         return sorted(name for name in names if self._databases.get(name, {}) is not None)
 
@@ -54,7 +54,7 @@ class DryRunCatalog:
             self._databases[name] = dict(properties or {})
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Properties of a database; TableNotFoundError if there is no such."""
+        """Properties of a database. Raises TableNotFoundError if there is no such."""
         self._check_database(name)
         pretended = self._databases.get(name)
         return self.base.database_properties(name) if pretended is None else pretended
@@ -77,13 +77,13 @@ class DryRunCatalog:
         return sorted(name for name in names if self.table_exists(Identifier(database, name)))
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether the table would be there."""
+        """Return whether the table would be there."""
         if identifier in self._tables:
             return self._tables[identifier] is not None
         return identifier.database not in self._databases and self.base.table_exists(identifier)
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """The table as of its newest or its pretended schema."""
+        """Return the table as of its newest or its pretended schema."""
         if identifier not in self._tables and identifier.database not in self._databases:
             return self.base.get_table(identifier)
         found = self._tables.get(identifier)
@@ -114,7 +114,7 @@ class DryRunCatalog:
     ) -> FileStoreTable:
         """Pretend that a table has one new schema with the changes.
 
-        SchemaConflictError if the table cannot take them; no changes make no schema.
+        Raises SchemaConflictError if the table cannot take them; no changes make no schema.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -126,7 +126,7 @@ class DryRunCatalog:
         return table.with_schema(schema)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Pretend that a table is gone; TableNotFoundError if it isn't there."""
+        """Pretend that a table is gone. Raises TableNotFoundError if it isn't there."""
         self.get_table(identifier)
         self._tables[identifier] = None
 

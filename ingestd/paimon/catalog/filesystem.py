@@ -8,6 +8,7 @@ are published like snapshots, so that of several processes one wins.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from ingestd.errors import (
     CommitConflictError,
@@ -44,9 +45,9 @@ _ALTER_TRIES = 20
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatalog":
-    """The catalog of a warehouse directory, which need not exist yet.
+    """Return the catalog of a warehouse directory, which need not exist yet.
 
-    Options are `case-sensitive` (true) and those of the store; ConfigError for any other.
+    Options are `case-sensitive` (true) and those of the store. Raises ConfigError for any other.
     """
     store = storage_options(options)
     unknown = sorted(set(options) - {CASE_SENSITIVE} - store.keys())
@@ -70,12 +71,12 @@ class FilesystemCatalog:
     case_sensitive: bool = True
 
     def list_databases(self) -> list[str]:
-        """Names of all databases, sorted."""
+        """Return names of all databases, sorted."""
         names = self.io.list_names(self.warehouse)
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n[0] != ".")
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database; one that exists is fine. ConfigError for any property."""
+        """Create a database; one that exists is fine. Raises ConfigError for any property."""
         check_database_name(name)
         check_case([name], case_sensitive=self.case_sensitive)
         if properties:
@@ -86,14 +87,14 @@ class FilesystemCatalog:
         self.io.make_directory(self._database_path(name))
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """None ever; TableNotFoundError if there is no such database."""
+        """None ever. Raises TableNotFoundError if there is no such database."""
         self._check_database(name)
         return {}
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """Delete a database, with `cascade` its tables, too.
 
-        TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        Raises TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
         """
         tables = self.list_tables(name)
         if tables and not cascade:
@@ -113,23 +114,32 @@ class FilesystemCatalog:
         return [name for name in names if schema_ids(self.io, TablePaths(f"{path}/{name}"))]
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table is there."""
         return bool(schema_ids(self.io, TablePaths(self._table_path(identifier))))
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """The table as of its newest schema; TableNotFoundError with the nearest name."""
+        """Return the table as of its newest schema.
+
+        Raises TableNotFoundError with the nearest name; FormatError if the table has snapshots but
+        no schema, and StorageError if only the listing says so.
+        """
         path = self._table_path(identifier)
         schema = latest_schema(self.io, TablePaths(path))
         if schema is None and snapshot_ids(self.io, TablePaths(path)):
-            raise FormatError(
-                f"table {identifier} has snapshots, but {TablePaths(path).schema(0)} is missing: "
-                "the table is damaged"
-            )
+            self._refuse_missing_schema(identifier, TablePaths(path))
         if schema is None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
             message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
             raise TableNotFoundError(message)
         return FileStoreTable(path, schema, self.io, str(identifier))
+
+    def _refuse_missing_schema(self, identifier: Identifier, paths: TablePaths) -> NoReturn:
+        first = paths.schema(0)
+        if self.io.exists(first):
+            raise StorageError(f"the listing of {paths.schema_dir} lacks {first}, which exists")
+        raise FormatError(
+            f"table {identifier} has snapshots, but {first} is missing: the table is damaged"
+        )
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
@@ -162,7 +172,7 @@ class FilesystemCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of whatever others published.
 
-        SchemaConflictError if the table cannot take them; no changes make no schema.
+        Raises SchemaConflictError if the table cannot take them; no changes make no schema.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -179,7 +189,7 @@ class FilesystemCatalog:
         )
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files; TableNotFoundError if it isn't there.
+        """Delete a table with all its files. Raises TableNotFoundError if it isn't there.
 
         The schema goes last: a table dropped half can be dropped again, and its old snapshots
         never show up in a new table of the same name.
@@ -198,7 +208,7 @@ class FilesystemCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name; its writers must be stopped.
 
-        TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
         """
         table = self.get_table(source)
         check_case([target.database, target.table], case_sensitive=self.case_sensitive)

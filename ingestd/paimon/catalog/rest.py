@@ -42,7 +42,7 @@ _HEADER = "header."
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
-    """The catalog of a server, asked for its configuration.
+    """Return the catalog of a server, asked for its configuration.
 
     Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, as the
     server calls it (without it `warehouse`); those of the store of the tables. ConfigError for any
@@ -87,7 +87,7 @@ class RestCatalog:
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def list_databases(self) -> list[str]:
-        """Names of all databases, sorted."""
+        """Return names of all databases, sorted."""
         return sorted(self.client.pages(self._at("databases"), "databases"))
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
@@ -99,7 +99,7 @@ class RestCatalog:
             raise ConfigError(f"database '{name}' cannot be created: {answer.message}")
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Properties of a database; TableNotFoundError if there is no such."""
+        """Properties of a database. Raises TableNotFoundError if there is no such."""
         answer = self.client.get(self._database(name))
         if answer.missing is not None:
             raise self._no_database(name)
@@ -116,7 +116,7 @@ class RestCatalog:
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """Delete a database, with `cascade` its tables, too.
 
-        TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        Raises TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
         """
         tables = self.list_tables(name)
         if tables and not cascade:
@@ -135,11 +135,11 @@ class RestCatalog:
             raise self._no_database(database) from error
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table is there."""
         return self.client.get(self._table(identifier)).missing is None
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """The table as of its newest schema; TableNotFoundError with the nearest name."""
+        """Return the table as of its newest schema; TableNotFoundError with the nearest name."""
         answer = self.client.get(self._table(identifier))
         if answer.missing is not None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
@@ -173,7 +173,7 @@ class RestCatalog:
     ) -> FileStoreTable:
         """Have the server publish one new schema with the changes.
 
-        SchemaConflictError if the table cannot take them; no changes make no schema.
+        Raises SchemaConflictError if the table cannot take them; no changes make no schema.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -187,7 +187,7 @@ class RestCatalog:
         return self.get_table(identifier)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Have the server delete a table; TableNotFoundError if it isn't there."""
+        """Have the server delete a table. Raises TableNotFoundError if it isn't there."""
         answer = self.client.delete(self._table(identifier))
         if answer.missing is not None:
             raise TableNotFoundError(f"no table '{identifier}' in {self.warehouse}")
@@ -195,7 +195,7 @@ class RestCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name; its writers must be stopped.
 
-        TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
         """
         document = {"source": _name(source), "destination": _name(target)}
         try:
@@ -228,7 +228,7 @@ class RestCatalog:
     ) -> None:
         """Have the server go back to a snapshot, or to the one that a tag keeps.
 
-        ConfigError if the server doesn't have it.
+        Raises ConfigError if the server doesn't have it.
         """
         document = rollback_document(snapshot_id, tag)
         answer = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
@@ -286,7 +286,7 @@ class ServerCommit:
         )
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Forget the snapshots after one; ConfigError if the server doesn't have it."""
+        """Forget the snapshots after one. Raises ConfigError if the server doesn't have it."""
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 
 

@@ -30,7 +30,7 @@ class BearerToken:
     _read_at: int = -1
 
     def headers(self) -> dict[str, str]:
-        """What to send; ConfigError if the file cannot be read."""
+        """What to send. Raises ConfigError if the file cannot be read."""
         if self.path is not None:
             self._read(self.path)
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
@@ -57,7 +57,7 @@ class BearerToken:
 
 
 def bearer_token(options: Mapping[str, str]) -> BearerToken:
-    """The token that the options of a catalog speak of.
+    """Return the token that the options of a catalog speak of.
 
     ConfigError for a token and a file at once, UnsupportedError for another provider than `bear`.
     """

@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def exists(self) -> bool:
-        """Whether what was to be made is there already."""
+        """Return whether what was to be made is there already."""
         return self.status == 409
 
     @property
@@ -57,7 +57,7 @@ class Answer:
         return shown(self.document.get("message") or "")
 
     def members(self, name: str) -> Mapping[str, Any]:
-        """An object in the document, {} without it; StorageError if it is something else."""
+        """Return an object in the document, {} without it; StorageError if it is something else."""
         found = self.document.get(name) or {}
         if not isinstance(found, dict):
             raise StorageError(f"the catalog's answer has {name} that are no JSON object")
@@ -97,7 +97,7 @@ class RestClient:
     def pages(self, path: str, member: str) -> Iterator[str]:
         """All names of a listing, page by page; NothingThereError if there is nothing to list.
 
-        StorageError for a listing that is not one, or has no end.
+        Raises StorageError for a listing that is not one, or has no end.
         """
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
@@ -192,7 +192,7 @@ class _NotSentError(StorageError):
 
 
 def base_uri(text: str) -> str:
-    """The address of a server without a slash at the end; ConfigError if it is not one."""
+    """Return the address of a server without a slash at the end; ConfigError if it is not one."""
     uri = text.strip()
     if "://" not in uri:
         uri = f"http://{uri}"

@@ -39,7 +39,7 @@ _SERVER_OPTIONS = frozenset({"path"})
 
 
 def schema_document(schema: TableSchema) -> _Document:
-    """The schema of a table that is to be created."""
+    """Return the schema of a table that is to be created."""
     return {
         "fields": [encode_field(field) for field in schema.fields],
         "partitionKeys": list(schema.partition_keys),
@@ -50,7 +50,7 @@ def schema_document(schema: TableSchema) -> _Document:
 
 
 def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
-    """The schema in a server's answer; FormatError names `source` if it is not one.
+    """Return the schema in a server's answer; FormatError names `source` if it is not one.
 
     Which field ids were in use once is known to the server alone, so the schema is not to be
     altered here.
@@ -81,7 +81,7 @@ def _schema_file(answer: Mapping[str, Any]) -> _Document:
 def commit_document(
     table_id: str, snapshot: Snapshot, changes: Iterable[PartitionChange]
 ) -> _Document:
-    """The request that commits a snapshot."""
+    """Return the request that commits a snapshot."""
     return {
         "tableId": table_id,
         "snapshot": json.loads(encode_snapshot(snapshot)),
@@ -100,14 +100,14 @@ def commit_document(
 
 
 def rollback_document(snapshot_id: int, tag: str | None) -> _Document:
-    """The request that rolls a table back to a snapshot, or to the one that a tag keeps."""
+    """Return the request that rolls a table back to a snapshot, or to the one that a tag keeps."""
     if tag is not None:
         return {"instant": {"type": "tag", "tagName": tag}}
     return {"instant": {"type": "snapshot", "snapshotId": snapshot_id}}
 
 
 def change_document(change: SchemaChange) -> _Document:
-    """One schema change."""
+    """Return one schema change."""
     action, write = _CHANGES[type(change)]
     return {"action": action, **cast("Callable[[SchemaChange], _Document]", write)(change)}
 
@@ -144,7 +144,7 @@ def _column_type(change: UpdateColumnType) -> _Document:
 
 
 def _of_column(member: str, attribute: str) -> Callable[[Any], _Document]:
-    """A change of one property of a column."""
+    """Return a change of one property of a column."""
     return lambda change: {
         "fieldNames": _path(change.name),
         member: getattr(change, attribute),

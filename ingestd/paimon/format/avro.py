@@ -16,9 +16,8 @@ from typing import IO, Any
 import pyarrow as pa
 
 from ingestd.paimon.format.avro_types import Codec, arrow_codec, record_codec
-from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.decoding import decoding
-from ingestd.paimon.format.row_groups import RowSink
+from ingestd.paimon.format.row_groups import BatchSize, RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import avro_blocks
 from ingestd.paimon.spec.arrow import Array, array_of, column_values
@@ -41,7 +40,7 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Bytes of the file that `write_file` would write."""
+    """Return bytes of the file that `write_file` would write."""
     return len(_encoded(table, options))
 
 
@@ -70,7 +69,7 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Bytes of the blocks."""
+        """Return bytes of the blocks."""
         return self._blocks.size
 
     def close(self) -> None:
@@ -84,7 +83,7 @@ class _Sink:
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Rows in file order with those of `columns` (None: all) that the file has.
+    """Return rows in file order with those of `columns` (None: all) that the file has.
 
     TINYINT and SMALLINT come as int32. FormatError names a file that is not Avro or is damaged.
     """
@@ -125,7 +124,7 @@ def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:
 
 
 def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows in slices that fit into a block, however much they differ in width."""
+    """Yield the rows in slices that fit into a block, however much they differ in width."""
     step = _BLOCK_SIZE.fitting(rows.nbytes / max(rows.num_rows, 1))
     for start in range(0, rows.num_rows, step):
         part = rows.slice(start, step)
@@ -148,7 +147,7 @@ class _Record:
         self._schema = avro_blocks.parse_block_schema(document)
 
     def rows(self, count: int, payload: bytes) -> list[dict[str, Any]]:
-        """The records of a block."""
+        """Return the records of a block."""
         return avro_blocks.decode_records(self._schema, count, payload)
 
     def columns(self, rows: Sequence[dict[str, Any]]) -> pa.Table:

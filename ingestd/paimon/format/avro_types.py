@@ -127,7 +127,7 @@ def _type_codec(arrow_type: pa.DataType, name: str) -> Codec:
 
 
 def _map_codec(arrow_type: Any, name: str) -> Codec:  # noqa: ANN401  # a MapType, to the stubs
-    """Keys that are no texts make it an array of pairs."""
+    """Return keys that are no texts make it an array of pairs."""
     if arrow_type.key_type == pa.string():
         values = _field_codec(arrow_type.item_field, name)
         step = values.convert
@@ -157,9 +157,9 @@ def _each(step: _Convert | None) -> _Convert | None:
 
 
 def arrow_codec(document: Json) -> Codec:
-    """The Arrow type of an Avro type, and what turns its cells into physical Arrow cells.
+    """Return the Arrow type of an Avro type, and what turns its cells into physical Arrow cells.
 
-    ValueError for an Avro type that no Paimon writer makes.
+    Raises ValueError for an Avro type that no Paimon writer makes.
     """
     if isinstance(document, list):
         kinds = [kind for kind in document if kind != "null"]
@@ -220,7 +220,7 @@ def _map(key: pa.DataType, value: pa.DataType) -> pa.DataType:
 
 
 def fields_codec(fields: list[Json]) -> Codec:
-    """The struct type of a record's fields; converts dictionaries of cells."""
+    """Return the struct type of a record's fields; converts dictionaries of cells."""
     codecs = {str(field["name"]): arrow_codec(field["type"]) for field in fields}
     steps = {name: codec.convert for name, codec in codecs.items() if codec.convert}
     struct = pa.struct([(name, codec.type) for name, codec in codecs.items()])

@@ -10,8 +10,7 @@ from typing import Protocol, cast, runtime_checkable
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.batch_size import BatchSize
-from ingestd.paimon.format.row_groups import FilePart, GroupFilter, RowSink, StreamPart
+from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter, RowSink, StreamPart
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.options import CoreOptions
 
@@ -34,11 +33,11 @@ class FileFormat(Protocol):
         ...
 
     def encoded_size(self, table: pa.Table, options: CoreOptions) -> int:
-        """Bytes that `write_file` would write."""
+        """Return bytes that `write_file` would write."""
         ...
 
     def read_file(self, io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-        """Rows in file order with those of `columns` (None: all) that the file has.
+        """Return rows in file order with those of `columns` (None: all) that the file has.
 
         FileNotFoundError passes as is; FormatError names a file that cannot be decoded.
         """
@@ -83,7 +82,7 @@ class PartReader(Protocol):
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """The rows of a data file part by part. Raises what `FileFormat.read_file` raises."""
+    """Yield the rows of a data file part by part. Raises what `FileFormat.read_file` raises."""
     yield from load_format(format_of(path)).read_batches(io, path, columns, size)
 
 
@@ -94,7 +93,7 @@ def stream_wanted(
     size: BatchSize,
     wanted: GroupFilter | None,
 ) -> Iterator[StreamPart]:
-    """The rows of a data file part by part; some that are not wanted may be among them.
+    """Yield the rows of a data file part by part; some that are not wanted may be among them.
 
     What is wanted is asked when a part of the file is come to. Raises what `FileFormat.read_file`
     raises.
@@ -112,7 +111,7 @@ def stream_wanted(
 def read_wanted(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Rows of a data file; some that are not wanted may be among them.
+    """Return rows of a data file; some that are not wanted may be among them.
 
     Raises what `FileFormat.read_file` raises.
     """
@@ -124,7 +123,7 @@ def read_wanted(
 
 
 def load_format(name: str) -> FileFormat:
-    """The format of that name; UnsupportedError if there is none."""
+    """Return the format of that name. Raises UnsupportedError if there is none."""
     module = FORMATS.get(name)
     if module is None:
         raise UnsupportedError(

@@ -15,13 +15,12 @@ import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
 from ingestd.paimon.format.orc_nulls import nulls_pushed_down
 from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.format.orc_times import refuse_doubtful, timestamp_problem
-from ingestd.paimon.format.row_groups import RowSink
+from ingestd.paimon.format.row_groups import BatchSize, RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, ArrowField
 from ingestd.paimon.spec.file_options import library_compression
@@ -48,14 +47,14 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Bytes of the file that `write_file` would write."""
+    """Return bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """A file to be written in parts; `first` tells the columns."""
+    """Return a file to be written in parts; `first` tells the columns."""
     return _Sink(sink, first.schema, options)
 
 
@@ -108,7 +107,7 @@ class _Sink:
         )
 
     def write(self, rows: pa.Table) -> None:
-        """Write more rows; UnsupportedError for timestamps that could not be read again."""
+        """Write more rows. Raises UnsupportedError for timestamps that could not be read again."""
         problem = timestamp_problem(rows)
         if problem is not None:
             raise UnsupportedError(f"{problem}; set 'file.format' to 'parquet'")
@@ -136,7 +135,7 @@ class _Sink:
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Rows in file order with those of `columns` (None: all) that the file has.
+    """Return rows in file order with those of `columns` (None: all) that the file has.
 
     Timestamps come in nanoseconds, TIME as an int. FormatError names a file that is not ORC or
     is damaged, UnsupportedError one with timestamps that have no nanosecond form (before 1677,
@@ -197,7 +196,7 @@ def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
 
 
 def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str], bool]:
-    """Those of the columns that there are, and whether all of them have to be read."""
+    """Return those of the columns that there are, and whether all of them have to be read."""
     present: list[str] = file.schema.names
     wanted = present if columns is None else [name for name in columns if name in present]
     # A dot means a column inside a column to the library.
@@ -242,7 +241,7 @@ def _leaves(arrow_type: pa.DataType) -> int:
 
 
 def _stored_field(field: ArrowField) -> ArrowField:
-    """The field in a type that ORC has, its id as an attribute."""
+    """Return the field in a type that ORC has, its id as an attribute."""
     number = (field.metadata or {}).get(FIELD_ID_KEY)
     metadata = None if number is None else {_ATTRIBUTE: number}
     return pa.field(field.name, _stored_type(field.type), field.nullable, metadata)

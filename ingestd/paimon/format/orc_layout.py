@@ -114,7 +114,7 @@ class OrcLayout:
         return _CELL_BYTES * len(numbers) + total / max(_number(self._footer, 6), 1)
 
     def _decimals(self, columns: Collection[str] | None) -> set[int]:
-        """Numbers of the decimals' types."""
+        """Return numbers of the decimals' types."""
         found = self._numbers(columns)
         decimals = {number for number in found if _number(self._types[number], 1) == _DECIMAL}
         for number in decimals:
@@ -123,7 +123,7 @@ class OrcLayout:
         return decimals
 
     def _numbers(self, columns: Collection[str] | None) -> set[int]:
-        """Numbers of columns' types and of those in them, which follow each other."""
+        """Return numbers of columns' types and of those in them, which follow each other."""
         root = self._types[0]
         starts = [*_packed(root.get(2, [])), len(self._types)]
         names = [name.decode("utf-8", "replace") for name in _texts(root, 3)]
@@ -158,7 +158,7 @@ class OrcLayout:
 
 
 def _message(data: bytes) -> _Message:
-    """The fields of a message in the encoding of Protocol Buffers."""
+    """Return the fields of a message in the encoding of Protocol Buffers."""
     fields: dict[int, list[Any]] = {}
     at = count_of_fields = 0
     while at < len(data):
@@ -179,7 +179,7 @@ def _message(data: bytes) -> _Message:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where the next begins.
+    """Return a number of seven bits a byte, and where the next begins.
 
     IndexError after the end, ValueError for one that is too long.
     """
@@ -206,7 +206,7 @@ def _texts(message: _Message, field: int) -> list[bytes]:
 
 
 def _packed(values: list[Any]) -> list[int]:
-    """Numbers that are repeated, one by one or in one piece."""
+    """Return numbers that are repeated, one by one or in one piece."""
     numbers: list[int] = []
     for value in values:
         if isinstance(value, int):

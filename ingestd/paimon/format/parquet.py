@@ -9,25 +9,21 @@ and one such column turns all timestamps of its file into INT96.
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingestd.paimon.format.batch_size import BatchSize
 from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
-from ingestd.paimon.format.parquet_stream import (
-    StreamedFile,
-    has_threads,
-    next_count,
-    open_streamed,
-)
 from ingestd.paimon.format.row_groups import (
+    BatchSize,
     FilePart,
     GroupFilter,
+    RowProbe,
     RowRange,
     RowSink,
     StreamPart,
@@ -47,6 +43,107 @@ _INTEGER_DIGITS = 18
 """Decimals of more digits are no integers in a file."""
 _ROWS_PER_VALUE = 4
 """A dictionary pays when a value repeats this often on the average of a sample."""
+_MOST_STREAM_BYTES = 1 << 17
+_LEAST_STREAM_BYTES = 1 << 14
+"""How much of a column's encoded bytes is read at once."""
+_FIRST_ROWS = 4096
+_FIRST_OF_DICTIONARIES = 64
+"""Values that a dictionary keeps short in the file may be of any length."""
+_GROWTH = 8
+"""A part has at most this many times the rows of the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedFile:
+    """An open file, and those of the wanted columns that it has."""
+
+    reader: pq.ParquetFile
+    names: tuple[str, ...]
+
+    def batches(
+        self, size: BatchSize, groups: Sequence[int] | None = None, first: int | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield rows of some row groups (None: all) in parts of such a size.
+
+        `first` is what `next_count` says of the part that was read before them.
+        """
+        chosen = range(self.reader.metadata.num_row_groups) if groups is None else groups
+        promised = max(map(self._row_bytes, chosen), default=1.0)
+        if first is None:
+            first = _FIRST_OF_DICTIONARIES if self._has_dictionaries() else _FIRST_ROWS
+        count = min(size.fitting(promised), first)
+        batches = self.reader.iter_batches(
+            batch_size=count, row_groups=None if groups is None else list(groups),
+            columns=list(self.names), use_threads=has_threads(),
+        )  # fmt: skip
+        for batch in batches:
+            # Takes effect with the next batch.
+            self.reader.reader.set_batch_size(next_count(size, batch, promised))
+            yield pa.Table.from_batches([batch]).select(self.names)
+            del batch
+
+    def may_have(self, number: int, size: BatchSize, probe: RowProbe) -> bool:
+        """Return whether a row group may have wanted rows; it is read until one is found."""
+        known = set(self.reader.schema_arrow.names)
+        if set(self.names) <= set(probe.columns) or not known.issuperset(probe.columns):
+            return True
+        looked_at = StreamedFile(self.reader, probe.columns)
+        return any(probe.test(part) for part in looked_at.batches(size, [number]))
+
+    def _has_dictionaries(self) -> bool:
+        metadata = self.reader.metadata
+        if not metadata.num_row_groups:
+            return False
+        return any(
+            chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY"
+            for chunk in self._chunks(0)
+        )
+
+    def _row_bytes(self, number: int) -> float:
+        """Return the mean of a row group, as its pages are before they are compressed."""
+        total = sum(chunk.total_uncompressed_size for chunk in self._chunks(number))
+        return total / max(self.reader.metadata.row_group(number).num_rows, 1)
+
+    def _chunks(self, number: int) -> Iterator[pq.ColumnChunkMetaData]:
+        group, wanted = self.reader.metadata.row_group(number), set(self.names)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            path = chunk.path_in_schema
+            if path in wanted or path.partition(".")[0] in wanted:
+                yield chunk
+
+
+def has_threads() -> bool:
+    """Return whether the library has threads to decode columns side by side.
+
+    A single one decodes no faster than the caller, and what it allocates for the caller to free is
+    memory that the library's allocator gives back late or never.
+    """
+    return pa.cpu_count() > 1
+
+
+def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
+    """Return how many rows to read after a part, as wide as that or as is promised."""
+    rows = max(last.num_rows, 1)
+    return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)
+
+
+def open_streamed(
+    source: pa.NativeFile, columns: Sequence[str] | None, size: BatchSize
+) -> StreamedFile:
+    """Return a file of which only the pages at hand are in memory."""
+    metadata = pq.read_metadata(source)
+    source.seek(0)
+    share = size.memory // max(metadata.num_columns, 1)
+    reader = pq.ParquetFile(
+        source, metadata=metadata, page_checksum_verification=True, pre_buffer=False,
+        buffer_size=min(max(share, _LEAST_STREAM_BYTES), _MOST_STREAM_BYTES),
+    )  # fmt: skip
+    names = reader.schema_arrow.names
+    if columns is not None:
+        present = set(names)
+        names = [name for name in columns if name in present]
+    return StreamedFile(reader, tuple(names))
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
@@ -57,14 +154,14 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Bytes of the file that `write_file` would write."""
+    """Return bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Rows in file order with those of `columns` (None: all) that the file has.
+    """Return rows in file order with those of `columns` (None: all) that the file has.
 
     INT96 timestamps come in nanoseconds, and in microseconds if one of the column's values has
     no nanosecond form. FormatError names a file that is not Parquet or is damaged.
@@ -121,7 +218,7 @@ def _group_batches(
     size: BatchSize,
     first: int | None = None,
 ) -> Iterator[pa.Table]:
-    """One row group in parts; the cells of INT96 columns as they are."""
+    """Yield one row group in parts; the cells of INT96 columns as they are."""
     wide = int96_columns(file.reader, file.names)
     far, start = beyond_nanoseconds(source, wide, [number]) if wide else {}, 0
     for part in file.batches(size, [number], first):
@@ -196,7 +293,7 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Bytes of the row groups."""
+        """Return bytes of the row groups."""
         return int(self._stream.tell())
 
     def close(self) -> None:
@@ -240,7 +337,7 @@ def _encodings(schema: pa.Schema) -> dict[str, str] | None:
 
 
 def _is_whole(arrow_type: pa.DataType, schema: pa.Schema) -> bool:
-    """Whether values of the type become numbers of 32 or 64 bits in a file."""
+    """Return whether values of the type become numbers of 32 or 64 bits in a file."""
     if pa.types.is_decimal(arrow_type):
         return bool(arrow_type.precision <= _INTEGER_DIGITS)
     if pa.types.is_timestamp(arrow_type):

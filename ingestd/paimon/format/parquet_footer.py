@@ -10,16 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestd.paimon.format.thrift_compact import Struct, ThriftReader
-
 _TAIL = 8
 _SCHEMA, _ROW_GROUPS = 2, 4
 _TYPE, _CHILDREN = 1, 5
 _COLUMNS, _META = 1, 3
+Struct = list[list[Any]]
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_DEEPEST = 64
+_MOST_BITS = 64
 
 
 def read_footer(source: pa.NativeFile) -> Struct:
-    """The footer of an open file; IndexError or ValueError if it is not one."""
+    """Return the footer of an open file. Raises IndexError or ValueError if it is not one."""
     size = source.size()
     source.seek(size - _TAIL)
     length = int.from_bytes(source.read(4), "little")
@@ -51,9 +53,130 @@ def member(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the 
 
 
 def structs(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
-    """The elements of a list of structures; ValueError if it is not one."""
+    """Return the elements of a list of structures. Raises ValueError if it is not one."""
     if value == []:
         return []
     if not isinstance(value, tuple):
         raise ValueError("a value in the footer is no list")
     return list(value[1])
+
+
+class ThriftReader:
+    """Reads one structure from bytes; IndexError or ValueError if they are none."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def struct(self, depth: int = 0) -> Struct:
+        """Return the structure that begins here."""
+        if depth > _DEEPEST:
+            raise ValueError("nested too deep")
+        fields: Struct = []
+        last = 0
+        while True:
+            head = self._byte()
+            if head == 0:
+                return fields
+            kind, delta = head & 15, head >> 4
+            last = last + delta if delta else _unzigzag(self._varint())
+            is_flag = kind in (_TRUE, _FALSE)
+            fields.append([last, kind, kind == _TRUE if is_flag else self._value(kind, depth)])
+
+    def _value(self, kind: int, depth: int) -> object:
+        if kind in (_I16, _I32, _I64):
+            return _unzigzag(self._varint())
+        if kind == _STRUCT:
+            return self.struct(depth + 1)
+        if kind == _BINARY:
+            return self._take(self._varint())
+        if kind in (_LIST, _SET):
+            return self._list(depth + 1)
+        if kind in (_TRUE, _FALSE, _BYTE):
+            return self._byte()
+        if kind == _DOUBLE:
+            return self._take(8)
+        raise ValueError(f"type {kind} is not used in footers")
+
+    def _list(self, depth: int) -> tuple[int, list[object]]:
+        if depth > _DEEPEST:
+            raise ValueError("nested too deep")
+        head = self._byte()
+        kind, count = head & 15, head >> 4
+        count = self._varint() if count == 15 else count
+        if count > len(self._data):
+            raise ValueError(f"{count} elements do not fit")
+        return kind, [self._value(kind, depth) for _ in range(count)]
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _take(self, size: int) -> bytes:
+        self._at += size
+        if self._at > len(self._data):
+            raise ValueError(f"{size} bytes do not fit")
+        return self._data[self._at - size : self._at]
+
+    def _varint(self) -> int:
+        number, shift = 0, 0
+        while True:
+            byte = self._byte()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+            shift += 7
+            if shift > _MOST_BITS:
+                raise ValueError(f"a number of more than {_MOST_BITS} bits")
+
+
+def encode_struct(fields: Struct) -> bytes:
+    """Return the bytes of a structure as `ThriftReader` gives it."""
+    out, last = bytearray(), 0
+    for number, kind, value in fields:
+        is_flag = kind in (_TRUE, _FALSE)
+        kind = (_TRUE if value else _FALSE) if is_flag else kind
+        delta = number - last
+        if 0 < delta < 16:
+            out.append(delta << 4 | kind)
+        else:
+            out.append(kind)
+            out += _varint(_zigzag(number))
+        last = number
+        if not is_flag:
+            out += _encoded(kind, value)
+    out.append(0)
+    return bytes(out)
+
+
+def _encoded(kind: int, value: Any) -> bytes:  # noqa: ANN401  # whatever the type says
+    if kind in (_I16, _I32, _I64):
+        return _varint(_zigzag(value))
+    if kind == _STRUCT:
+        return encode_struct(value)
+    if kind == _BINARY:
+        return _varint(len(value)) + bytes(value)
+    if kind in (_LIST, _SET):
+        element, items = value
+        count = len(items)
+        head = bytes([count << 4 | element]) if count < 15 else bytes([0xF0 | element])
+        size = b"" if count < 15 else _varint(count)
+        return head + size + b"".join(_encoded(element, item) for item in items)
+    return bytes(value) if kind == _DOUBLE else bytes([value])
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _zigzag(number: int) -> int:
+    return number << 1 if number >= 0 else (-number << 1) - 1
+
+
+def _unzigzag(number: int) -> int:
+    return number >> 1 if number & 1 == 0 else -(number >> 1) - 1

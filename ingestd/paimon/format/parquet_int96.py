@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.parquet_footer import member, read_footer, structs
-from ingestd.paimon.format.thrift_compact import Struct, encode_struct
+from ingestd.paimon.format.parquet_footer import Struct, encode_struct, member, read_footer, structs
 from ingestd.paimon.spec.arrow import Array, Column
 
 _MAGIC = b"PAR1"
@@ -34,7 +33,7 @@ _Micros = npt.NDArray[np.int64]
 
 
 def int96_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    """Those of the top-level columns `names` that hold INT96 values somewhere."""
+    """Return those of the top-level columns `names` that hold INT96 values somewhere."""
     schema = file.schema
     columns = (schema.column(i) for i in range(len(file.metadata.schema)))
     paths = [f"{column.path}." for column in columns if column.physical_type == "INT96"]
@@ -46,7 +45,7 @@ def beyond_nanoseconds(
 ) -> Mapping[str, Column]:
     """Those of the columns `names` that have values without a nanosecond form, in microseconds.
 
-    UnsupportedError if such a value is inside a nested column.
+    Raises UnsupportedError if such a value is inside a nested column.
     """
     source.seek(0)
     file = pq.ParquetFile(source, metadata=_with_bytes(source))
@@ -109,7 +108,7 @@ def _timestamps(column: Array, name: str) -> Array:
 
 
 def _with_bytes(source: pa.NativeFile) -> pq.FileMetaData:
-    """The footer of a file with fixed bytes instead of INT96."""
+    """Return the footer of a file with fixed bytes instead of INT96."""
     footer = read_footer(source)
     for element in structs(member(footer, 2)):
         _replace_type(element, with_length=True)

@@ -18,6 +18,19 @@ GroupTest: TypeAlias = Callable[[Mapping[str, ColumnStats]], bool]
 is not known of a column is None."""
 RowRange: TypeAlias = tuple[int, int]
 """First row and number of rows."""
+_MOST_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    """At most `rows` rows, and about `memory` bytes of Arrow columns; a row is never cut."""
+
+    memory: int
+    rows: int = _MOST_ROWS
+
+    def fitting(self, row_bytes: float) -> int:
+        """Return how many rows of a width may be read at once; at least one."""
+        return max(1, min(self.rows, int(self.memory / max(row_bytes, 1))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,7 @@ class RowSink(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Bytes that the rows have become so far; None if that is only known in the end."""
+        """Return bytes that the rows have become so far; None if that is only known in the end."""
         ...
 
     def close(self) -> None:
@@ -75,7 +88,7 @@ class RowSink(Protocol):
 
 
 def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
-    """The row groups that may hold wanted rows, with the rows that they are of the file."""
+    """Return the row groups that may hold wanted rows, with the rows that they are of the file."""
     return [(number, rows) for number, rows, found in tested_groups(file, wanted) if found]
 
 
@@ -113,7 +126,7 @@ def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStat
 
 
 def _value(raw: Any, arrow_type: pa.DataType) -> Any:  # noqa: ANN401  (of any column type)
-    """A bound as BinaryRow takes it; None for types whose order or form is not sure."""
+    """Return a bound as BinaryRow takes it; None for types whose order or form is not sure."""
     kinds = pa.types
     if kinds.is_decimal(arrow_type):
         scale: int = arrow_type.scale

@@ -1,11 +1,11 @@
-"""What a listing says of a file or directory: enough to tell old garbage from new files."""
+"""Entries of a directory listing."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """A name in a directory; `size` in bytes, `modified_ms` in milliseconds of the epoch."""
+    """A file or directory; `size` in bytes, `modified_ms` in milliseconds of the epoch."""
 
     name: str
     is_directory: bool

@@ -46,7 +46,7 @@ class FileIO(Protocol):
     """
 
     def read_bytes(self, path: str) -> bytes:
-        """All bytes of a file."""
+        """Return all bytes of a file."""
         ...
 
     def write_new(self, path: str, data: bytes) -> None:
@@ -73,11 +73,11 @@ class FileIO(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory of that name is there."""
+        """Return whether a file or directory of that name is there."""
         ...
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Return bytes of a file."""
         ...
 
     def make_directory(self, path: str) -> None:
@@ -97,20 +97,20 @@ class FileIO(Protocol):
         ...
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Give a directory another name; StorageError if that name is taken."""
+        """Give a directory another name. Raises StorageError if that name is taken."""
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """A stream to a file that must not exist yet; no file remains if the body raises."""
+        """Return a stream to a file that must not exist yet; no file remains if the body raises."""
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable stream of a file."""
+        """Return a seekable stream of a file."""
         ...
 
 
 def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
-    """The FileIO that serves a warehouse path.
+    """Return the FileIO that serves a warehouse path.
 
     Plain paths and `file:` URIs are local, those of `SCHEMES` are object stores and HDFS; any
     other scheme is UnsupportedError, with the reason where there is one. `options` are those of
@@ -139,12 +139,12 @@ def _home(scheme: str, uri: str) -> ModuleType:
 
 
 def is_local(uri: str) -> bool:
-    """Whether a path is on a file system of this machine."""
+    """Return whether a path is on a file system of this machine."""
     return _scheme(uri) in LOCAL
 
 
 def absolute_path(uri: str) -> str:
-    """The path without a trailing slash, a relative local one made absolute.
+    """Return the path without a trailing slash, a relative local one made absolute.
 
     Tasks run in other directories than the process that read the configuration.
     """

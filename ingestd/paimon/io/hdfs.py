@@ -1,91 +1,102 @@
-"""HDFS: the names of files are in one namenode's keeping, and it renames for one of two only.
+"""`FileIO` on HDFS: files are written under a temporary name and renamed, never onto another.
 
-Files appear whole by a rename that fails if the name is taken, as Paimon's Java publishes, so
-writers of both kinds share a table without a lock. Nothing is deleted into a trash.
+Paimon's Java client publishes in the same way, and the namenode refuses a rename to a name that is
+taken, so writers of both kinds share a table without a lock. The library repeats a request when
+its connection breaks, so an error does not tell whether a rename happened: that is looked up.
+Deleted files are not moved to the trash.
 """
 
 import contextlib
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from hdfs_native import WriteOptions
+from hdfs_native._internal import RawClient
 
+from ingestd.crash_points import Point, reach
 from ingestd.errors import ConfigError, StorageError
 from ingestd.paimon.io.entries import DirectoryEntry
-from ingestd.paimon.io.hdfs_calls import FAILURES, Hdfs, said, told
-from ingestd.paimon.io.hdfs_publishing import publish
-from ingestd.paimon.io.hdfs_reader import HdfsReader
+from ingestd.paimon.io.hdfs_client import FAILURES, Hdfs, failure_text, hdfs_error, is_unknown
 from ingestd.paimon.io.local import room_for
+from ingestd.paimon.io.range_reader import RangeReader
+
+if TYPE_CHECKING:
+    from hdfs_native._internal import RawFileReader, RawFileWriter
 
 _LOG = logging.getLogger(__name__)
 _CHUNK_BYTES = 8 << 20
-"""Bytes of one write; smaller files are read with one request as well."""
+"""Bytes of one write; smaller files are read with one request."""
 _DIRECTORY_MODE = 0o755
 _NOT_EMPTY = "PathIsNotEmptyDirectoryException"
+Chunks = Callable[[], Iterable[bytes]]
+"""Returns the bytes of a file, from the beginning at each call."""
 
 
 @dataclass(frozen=True, slots=True)
 class HdfsFileIO:
-    """`FileIO` on HDFS; `options` are Paimon's for it."""
+    """`FileIO` on HDFS; `options` are Paimon's options of HDFS."""
 
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
     def read_bytes(self, path: str) -> bytes:
-        """All bytes of a file; FileNotFoundError passes as is, the rest is StorageError."""
-        hdfs, place = self._place(path)
+        """Return the bytes of a file. Raises FileNotFoundError, StorageError."""
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("read", path, missing_passes=True):
-            return hdfs.again(lambda: _read_whole(hdfs, place))
+            return hdfs.again(lambda: _read_whole(hdfs, hdfs_path))
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet; durable when it returns."""
+        """Write a file that must not exist yet, durably. Raises StorageError."""
         if not self.try_write_atomic(path, data):
             raise StorageError(f"cannot write {path}: File exists")
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free; False, and nothing changed, if it is taken.
+        """Publish a file if the name is free; return False, and change nothing, if it is taken.
 
-        A name that holds exactly these bytes counts as published: when an answer was lost on the
-        way, the request that was sent again finds the first one's file.
+        A file with exactly these bytes counts as published: when an answer was lost, the repeated
+        request finds the file of the first one.
         """
-        hdfs, place = self._place(path)
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("publish", path):
-            return publish(hdfs, place, lambda: _chunks(data))
+            return publish(hdfs, hdfs_path, lambda: _chunks(data))
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Replace a file atomically, or create it."""
-        hdfs, place = self._place(path)
+        """Create a file, or replace it atomically."""
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("overwrite", path):
-            publish(hdfs, place, lambda: _chunks(data), replace=True)
+            publish(hdfs, hdfs_path, lambda: _chunks(data), replace=True)
 
     def list_names(self, directory: str) -> list[str]:
-        """Sorted names of the files and directories in it; [] if there is no such directory."""
+        """Return the sorted names in a directory; [] if it does not exist."""
         return [entry.name for entry in self.list_entries(directory)]
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """As `list_names`, with what each of them is, and how old."""
-        hdfs, place = self._place(directory)
+        """Return the entries of a directory, sorted by name; [] if it does not exist."""
+        hdfs, hdfs_path = self._resolve(directory)
         with _storage_errors("list", directory):
             try:
-                found = hdfs.with_retries(lambda client: list(client.list_status(place, False)))
+                found = hdfs.with_retries(lambda client: list(client.list_status(hdfs_path, False)))
             except FileNotFoundError:
                 return []
-        below = place.rstrip("/") + "/"
+        below = hdfs_path.rstrip("/") + "/"
         return sorted(
             (
                 DirectoryEntry(
                     one.path.rpartition("/")[2], one.isdir, one.length, one.modification_time
                 )
                 for one in found
-                if one.path.startswith(below)  # of a file the namenode lists the file itself
+                if one.path.startswith(below)  # the namenode lists a file as itself
             ),
             key=lambda entry: entry.name,
         )
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory of that name is there."""
+        """Return whether a file or directory exists."""
         try:
             self.size(path)
         except FileNotFoundError:
@@ -93,33 +104,35 @@ class HdfsFileIO:
         return True
 
     def size(self, path: str) -> int:
-        """Bytes of a file; FileNotFoundError passes as is."""
-        hdfs, place = self._place(path)
+        """Return the bytes of a file. Raises FileNotFoundError, StorageError."""
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("look at", path, missing_passes=True):
-            return hdfs.with_retries(lambda client: client.get_file_info(place).length)
+            return hdfs.with_retries(lambda client: client.get_file_info(hdfs_path).length)
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents; one that exists is fine."""
-        hdfs, place = self._place(path)
+        """Create a directory and its parents, unless it exists."""
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("create", path):
-            hdfs.with_retries(lambda client: client.mkdirs(place, _DIRECTORY_MODE, True))
+            hdfs.with_retries(lambda client: client.mkdirs(hdfs_path, _DIRECTORY_MODE, True))
 
     def delete_quietly(self, path: str) -> None:
-        """Delete a file if it is there; a failure is logged, never raised."""
-        hdfs, place = self._place(path)
+        """Delete a file if it exists; log a failure, never raise it."""
+        hdfs, hdfs_path = self._resolve(path)
         try:
-            hdfs.with_retries(lambda client: client.delete(place, False))
+            hdfs.with_retries(lambda client: client.delete(hdfs_path, False))
         except FAILURES as error:
-            _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": said(error)}})
+            _LOG.warning(
+                "file_not_deleted", extra={"ctx": {"path": path, "error": failure_text(error)}}
+            )
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing; False if it holds any, or is not one."""
-        hdfs, place = self._place(path)
+        """Delete an empty directory; return False if it is not empty, or not a directory."""
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("delete", path):
             try:
-                if not hdfs.with_retries(lambda client: client.get_file_info(place).isdir):
+                if not hdfs.with_retries(lambda client: client.get_file_info(hdfs_path).isdir):
                     return False
-                return hdfs.with_retries(lambda client: client.delete(place, False))
+                return hdfs.with_retries(lambda client: client.delete(hdfs_path, False))
             except FileNotFoundError:
                 return False
             except RuntimeError as error:
@@ -128,15 +141,15 @@ class HdfsFileIO:
                 raise
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with all it holds, by one request; an absent one is fine."""
-        hdfs, place = self._place(path)
+        """Delete a directory with its content by one request, if it exists."""
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("delete", path):
-            hdfs.with_retries(lambda client: client.delete(place, True))
+            hdfs.with_retries(lambda client: client.delete(hdfs_path, True))
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Give a directory another name, atomically; StorageError if that name is taken."""
-        hdfs, old = self._place(source)
-        _, new = self._place(target)
+        """Rename a directory atomically. Raises StorageError if the new name is taken."""
+        hdfs, old = self._resolve(source)
+        _, new = self._resolve(target)
         with _storage_errors("rename", source):
             parent = new.rpartition("/")[0] or "/"
             hdfs.with_retries(lambda client: client.mkdirs(parent, _DIRECTORY_MODE, True))
@@ -144,40 +157,71 @@ class HdfsFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """A stream to a local temporary file, written at its end; nothing if the body raises."""
-        hdfs, place = self._place(path)
+        """Open a stream to a local temporary file, published at its end unless the body raises."""
+        hdfs, hdfs_path = self._resolve(path)
         with room_for(path), tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
             with pa.OSFile(local.name, "wb") as stream:
                 yield stream
             with _storage_errors("write", path):
-                if not publish(hdfs, place, lambda: _chunks_of_file(Path(local.name))):
+                if not publish(hdfs, hdfs_path, lambda: _chunks_of_file(Path(local.name))):
                     raise StorageError(f"cannot write {path}: the file already exists")
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable stream of a file; FileNotFoundError passes as is."""
-        hdfs, place = self._place(path)
+        """Open a seekable stream of a file. Raises FileNotFoundError, StorageError."""
+        hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("open", path, missing_passes=True):
-            reader = hdfs.with_retries(lambda client: client.read(place))
-        stream = HdfsReader(hdfs, place, path, reader)
+            reader = hdfs.with_retries(lambda client: client.read(hdfs_path))
+        stream = HdfsReader(hdfs, hdfs_path, path, reader)
         if reader.file_length() <= _CHUNK_BYTES:
             return pa.BufferReader(pa.py_buffer(stream.read()))
         return pa.PythonFile(stream, mode="r")
 
-    def _place(self, path: str) -> tuple[Hdfs, str]:
+    def _resolve(self, path: str) -> tuple[Hdfs, str]:
         scheme, separator, rest = path.partition("://")
         if not separator:
             raise ConfigError(f"{path}: a path in HDFS begins hdfs://HOST:PORT/ or hdfs://NAME/")
-        authority, _, place = rest.partition("/")
-        return Hdfs(f"{scheme}://{authority}", self.options), "/" + place.strip("/")
+        authority, _, hdfs_path = rest.partition("/")
+        return Hdfs(f"{scheme}://{authority}", self.options), "/" + hdfs_path.strip("/")
+
+
+class HdfsReader(RangeReader):
+    """Seekable stream of a file; each read is one request. Raises StorageError with the path."""
+
+    def __init__(self, hdfs: Hdfs, hdfs_path: str, path: str, reader: "RawFileReader") -> None:
+        super().__init__(reader.file_length())
+        self._hdfs = hdfs
+        self._hdfs_path = hdfs_path
+        self._path = path
+        self._reader = reader
+
+    def read_range(self, start: int, length: int) -> bytes:
+        """Return the bytes; if reading fails, open the file again, as its blocks may have moved."""
+        try:
+            return self._once(start, length)
+        except FAILURES:
+            return self._with_retries(start, length)
+
+    def _once(self, start: int, length: int) -> bytes:
+        return self._hdfs.once(lambda _: self._reader.read_range(start, length))
+
+    def _with_retries(self, start: int, length: int) -> bytes:
+        try:
+            return self._hdfs.again(lambda: self._reopened(start, length))
+        except FAILURES as error:
+            raise hdfs_error(f"read from {start} on", self._path, error) from error
+
+    def _reopened(self, start: int, length: int) -> bytes:
+        self._reader = self._hdfs.once(lambda client: client.read(self._hdfs_path))
+        return self._once(start, length)
 
 
 def open_file_io(options: Mapping[str, str]) -> HdfsFileIO:
-    """The FileIO of all clusters that these options fit."""
+    """Return the FileIO of all clusters that these options apply to."""
     return HdfsFileIO(frozenset(options.items()))
 
 
-def _read_whole(hdfs: Hdfs, place: str) -> bytes:
-    reader = hdfs.once(lambda client: client.read(place))
+def _read_whole(hdfs: Hdfs, hdfs_path: str) -> bytes:
+    reader = hdfs.once(lambda client: client.read(hdfs_path))
     return hdfs.once(lambda _: reader.read_range(0, reader.file_length()))
 
 
@@ -198,6 +242,89 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
     except FileNotFoundError as error:
         if missing_passes:
             raise FileNotFoundError(path) from error
-        raise told(what, path, error) from error
+        raise hdfs_error(what, path, error) from error
     except FAILURES as error:
-        raise told(what, path, error) from error
+        raise hdfs_error(what, path, error) from error
+
+
+def publish(hdfs: Hdfs, hdfs_path: str, chunks: Chunks, *, replace: bool = False) -> bool:
+    """Publish a file; return False, and change nothing, if the name is taken.
+
+    A file of that name with exactly these bytes counts as published. With `replace` the result is
+    always True. The file is durable: datanodes have synced the bytes, the namenode its journal.
+    Raises errors of the library: the outcome is unknown then.
+    """
+    directory, _, name = hdfs_path.rpartition("/")
+    temporary = f"{directory}/.{name}.{uuid.uuid4()}.tmp"
+    try:
+        hdfs.again(lambda: _write(hdfs, temporary, chunks))
+        reach(Point.PUBLISH_PREPARED)
+        hdfs.once(lambda client: client.rename(temporary, hdfs_path, replace))
+        reach(Point.PUBLISH_LINKED)
+    except FAILURES:
+        if _settled(hdfs, temporary, hdfs_path, chunks):
+            return True
+        if replace or not _is_taken(hdfs, hdfs_path):
+            raise
+        return False
+    return True
+
+
+def _write(hdfs: Hdfs, temporary: str, chunks: Chunks) -> None:
+    """Write a temporary file, over what an earlier try left of it."""
+    options = WriteOptions(overwrite=True, create_parent=True)
+    writer = hdfs.once(lambda client: client.create(temporary, options))
+    for chunk in chunks():
+        hdfs.once(_writing(writer, chunk))
+    hdfs.once(lambda _: _synced(writer))
+    hdfs.once(lambda _: writer.close())
+
+
+def _writing(writer: "RawFileWriter", chunk: bytes) -> Callable[[RawClient], int]:
+    return lambda _: writer.write(chunk)
+
+
+def _synced(writer: "RawFileWriter") -> None:
+    """Have the datanodes sync; erasure-coded files do not support it."""
+    try:
+        writer.hsync()
+    except RuntimeError as error:
+        if not is_unknown(error):
+            raise
+
+
+def _settled(hdfs: Hdfs, temporary: str, hdfs_path: str, chunks: Chunks) -> bool:
+    """Return whether a file is published in spite of an error.
+
+    The temporary file is deleted first: a rename that is still under way fails without its
+    source, so that the answer is final.
+    """
+    hdfs.with_retries(lambda client: client.delete(temporary, False))
+    try:
+        return hdfs.again(lambda: _holds(hdfs, hdfs_path, chunks))
+    except FileNotFoundError:
+        return False
+
+
+def _is_taken(hdfs: Hdfs, hdfs_path: str) -> bool:
+    try:
+        hdfs.with_retries(lambda client: client.get_file_info(hdfs_path))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _holds(hdfs: Hdfs, hdfs_path: str, chunks: Chunks) -> bool:
+    """Return whether a file has exactly these bytes. Raises FileNotFoundError."""
+    reader = hdfs.once(lambda client: client.read(hdfs_path))
+    length = reader.file_length()
+    at = 0
+    for chunk in chunks():
+        if at + len(chunk) > length or hdfs.once(_reading(reader, at, len(chunk))) != chunk:
+            return False
+        at += len(chunk)
+    return at == length
+
+
+def _reading(reader: "RawFileReader", at: int, length: int) -> Callable[[RawClient], bytes]:
+    return lambda _: reader.read_range(at, length)

@@ -1,44 +1,93 @@
-"""Clients of HDFS: one for each cluster, set of options and process, by Paimon's option names.
+"""Clients of HDFS clusters, and calls to them with deadlines, retries and readable errors.
 
 The library speaks HDFS's own protocol, without a JVM. It reads core-site.xml and hdfs-site.xml of
 HADOOP_CONF_DIR, and takes the user from HADOOP_USER_NAME or the system, as Hadoop's tools do.
+It waits for an answer as long as the connection exists, so a namenode that is frozen or cut off
+would block its callers for ever; here each call runs in a thread that can be abandoned.
 """
 
 import functools
 import os
+import random
+import re
 import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeVar
 
 from hdfs_native import Client
 from hdfs_native._internal import RawClient
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, StorageError, UnsupportedError
 
 _DIRECTORY = "hadoop-conf-dir"
 _PRINCIPAL = "security.kerberos.login.principal"
 _KEYTAB = "security.kerberos.login.keytab"
 _HADOOP = "hadoop."
 _ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
-"""The library's own patience with a nameservice, a minute by itself; who asks has patience, too."""
+"""Fewer attempts than the library's default, which take a minute: callers retry as well."""
 _NAMENODES = "dfs.ha.namenodes."
 _silences: Counter[str] = Counter()
 _lock = threading.Lock()
+ANSWER_SECONDS = 60.0
+"""Timeout of one call."""
+PATIENCE_SECONDS = 60.0
+"""How long a failing call is repeated."""
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 5.0
+_EXCEPTION = re.compile(r'^\w+\("(?:[\w$]+\.)*([\w$]+)", "(.*)"\)$', re.DOTALL)
+_TRACE = re.compile(r"(\\n|\n)\s*(\\t|\t)at .*", re.DOTALL)
+_PLAIN = re.compile(r'^(\w+)\("(.*)"\)$', re.DOTALL)
+_PASSING = (
+    "SafeModeException",
+    "RetriableException",
+    "StandbyException",
+    "ObserverRetryOnActiveException",
+    "RpcServerException",
+    "FatalRpcServerException",
+    "NotReplicatedYetException",
+    "DataTransferError",
+    "BlocksNotFound",
+    "ChecksumError",
+    "OperationFailed",
+)
+"""Temporary failures: a namenode that starts or fails over, datanodes that are not up yet."""
+_FEW_DATANODES = "could only be written to"
+_REASONS = {
+    "SafeModeException": "the namenode is in safe mode, nothing can be written",
+    "StandbyException": "no namenode of the cluster is active",
+    "AccessControlException": "permission denied",
+    "NSQuotaExceededException": "the quota of names is exceeded",
+    "DSQuotaExceededException": "the quota of space is exceeded",
+    "QuotaByStorageTypeExceededException": "the quota of space is exceeded",
+    "InvalidToken": "the cluster refused the login",
+    "SASLError": "the cluster refused the login",
+    "GSSAPIError": "Kerberos refused the login",
+    "NoSASLMechanism": "the cluster wants a login that this client does not know",
+}
+DEFINITE = (FileNotFoundError, FileExistsError, IsADirectoryError)
+"""Definite answers, which repeating the call does not change."""
+FAILURES = (OSError, RuntimeError)
+"""All errors of the library, and TimeoutError for a missing answer."""
+_T = TypeVar("_T")
 
 
 def client_of(cluster: str, options: frozenset[tuple[str, str]]) -> RawClient:
-    """The client of a cluster, `hdfs://NAMESERVICE` or `hdfs://HOST:PORT`; one for each process.
+    """Return the process's client of a cluster, `hdfs://NAMESERVICE` or `hdfs://HOST:PORT`.
 
-    No connection is made yet. ConfigError if the options do not say where its namenodes are.
+    No connection is opened yet. Raises ConfigError if the options do not name its namenodes.
     """
     return _opened(cluster, options, os.getpid(), _silences[cluster])
 
 
 def forget_client(cluster: str) -> None:
-    """Open another client the next time: a namenode kept silent, its connection is of no use.
+    """Open another client on the next call, because a namenode gave no answer.
 
-    Of several namenodes the next client asks any first, since the one that keeps silent may be
-    the first in the configuration for ever.
+    The next client tries the namenodes in random order, since the silent one may be the first
+    in the configuration.
     """
     with _lock:
         _silences[cluster] += 1
@@ -65,9 +114,9 @@ def _opened(
 
 
 def hadoop_settings(options: Mapping[str, str], shuffled: str = "") -> dict[str, str]:
-    """Hadoop's settings among the options, which win over those in files.
+    """Return the Hadoop settings among the options, which override those in files.
 
-    The namenodes of `shuffled`, a cluster, are asked in any order.
+    The namenodes of the cluster `shuffled` are tried in random order.
     """
     found = _ATTEMPTS | {
         name.removeprefix(_HADOOP): value
@@ -78,3 +127,111 @@ def hadoop_settings(options: Mapping[str, str], shuffled: str = "") -> dict[str,
         host = shuffled.removeprefix("hdfs://")
         found[f"dfs.client.failover.random.order.{host}"] = "true"
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Hdfs:
+    """Calls to a cluster, `hdfs://NAMESERVICE` or `hdfs://HOST:PORT`, with these options."""
+
+    cluster: str
+    options: frozenset[tuple[str, str]]
+
+    def once(self, work: Callable[[RawClient], _T]) -> _T:
+        """Return what `work` returns.
+
+        Raises TimeoutError after `ANSWER_SECONDS`, and the library's errors. The call may still
+        reach the cluster after a TimeoutError.
+        """
+        client = client_of(self.cluster, self.options)
+        try:
+            return _within(ANSWER_SECONDS, lambda: work(client))
+        except TimeoutError:
+            forget_client(self.cluster)
+            raise
+
+    def with_retries(self, work: Callable[[RawClient], _T]) -> _T:
+        """Call `once`, repeated as by `again`."""
+        return self.again(lambda: self.once(work))
+
+    def again(self, work: Callable[[], _T]) -> _T:
+        """Return what `work` returns, repeating it after temporary failures.
+
+        Raises the last error when `work` has been failing for `PATIENCE_SECONDS`.
+        """
+        end = None
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                return work()
+            except FAILURES as error:
+                end = end or time.monotonic() + PATIENCE_SECONDS
+                silent = isinstance(error, TimeoutError)
+                if silent or not may_pass(error) or time.monotonic() + wait > end:
+                    raise
+            time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311  # no secret
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+
+def may_pass(error: Exception) -> bool:
+    """Return whether a failure is temporary."""
+    if isinstance(error, DEFINITE):
+        return False
+    if isinstance(error, OSError):
+        return True  # a connection, refused or lost
+    kind, text = _parts(error)
+    return kind in _PASSING or _FEW_DATANODES in text
+
+
+def is_unknown(error: Exception) -> bool:
+    """Return whether the library does not support a request, a subclass of RuntimeError."""
+    return isinstance(error, RuntimeError) and type(error) is not RuntimeError
+
+
+def hdfs_error(what: str, path: str, error: Exception) -> StorageError | UnsupportedError:
+    """Return the error `cannot WHAT PATH: reason`."""
+    if is_unknown(error):
+        return UnsupportedError(
+            f"cannot {what} {path}: {failure_text(error)}: ingestd's client of HDFS does not know "
+            "this; put the warehouse into a directory without it"
+        )
+    return StorageError(f"cannot {what} {path}: {failure_text(error)}")
+
+
+def failure_text(error: Exception) -> str:
+    """Return the message of the cluster without the Java stack trace, after a known reason."""
+    if isinstance(error, TimeoutError):
+        return f"no answer from the cluster within {ANSWER_SECONDS:g} seconds"
+    kind, text = _parts(error)
+    if isinstance(error, OSError):
+        text = f"no connection: {text}" if not isinstance(error, DEFINITE) else text
+    reason = _REASONS.get(kind, kind)
+    return ": ".join(part for part in (reason, text) if part)
+
+
+def _parts(error: Exception) -> tuple[str, str]:
+    """Return the Java class or the library's kind of an error, and its message."""
+    text = str(error)
+    if isinstance(error, RuntimeError) and (found := _EXCEPTION.match(text)):
+        return found[1], _TRACE.sub("", found[2]).strip()
+    if isinstance(error, RuntimeError) and (found := _PLAIN.match(text)):
+        return found[1], found[2].strip()
+    if isinstance(error, RuntimeError) and text in _REASONS:
+        return text, ""
+    return "", _TRACE.sub("", text).strip()
+
+
+def _within(seconds: float, work: Callable[[], _T]) -> _T:
+    """Return what `work` returns. Raises what it raises, or TimeoutError; `work` goes on then."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except FAILURES as error:
+            future.set_exception(error)
+        finally:
+            if not future.done():
+                future.set_exception(RuntimeError("InternalError"))
+
+    threading.Thread(target=run, name="hdfs", daemon=True).start()
+    return future.result(seconds)

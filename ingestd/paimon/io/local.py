@@ -42,7 +42,7 @@ class LocalFileIO:
     sync: bool = True
 
     def read_bytes(self, path: str) -> bytes:
-        """All bytes of a file; FileNotFoundError passes as is, the rest is StorageError."""
+        """Return all bytes of a file; FileNotFoundError passes as is, the rest is StorageError."""
         with _storage_errors("read", path, missing_passes=True):
             return Path(local_path(path)).read_bytes()
 
@@ -103,7 +103,7 @@ class LocalFileIO:
         return found
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory of that name is there."""
+        """Return whether a file or directory of that name is there."""
         with _storage_errors("look at", path):
             try:
                 Path(local_path(path)).stat()
@@ -112,7 +112,7 @@ class LocalFileIO:
             return True
 
     def size(self, path: str) -> int:
-        """Bytes of a file; FileNotFoundError passes as is."""
+        """Return bytes of a file; FileNotFoundError passes as is."""
         with _storage_errors("look at", path, missing_passes=True):
             return Path(local_path(path)).stat().st_size
 
@@ -167,7 +167,7 @@ class LocalFileIO:
             self._sync_directory(target.parent)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable stream of a file; FileNotFoundError passes as is."""
+        """Return a seekable stream of a file; FileNotFoundError passes as is."""
         with _storage_errors("open", path, missing_passes=True):
             return pa.OSFile(local_path(path), "rb")
 

@@ -34,7 +34,7 @@ class MemoryFileIO:
         self._lock = threading.Lock()
 
     def read_bytes(self, path: str) -> bytes:
-        """All bytes of a file; FileNotFoundError if it isn't there."""
+        """Return all bytes of a file. Raises FileNotFoundError if it isn't there."""
         with self._lock:
             try:
                 return self.files[_key(path)]
@@ -76,7 +76,7 @@ class MemoryFileIO:
         return found
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory of that name is there."""
+        """Return whether a file or directory of that name is there."""
         key = _key(path)
         with self._lock:
             if key in self.files or key in self.directories:
@@ -84,7 +84,7 @@ class MemoryFileIO:
             return any(p.startswith(key + "/") for p in (*self.files, *self.directories))
 
     def size(self, path: str) -> int:
-        """Bytes of a file; FileNotFoundError if it isn't there."""
+        """Return bytes of a file. Raises FileNotFoundError if it isn't there."""
         return len(self.read_bytes(path))
 
     def make_directory(self, path: str) -> None:
@@ -139,5 +139,5 @@ class MemoryFileIO:
         self.write_new(path, data.to_pybytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable stream of a file; FileNotFoundError if it isn't there."""
+        """Return a seekable stream of a file. Raises FileNotFoundError if it isn't there."""
         return pa.BufferReader(self.read_bytes(path))

@@ -1,8 +1,8 @@
-"""Object stores: an object appears whole with one request, and creating it is conditional.
+"""`FileIO` on object stores, with conditional puts.
 
-Publishing is a put that the store refuses when the name is taken (`If-None-Match: *`), so two
-writers never replace each other's snapshots and no lock is needed. Directories do not exist: one
-that was asked for is an empty object in it, which no listing shows.
+Publishing is a put that the store refuses if the name is taken (`If-None-Match: *`), so two
+writers never replace each other's snapshots and no lock is needed. Directories do not exist in a
+store: `make_directory` writes an empty object, which listings leave out.
 """
 
 import contextlib
@@ -20,15 +20,18 @@ from obstore.store import ObjectStore
 from ingestd.errors import StorageError
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import room_for
-from ingestd.paimon.io.object_reader import ObjectReader
-from ingestd.paimon.io.object_upload import upload_new
-from ingestd.paimon.io.stores import open_store, said
+from ingestd.paimon.io.range_reader import RangeReader
+from ingestd.paimon.io.stores import failure_text, open_store
 
 _LOG = logging.getLogger(__name__)
 _DIRECTORY = ".directory"
 _WHOLE_BYTES = 8 << 20
-"""Smaller objects are read with one request."""
+"""Objects up to this size are read with one request."""
 _MISSING = (FileNotFoundError, NotFoundError)
+PART_BYTES = 8 << 20
+_SINGLE_PUT_BYTES = 16 << 20
+"""Files up to this size are uploaded with one request, which holds them in memory."""
+_PARTS_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +41,23 @@ class ObjectFileIO:
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
     def read_bytes(self, path: str) -> bytes:
-        """All bytes of an object; FileNotFoundError passes as is, the rest is StorageError."""
-        store, key = self._place(path)
+        """Return the bytes of an object. Raises FileNotFoundError, StorageError."""
+        store, key = self._resolve(path)
         with _storage_errors("read", path, missing_passes=True):
             return obstore.get(store, key).bytes().to_bytes()
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write an object that must not exist yet."""
+        """Write an object that must not exist yet. Raises StorageError."""
         if not self.try_write_atomic(path, data):
             raise StorageError(f"cannot write {path}: File exists")
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish an object if the name is free; False, and nothing changed, if it is taken.
+        """Publish an object if the name is free; return False, and change nothing, if it is taken.
 
-        A name that holds exactly these bytes counts as published: when an answer was lost on the
-        way, the request that was sent again finds the first one's object.
+        An object with exactly these bytes counts as published: when an answer was lost, the
+        repeated request finds the object of the first one.
         """
-        store, key = self._place(path)
+        store, key = self._resolve(path)
         with _storage_errors("publish", path):
             try:
                 obstore.put(store, key, data, mode="create", use_multipart=False)
@@ -63,18 +66,18 @@ class ObjectFileIO:
             return True
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Replace an object, or create it."""
-        store, key = self._place(path)
+        """Create or replace an object."""
+        store, key = self._resolve(path)
         with _storage_errors("overwrite", path):
             obstore.put(store, key, data)
 
     def list_names(self, directory: str) -> list[str]:
-        """Sorted names of objects and directories in it; [] if there is no such directory."""
+        """Return the sorted names in a directory; [] if it does not exist."""
         return [entry.name for entry in self.list_entries(directory)]
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """As `list_names`, with what each is; directories are as old as the epoch."""
-        store, key = self._place(directory)
+        """Return the entries of a directory, sorted by name; directories have the time 0."""
+        store, key = self._resolve(directory)
         with _storage_errors("list", directory):
             found = obstore.list_with_delimiter(store, key)
         entries = [DirectoryEntry(_name(one), True, 0, 0) for one in found["common_prefixes"]]
@@ -85,8 +88,8 @@ class ObjectFileIO:
         return sorted(entries, key=lambda entry: entry.name)
 
     def exists(self, path: str) -> bool:
-        """Whether an object of that name is there, or any below it."""
-        store, key = self._place(path)
+        """Return whether an object of that name, or any below it, exists."""
+        store, key = self._resolve(path)
         with _storage_errors("look at", path):
             try:
                 obstore.head(store, key)
@@ -95,28 +98,30 @@ class ObjectFileIO:
             return True
 
     def size(self, path: str) -> int:
-        """Bytes of an object; FileNotFoundError passes as is."""
-        store, key = self._place(path)
+        """Return the bytes of an object. Raises FileNotFoundError, StorageError."""
+        store, key = self._resolve(path)
         with _storage_errors("look at", path, missing_passes=True):
             return int(obstore.head(store, key)["size"])
 
     def make_directory(self, path: str) -> None:
-        """Leave an empty object in it, so that an empty directory can be seen."""
+        """Write an empty object into a directory, so that the directory exists."""
         self.overwrite(f"{path}/{_DIRECTORY}", b"")
 
     def delete_quietly(self, path: str) -> None:
-        """Delete an object if it is there; a failure is logged, never raised."""
-        store, key = self._place(path)
+        """Delete an object if it exists; log a failure, never raise it."""
+        store, key = self._resolve(path)
         try:
             obstore.delete(store, key)
         except _MISSING:
             return
         except BaseError as error:
-            _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": said(error)}})
+            _LOG.warning(
+                "file_not_deleted", extra={"ctx": {"path": path, "error": failure_text(error)}}
+            )
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete the mark of a directory that holds nothing else; False if it holds any."""
-        store, key = self._place(path)
+        """Delete an empty directory; return False if it is not empty."""
+        store, key = self._resolve(path)
         with _storage_errors("delete", path):
             if set(_below(store, key)) != {f"{key}/{_DIRECTORY}"}:
                 return False
@@ -124,19 +129,19 @@ class ObjectFileIO:
             return True
 
     def delete_tree(self, path: str) -> None:
-        """Delete all objects below a directory; an absent one is fine."""
-        store, key = self._place(path)
+        """Delete all objects below a directory, if it exists."""
+        store, key = self._resolve(path)
         with _storage_errors("delete", path):
             if keys := list(_below(store, key)):
                 obstore.delete(store, keys)
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Copy all objects to another name, then delete the old ones: not atomic, as on S3 ever.
+        """Copy all objects to another name, then delete the old ones; this is not atomic.
 
-        StorageError if that name is taken, or nothing is there.
+        Raises StorageError if the new name is taken, or the directory does not exist.
         """
-        store, old = self._place(source)
-        _, new = self._place(target)
+        store, old = self._resolve(source)
+        _, new = self._resolve(target)
         keys = list(_below(store, old))
         if self.exists(target) or not keys:
             raise StorageError(f"cannot rename {source} to {target}: taken, or nothing there")
@@ -147,8 +152,8 @@ class ObjectFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """A stream to a local temporary file, uploaded at its end; nothing if the body raises."""
-        store, key = self._place(path)
+        """Open a stream to a local temporary file, uploaded at its end unless the body raises."""
+        store, key = self._resolve(path)
         with room_for(path), tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
             with pa.OSFile(local.name, "wb") as stream:
                 yield stream
@@ -156,8 +161,8 @@ class ObjectFileIO:
                 upload_new(store, key, Path(local.name), path)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable stream of an object; FileNotFoundError passes as is."""
-        store, key = self._place(path)
+        """Open a seekable stream of an object. Raises FileNotFoundError, StorageError."""
+        store, key = self._resolve(path)
         with _storage_errors("open", path, missing_passes=True):
             found = obstore.get(store, key)
             size = int(found.meta["size"])
@@ -165,14 +170,32 @@ class ObjectFileIO:
                 return pa.BufferReader(pa.py_buffer(found.bytes()))
         return pa.PythonFile(ObjectReader(store, key, path, size), mode="r")
 
-    def _place(self, path: str) -> tuple[ObjectStore, str]:
+    def _resolve(self, path: str) -> tuple[ObjectStore, str]:
         scheme, _, rest = path.partition("://")
         bucket, _, key = rest.partition("/")
         return open_store(scheme, bucket, self.options), key.strip("/")
 
 
+class ObjectReader(RangeReader):
+    """Seekable stream of an object; each read is one request. Raises StorageError with the path."""
+
+    def __init__(self, store: ObjectStore, key: str, path: str, size: int) -> None:
+        super().__init__(size)
+        self._store = store
+        self._key = key
+        self._path = path
+
+    def read_range(self, start: int, length: int) -> bytes:
+        """Return bytes of the object."""
+        try:
+            found = obstore.get_range(self._store, self._key, start=start, length=length)
+        except (BaseError, OSError) as error:
+            raise StorageError(f"cannot read {self._path} from {start}: {error}") from error
+        return found.to_bytes()
+
+
 def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
-    """The FileIO of all object stores that these options fit."""
+    """Return the FileIO of all object stores that these options apply to."""
     return ObjectFileIO(frozenset(options.items()))
 
 
@@ -192,6 +215,55 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
     except _MISSING as error:
         if missing_passes:
             raise FileNotFoundError(path) from error
-        raise StorageError(f"cannot {what} {path}: {said(error)}") from error
+        raise StorageError(f"cannot {what} {path}: {failure_text(error)}") from error
     except (BaseError, OSError) as error:
-        raise StorageError(f"cannot {what} {path}: {said(error)}") from error
+        raise StorageError(f"cannot {what} {path}: {failure_text(error)}") from error
+
+
+def upload_new(store: ObjectStore, key: str, file: Path, path: str) -> None:
+    """Upload a file to a key that must be free; `path` is the object's name in errors.
+
+    Small files are one conditional put, larger ones are uploaded in parallel parts, with at most
+    32 MB in memory. Data files have random names, so an object with exactly these bytes, found
+    after an error, was written by a request whose answer was lost. Parts of an aborted upload stay
+    invisible in the store until it removes them.
+
+    Raises StorageError if the key is taken, and errors of the store's library.
+    """
+    size = file.stat().st_size
+    try:
+        if size <= _SINGLE_PUT_BYTES:
+            obstore.put(store, key, file, mode="create", use_multipart=False)
+            return
+        # Stores do not support conditions on multipart uploads, so the name is looked up first.
+        if _size_of(store, key) is not None:
+            raise StorageError(f"cannot write {path}: the object already exists")
+        obstore.put(store, key, file, chunk_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+    except AlreadyExistsError as error:
+        if _size_of(store, key) is None:
+            raise  # refused although the object does not exist: another try may succeed
+        if not _holds(store, key, file):
+            raise StorageError(f"cannot write {path}: the object already exists") from error
+    except BaseError:
+        if size <= _SINGLE_PUT_BYTES or not _holds(store, key, file):
+            raise
+
+
+def _size_of(store: ObjectStore, key: str) -> int | None:
+    try:
+        return int(obstore.head(store, key)["size"])
+    except _MISSING:
+        return None
+
+
+def _holds(store: ObjectStore, key: str, file: Path) -> bool:
+    """Return whether an object has exactly the bytes of a file."""
+    size = file.stat().st_size
+    if _size_of(store, key) != size:
+        return False
+    with file.open("rb") as local:
+        for start in range(0, size, PART_BYTES):
+            mine = local.read(PART_BYTES)
+            if obstore.get_range(store, key, start=start, length=len(mine)).to_bytes() != mine:
+                return False
+    return True

@@ -30,12 +30,12 @@ class Family:
     home: str = _OBJECTS
 
     def bare_name(self, name: str) -> str | None:
-        """An option's name as in `names`; None if it is not one of this kind of store."""
+        """Return an option's name as in `names`; None if it is not one of this kind of store."""
         found = next((one for one in self.prefixes if name.startswith(one)), None)
         return name if found is not None and self.whole else found and name[len(found) :]
 
     def known(self) -> list[str]:
-        """All its options, sorted."""
+        """Return all its options, sorted."""
         prefix = "" if self.whole else self.prefixes[0]
         return sorted(f"{prefix}{one}" for one in self.names)
 
@@ -119,12 +119,12 @@ REFUSED: Mapping[str, str] = {
 
 
 def is_storage_option(name: str) -> bool:
-    """Whether an option of a catalog configures the store of its files."""
+    """Return whether an option of a catalog configures the store of its files."""
     return any(one.bare_name(name) is not None for one in FAMILIES)
 
 
 def storage_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Those options of a catalog that configure the store of its files."""
+    """Return those options of a catalog that configure the store of its files."""
     return {name: value for name, value in options.items() if is_storage_option(name)}
 
 

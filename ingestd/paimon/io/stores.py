@@ -1,7 +1,8 @@
-"""Object stores by the scheme of a path, configured by Paimon's own option names.
+"""Open object stores by the scheme of a path, configured by Paimon's option names.
 
-What no option says comes from the environment, as the cloud's own tools take it: AWS_ACCESS_KEY_ID,
-GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, web identity, instance metadata.
+Settings without an option come from the environment, as in the cloud's own tools:
+AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, web identity,
+instance metadata.
 """
 
 import functools
@@ -34,11 +35,11 @@ _AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
 @functools.lru_cache(maxsize=64)
 def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> ObjectStore:
-    """The store of a bucket; one for all that a process does with it.
+    """Return the process's client of a bucket.
 
-    `bucket` is what the path has between its scheme and the first slash: with Azure
-    `container@account.host`. UnsupportedError for other schemes than `SCHEMES`, ConfigError for
-    options that the store's client cannot use.
+    `bucket` is the part of the path between its scheme and the first slash: with Azure
+    `container@account.host`. Raises UnsupportedError for a scheme that is not in `SCHEMES`,
+    ConfigError for options that the store's client refuses.
     """
     family = SCHEMES.get(scheme)
     if family is None:
@@ -46,14 +47,14 @@ def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) ->
     try:
         return _MAKERS[family.title](bucket, _config(family, options))
     except BaseError as error:
-        message = f"{scheme}://{bucket}: {said(error)}; check the options of the store"
+        message = f"{scheme}://{bucket}: {failure_text(error)}; check the options of the store"
         raise ConfigError(message) from error
 
 
-def said(error: BaseException) -> str:
-    """The library's own sentence, without its dump of the request.
+def failure_text(error: BaseException) -> str:
+    """Return the message of the library, shortened and without its dump of the request.
 
-    It repeats all that the server has sent, which may be anything.
+    The message repeats the server's answer, which may be of any size.
     """
     return shown(str(error).partition("\n\nDebug source")[0].strip(), _MOST_SAID)
 
@@ -75,7 +76,7 @@ def _s3(bucket: str, config: dict[str, str]) -> ObjectStore:
 
 
 def _gcs(bucket: str, config: dict[str, str]) -> ObjectStore:
-    """A key file may name its endpoint, an emulator's, which is plain HTTP."""
+    """Open a GCS bucket; plain HTTP is allowed, as a key file may name an emulator."""
     given: Any = config
     return GCSStore(bucket, config=given, client_options=_PLAIN, retry_config=_RETRIES)
 

@@ -38,39 +38,39 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
+        """Return the columns."""
         return columns_schema(self.files.schema.fields)
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
-        """Columns of the primary key; none in an append table."""
+        """Return columns of the primary key; none in an append table."""
         return self.files.schema.primary_keys
 
     @property
     def partition_keys(self) -> tuple[str, ...]:
-        """Columns that rows are put into directories by."""
+        """Return columns that rows are put into directories by."""
         return self.files.schema.partition_keys
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The options of the table, under Paimon's names."""
+        """Return the options of the table, under Paimon's names."""
         return self.files.schema.options
 
     def snapshot(self) -> Snapshot | None:
-        """The newest snapshot; None before the first."""
+        """Return the newest snapshot; None before the first."""
         return latest_snapshot(self.files.io, self.files.paths)
 
     def snapshots(self) -> list[Snapshot]:
-        """The snapshots that have not expired, oldest first."""
+        """Return the snapshots that have not expired, oldest first."""
         io, paths = self.files.io, self.files.paths
         return [read_snapshot(io, paths, one) for one in snapshot_ids(io, paths)]
 
     def tags(self) -> list[str]:
-        """Names of snapshots that are kept, sorted."""
+        """Return names of snapshots that are kept, sorted."""
         return tag_names(self.files.io, self.files.paths)
 
     def scan(self, **how: Unpack[Selection]) -> Scan:
-        """Rows that are read when they are taken.
+        """Return rows that are read when they are taken.
 
         ConfigError for a column, tag or moment that does not exist, a condition that cannot be
         read, several points in time, or a snapshot that is not there.
@@ -80,30 +80,30 @@ class Table:
     def changes(self, **how: Unpack[ChangeSelection]) -> Scan:
         """Changes in the order in which they were committed, read when they are taken.
 
-        ConfigError for a column that does not exist or a condition that cannot be read.
+        Raises ConfigError for a column that does not exist or a condition that cannot be read.
         """
         return scan_changes(self.files, how)
 
     def to_arrow(self, **how: Unpack[Selection]) -> pa.Table:
-        """Rows as an Arrow table. Raises as `scan` and `Scan`."""
+        """Return rows as an Arrow table. Raises as `scan` and `Scan`."""
         return self.scan(**how).to_arrow()
 
     def to_pandas(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Rows as a `pandas.DataFrame`. Raises as `scan` and `Scan`."""
+        """Return rows as a `pandas.DataFrame`. Raises as `scan` and `Scan`."""
         return self.scan(**how).to_pandas()
 
     def to_polars(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Rows as a `polars.DataFrame`. Raises as `scan` and `Scan`."""
+        """Return rows as a `polars.DataFrame`. Raises as `scan` and `Scan`."""
         return self.scan(**how).to_polars()
 
     def to_duckdb(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Rows as a relation of DuckDB's own connection. Raises as `scan` and `Scan`."""
+        """Return rows as a relation of DuckDB's own connection. Raises as `scan` and `Scan`."""
         return self.scan(**how).to_duckdb()
 
     def writer(
         self, *, overwrite: bool = False, user: str | None = None, identifier: int | None = None
     ) -> Writer:
-        """A writer of one commit.
+        """Return a writer of one commit.
 
         With `overwrite` its rows replace those of the partitions that they are in, or of a table
         without partitions. `user` and `identifier` (growing with each commit of that user) make a

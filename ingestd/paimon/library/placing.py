@@ -46,7 +46,7 @@ class Placer:
 
     @property
     def takes_all_at_once(self) -> bool:
-        """Whether the rows of a commit must come in one piece, as keys may change places."""
+        """Return whether the rows of a commit must come in one piece, as keys may change places."""
         return self._mode is BucketMode.KEY_DYNAMIC
 
     def write(self, rows: pa.Table) -> Iterator[CommitMessage]:

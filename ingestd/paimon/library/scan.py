@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from typing import Any, TypedDict
 
 import pyarrow as pa
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.casts.evolution import columns_schema
-from ingestd.paimon.library.packages import optional_package
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
@@ -19,11 +19,7 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import requested_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
-from ingestd.paimon.table.read.changelog_read import (
-    change_fields,
-    iter_added_rows,
-    iter_changelog,
-)
+from ingestd.paimon.table.read.changelog_read import change_fields, iter_added_rows, iter_changelog
 from ingestd.paimon.table.read.incremental_read import iter_changed
 from ingestd.paimon.table.read.scan_options import ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader, selected_fields
@@ -77,22 +73,22 @@ class Scan:
         return pa.RecordBatchReader.from_batches(self.schema, self._record_batches())
 
     def to_arrow(self) -> pa.Table:
-        """All rows as one Arrow table."""
+        """Return all rows as one Arrow table."""
         return self.batches().read_all()
 
     def to_pandas(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """All rows as a `pandas.DataFrame`; ConfigError if pandas is not installed."""
+        """Return all rows as a `pandas.DataFrame`; ConfigError if pandas is not installed."""
         optional_package("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """All rows as a `polars.DataFrame`; ConfigError if Polars is not installed."""
+        """Return all rows as a `polars.DataFrame`; ConfigError if Polars is not installed."""
         return optional_package("polars").from_arrow(self.to_arrow())
 
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """The rows as a relation of DuckDB, which pulls them through once, as it needs them.
+        """Return the rows as a relation of DuckDB, which pulls them through once, as it needs them.
 
-        `connection` is where it belongs (None: DuckDB's own). ConfigError if DuckDB is not
+        `connection` is where it belongs (None: DuckDB's own). Raises ConfigError if DuckDB is not
         installed.
         """
         duckdb = optional_package("duckdb")
@@ -104,7 +100,7 @@ class Scan:
 
 
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
-    """The rows of a selection; without a point in time those that the table's options name.
+    """Return the rows of a selection; without a point in time those that the table's options name.
 
     ConfigError for a column, tag or moment that does not exist, a condition that cannot be read,
     several points in time, or a snapshot that is not there.
@@ -130,9 +126,9 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
 
 
 def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
-    """The changes of a selection.
+    """Return the changes of a selection.
 
-    ConfigError for a column that does not exist or a condition that cannot be read.
+    Raises ConfigError for a column that does not exist or a condition that cannot be read.
     """
     after, last = _range(how["between"]) if "between" in how else (None, None)
     first = None if after is None else after + 1
@@ -211,3 +207,13 @@ def _shown(
     by_name = {field.name: field for field in fields}
     selected_fields(table, [name for name in columns if name not in by_name])
     return tuple(by_name[name] for name in columns)
+
+
+def optional_package(name: str) -> Any:  # noqa: ANN401  (a package that need not be installed)
+    """Return the package of a name; ConfigError says what to install if it is not there."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ConfigError(f"{name} is not installed: `pip install {name}`") from error

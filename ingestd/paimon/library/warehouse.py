@@ -31,15 +31,15 @@ class Warehouse:
     """The catalog that the rest of `ingestd.paimon` works with."""
 
     def tables(self, database: str | None = None) -> list[str]:
-        """Names of all tables, or those of a database, as ``database.table``, sorted.
+        """Return names of all tables, or those of a database, as ``database.table``, sorted.
 
-        ConfigError if there is no such database.
+        Raises ConfigError if there is no such database.
         """
         databases = self.catalog.list_databases() if database is None else [database]
         return [f"{one}.{name}" for one in databases for name in self.catalog.list_tables(one)]
 
     def table(self, name: str) -> Table:
-        """The table ``database.table``, or ``database.table$branch_b``, on a branch.
+        """Return the table ``database.table``, or ``database.table$branch_b``, on a branch.
 
         ConfigError with the nearest name if there is none.
         """
@@ -60,10 +60,9 @@ class Warehouse:
     ) -> Table:
         """Create the table ``database.table``, and its database if need be.
 
-        Columns that are not nullable in the schema are NOT NULL. ConfigError if it is there
-        already or for an unknown option, SchemaConflictError for keys that it cannot have,
-        UnsupportedError for a type without a place in a table or an option that ingestd does not
-        implement.
+        Columns that are not nullable in the schema are NOT NULL. Raises ConfigError if it is there
+        already or an option does not exist, SchemaConflictError for keys that it cannot have,
+        UnsupportedError for a type without a place in a table or an option that is not implemented.
         """
         columns = [
             (one.name, kind if one.nullable else kind.not_null())
@@ -79,7 +78,7 @@ class Warehouse:
 def open_warehouse(
     path: str, *, metastore: str = _FILESYSTEM, options: Mapping[str, str] | None = None
 ) -> Warehouse:
-    """The warehouse at a path, or of that name with a catalog server (`metastore` ``rest``).
+    """Return the warehouse at a path, or of that name with a catalog server (`metastore` ``rest``).
 
     `options` are those of the catalog and of the object store, under Paimon's names. ConfigError
     for an unknown metastore or option.
@@ -90,7 +89,7 @@ def open_warehouse(
 def open_table(
     path: str, *, metastore: str = _FILESYSTEM, options: Mapping[str, str] | None = None
 ) -> Table:
-    """The table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
+    """Return the table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
 
     As `open_warehouse`; ConfigError with the nearest name if there is no such table.
     """

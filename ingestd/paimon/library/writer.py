@@ -73,7 +73,7 @@ class Writer:
     def write(self, data: RowData) -> None:
         """Write rows; in a table with a primary key they replace (or merge with) older ones.
 
-        Later rows count for more than earlier ones. ConfigError for rows that do not fit the
+        Later rows count for more than earlier ones. Raises ConfigError for rows that do not fit the
         table, StorageError if the storage does not answer.
         """
         self._add(arrow_rows(self._table, data), RowKind.INSERT)

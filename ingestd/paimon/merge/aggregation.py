@@ -25,7 +25,7 @@ def merge(
 ) -> pa.Table:
     """One row of each key, ordered by key; the row of a key that has only one stays as it is.
 
-    UnsupportedError for a deletion that a function cannot take back.
+    Raises UnsupportedError for a deletion that a function cannot take back.
     """
     given = MergeInput.of(rows, keys, replace(rules, ignore_delete=False))
     events = given.events

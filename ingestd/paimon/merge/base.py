@@ -60,7 +60,7 @@ class MergeEngine(Protocol):
     def merge(
         self, rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
     ) -> pa.Table:
-        """One row of each key, ordered by key; `keys` says which rows are older.
+        """Return one row of each key, ordered by key; `keys` says which rows are older.
 
         Keys of which every row is ignored may have none.
         """
@@ -80,7 +80,7 @@ class PickingEngine(Protocol):
 
 
 def load_merge_engine(name: str) -> MergeEngine:
-    """The merge engine of that name; UnsupportedError if there is none."""
+    """Return the merge engine of that name. Raises UnsupportedError if there is none."""
     module = MERGE_ENGINES.get(name)
     if module is None:
         raise UnsupportedError(
@@ -99,9 +99,9 @@ def sort_keys(
     key_columns: Sequence[str],
     sequence: npt.NDArray[np.int64] | None = None,
 ) -> SortedKeys:
-    """The rows of a table by key (no nulls), then by sequence number, then as they stand.
+    """Return the rows of a table by key (no nulls), then by sequence number, then as they stand.
 
-    ValueError if there is no key column or one has a type that cannot be a key.
+    Raises ValueError if there is no key column or one has a type that cannot be a key.
     """
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     if not ranks:
@@ -112,7 +112,7 @@ def sort_keys(
 
 
 def is_key_sorted(table: pa.Table, key_columns: Sequence[str]) -> bool:
-    """Whether each row's key is greater than the key before it."""
+    """Return whether each row's key is greater than the key before it."""
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     greater = np.zeros(max(table.num_rows - 1, 0), bool)
     equal = ~greater
@@ -133,7 +133,7 @@ def _starts(ranks: Sequence[Ranks]) -> npt.NDArray[np.bool_]:
 def column_ranks(column: Column) -> list[Ranks]:
     """Arrays that order a column, the most significant one first.
 
-    ValueError if it has nulls or a type that cannot be a key.
+    Raises ValueError if it has nulls or a type that cannot be a key.
     """
     array = _whole(column)
     if array.null_count:
@@ -167,7 +167,7 @@ def _whole(column: Column) -> Array:
 
 
 def _decimal_ranks(array: Array) -> list[Ranks]:
-    """The two halves of the 128-bit numbers; the lower one alone if it holds every value."""
+    """Return the two halves of the 128-bit numbers; the lower one alone if it holds every value."""
     kind: Any = array.type
     data: Any = array.buffers()[1]
     words = np.frombuffer(data, np.int64)

@@ -29,7 +29,7 @@ _Step = Callable[[int | None, int, bool], int | None]
 
 
 def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The sum of what is no null; what is taken back is subtracted."""
+    """Return the sum of what is no null; what is taken back is subtracted."""
     array = whole(column)
     kind: Any = array.type
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
@@ -48,7 +48,7 @@ def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """The product of what is no null, rounded half up to the scale at every step; what is taken
-    back is divided by. UnsupportedError for a quotient without an end, as in Java."""
+    back is divided by. Raises UnsupportedError for a quotient without an end, as in Java."""
     array = whole(column)
     kind: Any = array.type
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
@@ -131,7 +131,7 @@ def _words(array: Array) -> _Words:
 
 
 def _bounds(words: _Words, chosen: Chosen) -> npt.NDArray[np.float64]:
-    """The sum of the absolute values of each key, nearly."""
+    """Return the sum of the absolute values of each key, nearly."""
     values = np.abs(words[:, 1] * 2.0**_WORD + words[:, 0].view(np.uint64))
     sums = np.add.reduceat(values, chosen.starts) if len(values) else values
     return spread(sums, chosen.present)

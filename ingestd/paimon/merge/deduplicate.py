@@ -17,7 +17,7 @@ def merge(
     keys: SortedKeys | None = None,
     rules: MergeRules | None = None,
 ) -> pa.Table:
-    """The newest row of each key, ordered by key.
+    """Return the newest row of each key, ordered by key.
 
     Without `keys` the rows stand from oldest to newest. If the rules ignore deletions, the newest
     row that is not one; keys of deletions only have no row.

@@ -6,12 +6,13 @@ limit, go element by element (`element_steps`).
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.element_steps import Fold, collecting, mapping, nesting, stepwise
 from ingestd.paimon.merge.elements import (
     Elements,
     first_of_each,
@@ -35,9 +36,121 @@ from ingestd.paimon.merge.value_codes import joint_codes, value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
 
+Part = tuple[int, int]
+"""Code and position of an element."""
+_Parts = list[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """How a function merges: `merge` what there is (None: nothing) with what comes after it,
+    `retract` from what there is. `turns`: an older value is what there is, and the other comes."""
+
+    merge: Callable[[_Parts | None, _Parts], _Parts]
+    retract: Callable[[_Parts, _Parts], _Parts]
+    turns: bool = True
+
+
+def stepwise(
+    elements: Elements, codes: Index, ops: Ops, keys: Mask, fold: Fold
+) -> tuple[Index, Mask]:
+    """Positions of the elements that stay of the marked keys, by key, and which keys have cells."""
+    chosen = elements.chosen
+    present = chosen.present.copy()
+    bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
+    found: dict[int, _Parts | None] = dict.fromkeys(np.flatnonzero(keys).tolist())
+    for number in np.flatnonzero(keys[chosen.key]).tolist():
+        start, end = int(bounds[number]), int(bounds[number + 1])
+        new = list(zip(codes[start:end].tolist(), range(start, end), strict=True))
+        key = int(chosen.key[number])
+        found[key] = _step(found[key], new, int(ops[chosen.at[number]]), fold)
+    positions: list[int] = []
+    for key, parts in found.items():
+        present[key] = parts is not None
+        positions += [position for _, position in parts or ()]
+    return np.array(positions, np.int64), present
+
+
+def _step(now: _Parts | None, new: _Parts, op: int, fold: Fold) -> _Parts | None:
+    if op == SET:
+        return new
+    if op == RETRACT:
+        return None if now is None else fold.retract(now, new)
+    if op == REVERSED and fold.turns and now is not None:
+        return fold.merge(new, now)
+    return fold.merge(now, new)
+
+
+def collecting(distinct: bool) -> Fold:
+    """collect: what is taken back is taken out once for each time."""
+
+    def merge(now: _Parts | None, new: _Parts) -> _Parts:
+        together = [*(now or ()), *new]
+        return _firsts(together) if distinct else together
+
+    def retract(now: _Parts, new: _Parts) -> _Parts:
+        gone = [code for code, _ in new]
+        kept = []
+        for part in now:
+            if part[0] in gone:
+                gone.remove(part[0])
+            else:
+                kept.append(part)
+        return kept
+
+    return Fold(merge, retract, turns=False)
+
+
+def mapping() -> Fold:
+    """merge_map: entries by map key, which are taken back by map key, too."""
+
+    def merge(now: _Parts | None, new: _Parts) -> _Parts:
+        return new if now is None else list(_by_code([*now, *new]).values())
+
+    return Fold(merge, _without_codes)
+
+
+def nesting(keyed: bool, limit: int | None) -> Fold:
+    """nested_update, by nested key or as whole rows, up to a number of rows."""
+
+    def merge(now: _Parts | None, new: _Parts) -> _Parts:
+        if now is None:
+            return new
+        if limit is not None and len(now) >= limit:
+            return now
+        room = None if limit is None else limit - len(now)
+        together = [*_rows(now), *_rows(new)[:room]]
+        return list(_by_code(together).values()) if keyed else together
+
+    def retract(now: _Parts, new: _Parts) -> _Parts:
+        there = list(_by_code(_rows(now)).values()) if keyed else _rows(now)
+        return _without_codes(there, _rows(new))
+
+    return Fold(merge, retract)
+
+
+def _by_code(parts: _Parts) -> dict[int, Part]:
+    return {part[0]: part for part in parts}
+
+
+def _firsts(parts: _Parts) -> _Parts:
+    found: dict[int, Part] = {}
+    for part in parts:
+        found.setdefault(part[0], part)
+    return list(found.values())
+
+
+def _rows(parts: _Parts) -> _Parts:
+    return [part for part in parts if part[0] >= 0]
+
+
+def _without_codes(now: _Parts, new: _Parts) -> _Parts:
+    gone = {code for code, _ in new}
+    return [part for part in now if part[0] not in gone]
+
 
 def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """All elements; with `distinct` each once, in the order in which they came.
+    """Return all elements; with `distinct` each once, in the order in which they came.
 
     Java keeps distinct elements in no order, and takes no two binary values for equal.
     """
@@ -68,7 +181,7 @@ def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask
 
 
 def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """The entries of all maps, the newest of each map key."""
+    """Return the entries of all maps, the newest of each map key."""
     retracts = _keys_with(events, ops == RETRACT)
     elements = Elements.of(column, events, ops, virtual=not bool(retracts.any()))
     entries: Any = elements.values
@@ -101,7 +214,7 @@ def nested_update(column: Column, events: MergeEvents, ops: Ops, function: Field
 def nested_partial_update(
     column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """One row of each nested key: of every field the newest value that is no null."""
+    """Return one row of each nested key: of every field the newest value that is no null."""
     elements = Elements.of(column, events, ops, virtual=True)
     rows = elements.values
     alone = (elements.cells == 1)[elements.key]
@@ -129,7 +242,7 @@ def nested_partial_update(
 def _folded(
     elements: Elements, kept: Mask, fold: Fold, how: tuple[Index, Ops, Mask, Column]
 ) -> Array:
-    """The kept elements of most keys, and what `fold` makes of the keys that go by steps."""
+    """Return the kept elements of most keys, and what `fold` makes of the keys that go by steps."""
     codes, ops, step_keys, column = how
     at = np.flatnonzero(kept & ~step_keys[elements.key])
     if not bool(step_keys.any()):
@@ -151,7 +264,7 @@ def _row_codes(rows: Array, names: tuple[str, ...]) -> Index:
 
 
 def _child(rows: Array, number: int) -> Array:
-    """A field of structs, null where the struct is."""
+    """Return a field of structs, null where the struct is."""
     struct: Any = rows
     child: Array = struct.flatten()[number]
     return child

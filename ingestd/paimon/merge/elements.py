@@ -59,7 +59,7 @@ class Elements:
         return np.diff(self.chosen.offsets)
 
     def gather(self, at: Index, kind: pa.DataType) -> Array:
-        """One array or map a key from the elements at some positions, which are by key.
+        """Return one array or map a key from the elements at some positions, which are by key.
 
         Keys without a cell that counts are null.
         """
@@ -112,7 +112,7 @@ def list_offsets(key: Index, present: Mask) -> Array:
 
 
 def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
-    """An array of a list or map type from offsets (null: the cell is) and elements."""
+    """Return an array of a list or map type from offsets (null: the cell is) and elements."""
     # The stubs know fewer element types than there are.
     lists: Any = pa.ListArray
     maps: Any = pa.MapArray
@@ -126,7 +126,7 @@ def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
 
 
 def is_null(values: Array) -> Mask:
-    """Whether each element is a null."""
+    """Return whether each element is a null."""
     marks: Any = pc.is_null(values)
     nulls: Mask = marks.to_numpy(zero_copy_only=False)
     return nulls

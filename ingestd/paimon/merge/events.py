@@ -46,7 +46,7 @@ class MergeEvents:
 
     @classmethod
     def of(cls, keys: SortedKeys) -> "MergeEvents":
-        """One event a row."""
+        """Return one event a row."""
         return cls(keys.order, np.flatnonzero(keys.first), np.cumsum(keys.first) - 1)
 
     @property
@@ -65,26 +65,26 @@ class MergeEvents:
         return self.ends - self.starts
 
     def repeated(self, twice: Mask) -> "MergeEvents":
-        """The events, the marked ones two times."""
+        """Return the events, the marked ones two times."""
         again = np.repeat(np.arange(len(self.rows)), 1 + twice)
         key = self.key[again]
         return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
 
     def last(self, marked: Mask) -> Index:
-        """The last marked event of each key, or -1."""
+        """Return the last marked event of each key, or -1."""
         at = np.where(marked, np.arange(len(marked)), -1)
         found: Index = np.maximum.reduceat(at, self.starts) if self.count else at
         return found
 
     def first(self, marked: Mask) -> Index:
-        """The first marked event of each key, or -1."""
+        """Return the first marked event of each key, or -1."""
         none = len(marked)
         at = np.where(marked, np.arange(none), none)
         found: Index = np.minimum.reduceat(at, self.starts) if self.count else at
         return np.where(found == none, -1, found)
 
     def valid(self, column: Column) -> Mask:
-        """Whether the cell of each event is no null."""
+        """Return whether the cell of each event is no null."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
         known: Any = column.is_valid()
@@ -119,7 +119,7 @@ class Chosen:
 
     @classmethod
     def of(cls, events: MergeEvents, marked: Mask) -> "Chosen":
-        """The marked events."""
+        """Return the marked events."""
         at = np.flatnonzero(marked)
         return cls(at, events.key[at], events.count)
 
@@ -130,7 +130,7 @@ class Chosen:
 
     @property
     def present(self) -> Mask:
-        """Keys that have an event."""
+        """Return keys that have an event."""
         sizes = np.diff(self.offsets)
         return sizes > 0
 
@@ -141,7 +141,7 @@ class Chosen:
 
 
 def in_virtual_order(events: MergeEvents, ops: Ops, chosen: Chosen) -> Chosen:
-    """The chosen events as if the older ones had come first, the last REVERSED in front."""
+    """Return the chosen events as if the older ones had come first, the last REVERSED in front."""
     older = ops[chosen.at] == REVERSED
     if not bool(older.any()):
         return chosen
@@ -150,7 +150,7 @@ def in_virtual_order(events: MergeEvents, ops: Ops, chosen: Chosen) -> Chosen:
 
 
 def whole(column: Column) -> Array:
-    """The column as one array."""
+    """Return the column as one array."""
     if isinstance(column, pa.Array):
         return column
     array: Any = column.combine_chunks()
@@ -161,7 +161,7 @@ def whole(column: Column) -> Array:
 
 
 def spread(values: npt.NDArray[Any], present: Mask) -> npt.NDArray[Any]:
-    """Values of the keys that are present, zeros in between."""
+    """Return values of the keys that are present, zeros in between."""
     full = np.zeros(len(present), values.dtype)
     full[present] = values
     return full

@@ -52,7 +52,7 @@ RETRACTABLE = frozenset(
 
 
 def takes_retractions(function: FieldFunction) -> bool:
-    """Whether deletions do no harm: values are taken back, or deletions are ignored."""
+    """Return whether deletions do no harm: values are taken back, or deletions are ignored."""
     return function.ignore_retract or function.name in RETRACTABLE
 
 

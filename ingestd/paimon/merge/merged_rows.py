@@ -39,7 +39,7 @@ class MergeInput:
 
     @classmethod
     def of(cls, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> "MergeInput":
-        """The rows, which stand in `keys` as they are to be merged."""
+        """Return the rows, which stand in `keys` as they are to be merged."""
         events = MergeEvents.of(keys)
         kinds: Kinds = rows.column(VALUE_KIND).to_numpy()[events.rows]
         retracts = retractions(kinds)
@@ -52,14 +52,14 @@ class MergeInput:
 
     @property
     def last(self) -> Index:
-        """The last event of each key that counts; the last one of all if none does."""
+        """Return the last event of each key that counts; the last one of all if none does."""
         if not bool(self.ignored.any()):
             return self.events.ends - 1
         found = self.events.last(~self.ignored)
         return np.where(found < 0, self.events.ends - 1, found)
 
     def table(self, column: Callable[[str, Column], Column], deleted: Mask) -> pa.Table:
-        """The merged rows, `column` giving the cells of a column; system columns are added.
+        """Return the merged rows, `column` giving the cells of a column; system columns are added.
 
         A merged row is an insert, or a delete where `deleted` says so.
         """
@@ -79,13 +79,13 @@ class MergeInput:
 
 
 def retractions(kinds: Kinds) -> Mask:
-    """Which row kinds take a row back."""
+    """Return which row kinds take a row back."""
     marks: Mask = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
     return marks
 
 
 def _below_newest_level(levels: npt.NDArray[Any], events: MergeEvents) -> Mask:
-    """Rows above level 0 but for those of the lowest such level of the key."""
+    """Return rows above level 0 but for those of the lowest such level of the key."""
     above = np.where(levels > 0, levels, np.iinfo(levels.dtype).max)
     lowest = np.minimum.reduceat(above, events.starts) if events.count else above
     ignored: Mask = (levels > 0) & (levels > lowest[events.key])

@@ -24,11 +24,11 @@ from ingestd.paimon.spec.merge_rules import MergeRules
 def merge_rows(
     rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool = False
 ) -> pa.Table:
-    """One row of each key, ordered by key; what is ignored altogether has none.
+    """Return one row of each key, ordered by key; what is ignored altogether has none.
 
     `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any
     others of the table. `oldest_first` says that rows of one key stand in the order of their
-    sequence numbers, which are not looked at then. UnsupportedError for a deletion that the
+    sequence numbers, which are not looked at then. Raises UnsupportedError for a deletion that the
     engine cannot take.
     """
     if not rows.num_rows:
@@ -38,7 +38,7 @@ def merge_rows(
 
 
 def picks_rows(rules: MergeRules) -> bool:
-    """Whether merged rows are rows as they stand, so that `picked_rows` says which."""
+    """Return whether merged rows are rows as they stand, so that `picked_rows` says which."""
     return isinstance(load_merge_engine(rules.engine), PickingEngine)
 
 
@@ -67,7 +67,7 @@ def _keys(
 
 
 def ordered_rows(rows: pa.Table, key_columns: Sequence[str], rules: MergeRules) -> SortedKeys:
-    """The rows by key, and within a key from the oldest to the newest.
+    """Return the rows by key, and within a key from the oldest to the newest.
 
     Age goes by the sequence fields, then by the sequence number.
     """

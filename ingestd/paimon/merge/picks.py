@@ -23,18 +23,18 @@ from ingestd.paimon.spec.arrow import Column
 
 
 def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The newest value, null or not; null once it is taken back."""
+    """Return the newest value, null or not; null once it is taken back."""
     at = events.last((ops != SKIP) & (ops != REVERSED))
     return events.pick(column, _without(at, ops[at] == RETRACT))
 
 
 def primary_key(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The value of the newest row, of whatever kind."""
+    """Return the value of the newest row, of whatever kind."""
     return events.pick(column, events.last((ops != SKIP) & (ops != REVERSED)))
 
 
 def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The newest value that is no null; null once such a one is taken back."""
+    """Return the newest value that is no null; null once such a one is taken back."""
     known = events.valid(column)
     decides = (ops == SET) | (known & ((ops == AGG) | (ops == RETRACT)))
     at = events.last(decides)
@@ -50,7 +50,7 @@ def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column
 
 
 def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The oldest value, null or not."""
+    """Return the oldest value, null or not."""
     merges = (ops == AGG) | (ops == REVERSED)
     first = events.first(merges)
     begins = np.zeros(len(ops), np.bool_)
@@ -61,7 +61,7 @@ def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The oldest value that is no null."""
+    """Return the oldest value that is no null."""
     first = events.first(events.valid(column) & (ops == AGG))
     begins = np.zeros(len(ops), np.bool_)
     begins[first[first >= 0]] = True
@@ -93,12 +93,12 @@ def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> 
 
 
 def largest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The maximum; nulls do not count."""
+    """Return the maximum; nulls do not count."""
     return _extreme(column, events, ops, np.maximum)
 
 
 def smallest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The minimum; nulls do not count."""
+    """Return the minimum; nulls do not count."""
     return _extreme(column, events, ops, np.minimum)
 
 

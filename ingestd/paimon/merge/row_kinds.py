@@ -58,7 +58,7 @@ def retraction_refusal(rules: MergeRules) -> str | None:
 
 
 def rows_to_write(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """The rows with the kinds that they have in the table, without those that are ignored.
+    """Return the rows with the kinds that they have in the table, without those that are ignored.
 
     UnsupportedError if `rowkind.field` holds no row kind somewhere, or for a deleted row that the
     merge engine cannot take: files with such rows could not be read.

@@ -37,7 +37,7 @@ SORTABLE = INTEGER_ROOTS | TIMESTAMP_ROOTS | CHARACTER_ROOTS | BINARY_ROOTS | _N
 
 
 def words(column: Column) -> Words:
-    """One number a cell, 0 for null: no greater than that of any greater value."""
+    """Return one number a cell, 0 for null: no greater than that of any greater value."""
     array = whole(column)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):

@@ -91,7 +91,7 @@ def _stands_in_runs(numbers: Numbers) -> bool:
 
 
 def _within_ties(order: Places, codes: Sequence[Numbers]) -> Places:
-    """Rows that the first numbers leave equal, put in order by the others."""
+    """Return rows that the first numbers leave equal, put in order by the others."""
     first, others = codes[0][order], codes[1:]
     same = np.append(False, first[1:] == first[:-1])
     falls = _falls(order, np.flatnonzero(same), others)
@@ -109,7 +109,7 @@ def _within_ties(order: Places, codes: Sequence[Numbers]) -> Places:
 
 
 def _falls(order: Places, at: Places, others: Sequence[Numbers]) -> Places:
-    """Those places of the order at which a row is less than the one before it."""
+    """Return those places of the order at which a row is less than the one before it."""
     left, right = order[at - 1], order[at]
     equal, less = np.ones(len(at), np.bool_), np.zeros(len(at), np.bool_)
     for numbers in others:

@@ -36,16 +36,16 @@ _Reduce = Callable[[Numbers, Numbers, Index], Numbers]
 
 
 def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The sum of what is no null; what is taken back is subtracted."""
+    """Return the sum of what is no null; what is taken back is subtracted."""
     if pa.types.is_decimal(column.type):
         return decimal_sum(column, events, ops)
     return _reduced(column, events, ops, _sums)
 
 
 def product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The product of what is no null; what is taken back is divided by.
+    """Return the product of what is no null; what is taken back is divided by.
 
-    UnsupportedError if whole numbers are divided by zero.
+    Raises UnsupportedError if whole numbers are divided by zero.
     """
     if pa.types.is_decimal(column.type):
         return decimal_product(column, events, ops)
@@ -67,7 +67,7 @@ def _reduced(column: Column, events: MergeEvents, ops: Ops, reduce: _Reduce) -> 
 
 
 def _leading_divisions(events: MergeEvents, ops: Ops, counts: Mask) -> Mask:
-    """Values that are taken back where nothing is yet: there is nothing to divide."""
+    """Return values that are taken back where nothing is yet: there is nothing to divide."""
     divides: Mask = counts & (ops == RETRACT)
     if not bool(divides.any()):
         return divides
@@ -99,7 +99,7 @@ def _products(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
 
 
 def _with_divisions(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
-    """One event of each key after the other: dividing does not commute."""
+    """Return one event of each key after the other: dividing does not commute."""
     sizes = np.diff(np.append(starts, len(values)))
     result = values[starts].copy()
     for step in range(1, int(sizes.max(initial=0))):
@@ -124,7 +124,7 @@ def _quotient(now: Numbers, divisor: Numbers) -> Numbers:
 
 
 def fold_left(function: np.ufunc, values: Numbers, starts: Index) -> Numbers:
-    """The values of each key by a function of two, strictly from left to right.
+    """Return the values of each key by a function of two, strictly from left to right.
 
     `reduceat` would group them differently, and floating-point numbers tell.
     """

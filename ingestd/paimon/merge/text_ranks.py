@@ -22,7 +22,7 @@ _CHUNK = 8
 
 
 def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
-    """Numbers that order texts or binaries (no nulls), the most significant first."""
+    """Return numbers that order texts or binaries (no nulls), the most significant first."""
     if not len(array):
         return [np.empty(0, np.uint64)]
     offsets = _offsets(array)
@@ -39,7 +39,7 @@ def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
 
 
 def prefixes(array: Array) -> Codes:
-    """The first eight bytes of texts or binaries as numbers that never fall as these ascend.
+    """Return the first eight bytes of texts or binaries as numbers that never fall as these ascend.
 
     That of a null is any number.
     """
@@ -57,7 +57,7 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
 
 
 def _bytes(array: Array, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """The bytes of all texts, and so many zeros that a chunk can be read at each of them."""
+    """Return the bytes of all texts, and so many zeros that a chunk can be read at each of them."""
     _, starts, texts = array.buffers()
     found = np.zeros(int(offsets[-1]) + _CHUNK, np.uint8)
     if texts is not None and len(found) > _CHUNK:
@@ -87,7 +87,7 @@ def _chunk(
     lengths: npt.NDArray[np.int64],
     start: int,
 ) -> Codes:
-    """The eight bytes of each text from a place on, zeros after its end."""
+    """Return the eight bytes of each text from a place on, zeros after its end."""
     # Eight bytes from each place on, as one number.
     at_each = np.ndarray((len(data) - _CHUNK + 1,), ">u8", data, strides=(1,))
     inside = np.clip(lengths - start, 0, _CHUNK)

@@ -50,7 +50,7 @@ def _is_filled(texts: Array) -> Mask:
 
 
 def _distinct(key: Index, texts: Array, delimiter: str) -> tuple[Index, Array]:
-    """The first text of each key whole, and of the others the words that are new."""
+    """Return the first text of each key whole, and of the others the words that are new."""
     # An empty delimiter joins without a gap, yet words are distinguished by blanks.
     split: Any = pc.split_pattern(texts, delimiter or " ")
     sizes = np.diff(split.offsets.to_numpy())

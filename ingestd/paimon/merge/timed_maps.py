@@ -52,7 +52,7 @@ class _Timed:
         return cls(value_codes(struct.field(0)), is_null(items), times)
 
     def fold(self, elements: Elements, ops: Ops) -> Index:
-        """Positions of the entries that stay of the keys with several maps."""
+        """Return positions of the entries that stay of the keys with several maps."""
         chosen = elements.chosen
         bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
         found: dict[int, dict[int, int]] = {}

@@ -27,7 +27,7 @@ def value_codes(array: Array) -> Index:
 
 
 def joint_codes(columns: Sequence[Index], count: int) -> Index:
-    """One number a row for the combination of its numbers in some columns."""
+    """Return one number a row for the combination of its numbers in some columns."""
     return dense_ranks(columns) if columns else np.zeros(count, np.int64)
 
 

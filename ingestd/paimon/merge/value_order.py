@@ -21,7 +21,7 @@ from ingestd.paimon.spec.arrow import Array, Column
 
 
 def order_codes(column: Column) -> Ranks:
-    """One number a cell; that of a null says nothing."""
+    """Return one number a cell; that of a null says nothing."""
     array = _filled(whole(column))
     if pa.types.is_floating(array.type):
         return float_codes(array.to_numpy(zero_copy_only=False))
@@ -32,12 +32,12 @@ def order_codes(column: Column) -> Ranks:
 
 
 def sequence_ranks(columns: Sequence[Column]) -> Index:
-    """The place of each row in the order of some columns, equal rows sharing one, from 0."""
+    """Return the place of each row in the order of some columns, equal rows sharing one, from 0."""
     return dense_ranks(sequence_codes(columns))
 
 
 def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
-    """Numbers that order rows by some columns, the most significant first.
+    """Return numbers that order rows by some columns, the most significant first.
 
     Nulls come first, in a descending order as well.
     """
@@ -52,7 +52,7 @@ def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> li
 
 
 def dense_ranks(ranks: Sequence[Ranks]) -> Index:
-    """Rows by some numbers, the most significant first, as one number without gaps."""
+    """Return rows by some numbers, the most significant first, as one number without gaps."""
     order = stable_order(ranks)
     differs = np.zeros(len(order), np.bool_)
     for rank in ranks:
@@ -64,7 +64,7 @@ def dense_ranks(ranks: Sequence[Ranks]) -> Index:
 
 
 def is_valid(column: Column) -> Mask:
-    """Whether each cell is no null."""
+    """Return whether each cell is no null."""
     known: Any = column.is_valid()
     marks: Mask = known.to_numpy(zero_copy_only=False)
     return marks

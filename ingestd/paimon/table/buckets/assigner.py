@@ -42,12 +42,12 @@ _NO_HASHES = np.zeros(0, np.int32)
 
 
 def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
-    """The bucket of each row of a table with a fixed number of them, shape (rows,)."""
+    """Return the bucket of each row of a table with a fixed number of them, shape (rows,)."""
     return assign_among(table, rows, table.options.bucket)
 
 
 def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
-    """The bucket of each row if there were `n` of them."""
+    """Return the bucket of each row if there were `n` of them."""
     options = table.options
     keys = options.bucket_keys
     columns = [rows.column(key) for key in keys]
@@ -88,7 +88,7 @@ class DynamicBucketAssigner:
         self._gained: dict[int, list[Hashes]] = {}
 
     def assign(self, hashes: Hashes) -> Buckets:
-        """The bucket of each key hash, shape (rows,); new hashes count in arrival order.
+        """Return the bucket of each key hash, shape (rows,); new hashes count in arrival order.
 
         A hash that is known in any bucket of the partition stays there.
         """

@@ -35,7 +35,7 @@ class BucketFiller:
     def place(self, keys: _Unsigned) -> Buckets:
         """The bucket of each new key; the numbers spread them over full buckets, at the limit.
 
-        UnsupportedError if every bucket is full and no more may be made.
+        Raises UnsupportedError if every bucket is full and no more may be made.
         """
         placed = np.empty(len(keys), np.int32)
         done = 0
@@ -71,7 +71,7 @@ class BucketFiller:
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
     def _spread(self, keys: _Unsigned) -> Buckets:
-        """Every own bucket is full and no new one may be made: share them out evenly."""
+        """Return every own bucket is full and no new one may be made: share them out evenly."""
         options = self._table.options
         own = np.array(sorted(self._counts), np.int32)
         if options.dynamic_bucket_max_buckets == -1 or not len(own):

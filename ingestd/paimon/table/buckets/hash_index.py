@@ -7,6 +7,8 @@ processes that write batch after batch read each file at most once. What memory 
 kept on the local disk, so that a batch costs what it holds, however large the index has become.
 """
 
+import logging
+import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -17,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import FormatError
+from ingestd.log import redact
 from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.extension import native_columns
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
-from ingestd.paimon.table.buckets.mapped_hashes import mapped
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 
@@ -33,8 +35,8 @@ MAPPED_FILES = 400
 """Files that these may be: each takes one of the process's file descriptors."""
 _LEAST_MAPPED = 64 << 10
 """Below this many bytes an index file is read again just as soon."""
-
 Hashes = npt.NDArray[np.int32]
+_LOG = logging.getLogger(__name__)
 
 
 class HashCache:
@@ -50,7 +52,7 @@ class HashCache:
         self._lock = threading.Lock()
 
     def get(self, path: str) -> Hashes | None:
-        """The hashes of a file, if they are here."""
+        """Return the hashes of a file, if they are here."""
         with self._lock:
             found = self._memory.get(path)
             return self._mapped.get(path) if found is None else found
@@ -87,12 +89,12 @@ class HashCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that hashes take."""
+        """Return bytes of memory that hashes take."""
         return self._memory.nbytes
 
     @property
     def mapped_bytes(self) -> int:
-        """Bytes of local disk that hashes take."""
+        """Return bytes of local disk that hashes take."""
         return self._mapped.nbytes
 
 
@@ -144,7 +146,7 @@ class PartitionIndex:
 
     @classmethod
     def load(cls, table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> "PartitionIndex":
-        """The index that the HASH entries of one partition make up.
+        """Return the index that the HASH entries of one partition make up.
 
         FormatError names an index file that is missing, damaged or not alone in its bucket.
         """
@@ -157,12 +159,12 @@ class PartitionIndex:
         return cls(buckets)
 
     def lookup(self, hashes: Hashes) -> npt.NDArray[np.int32]:
-        """The bucket of each hash, -1 where it is not known yet."""
+        """Return the bucket of each hash, -1 where it is not known yet."""
         distinct, positions = np.unique(hashes, return_inverse=True)
         return self.lookup_sorted(distinct)[positions]
 
     def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
-        """The same of hashes that are sorted."""
+        """Return the same of hashes that are sorted."""
         found = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
         left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():
@@ -178,7 +180,7 @@ class PartitionIndex:
 
 
 def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
-    """The sorted hashes of one index file, from the cache if it has them."""
+    """Return the sorted hashes of one index file, from the cache if it has them."""
     path = index_path(table, entry)
     known = CACHE.get(path)
     if known is not None:
@@ -210,7 +212,7 @@ def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
 
 
 def is_sorted(hashes: Hashes) -> bool:
-    """Whether hashes ascend."""
+    """Return whether hashes ascend."""
     return bool((hashes[1:] >= hashes[:-1]).all())
 
 
@@ -221,7 +223,7 @@ def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
 
 
 def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
-    """Which of some hashes are in a sorted array; quick if they are sorted, too."""
+    """Return which of some hashes are in a sorted array; quick if they are sorted, too."""
     if not len(known):
         return np.zeros(len(hashes), bool)
     native = native_columns()
@@ -230,3 +232,15 @@ def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
     places = np.searchsorted(known, hashes)
     among: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == hashes
     return among
+
+
+def mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
+    """The same hashes, read-only, on the disk of `TMPDIR`; None if that has no room for them."""
+    try:
+        with tempfile.TemporaryFile(prefix="ingestd-hashes-", buffering=0) as file:
+            hashes.tofile(file)
+            return np.asarray(np.memmap(file, np.int32, "r", shape=hashes.shape))
+    except OSError as error:
+        context = {"bytes": hashes.nbytes, "error": redact(str(error))}
+        _LOG.warning("hashes_not_mapped", extra={"ctx": context})
+        return None

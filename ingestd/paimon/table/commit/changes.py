@@ -1,15 +1,15 @@
-"""What a committable means as snapshots: which kind, which manifest entries, which index files.
+"""Derive from a committable the changes of each snapshot: kind, manifest entries, index files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
-Appended files and compaction results of one committable become two
-snapshots, APPEND before COMPACT, under one commit identifier.
+Appended files and compaction results of one committable become two snapshots, APPEND before
+COMPACT, under one commit identifier.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ingestd.errors import UnsupportedError
+from ingestd.errors import CommitConflictError, UnsupportedError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import (
     DELETION_VECTORS_INDEX,
@@ -18,18 +18,21 @@ from ingestd.paimon.spec.index_manifest import (
 )
 from ingestd.paimon.spec.manifest import FileIdentifier, FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.metadata.scan import PartitionFilter
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key, split_index_entries
+from ingestd.paimon.table.metadata.scan import PartitionFilter, partition_test
+from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChange:
-    """The content of one snapshot to be made; of an OVERWRITE only what it adds.
+    """Changes of one snapshot; of an OVERWRITE only the additions.
 
-    `replaced` says which partitions an OVERWRITE empties (None: all), `rewrites` which files must
-    be all that goes then (None: whatever is there), `statistics` which file an
-    ANALYZE names, `removed_index` which index files a COMPACT takes away, and `beside` what other
-    files above level 0 it relies on, by partition and bucket.
+    `replaced` are the partitions that an OVERWRITE empties (None: all), `rewrites` the only files
+    that it may delete (None: any), `statistics` is the file that an ANALYZE refers to,
+    `removed_index_files` are index files that a COMPACT removes, and `expected_files` the other
+    files above level 0 that must not have changed, by partition and bucket.
     """
 
     kind: CommitKind
@@ -39,34 +42,34 @@ class SnapshotChange:
     replaced: PartitionFilter | None = None
     rewrites: frozenset[FileIdentifier] | None = None
     statistics: str | None = None
-    removed_index: frozenset[str] = frozenset()
-    beside: Mapping[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
+    removed_index_files: frozenset[str] = frozenset()
+    expected_files: Mapping[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it would leave the table as it is."""
+        """Return whether the table would stay as it is."""
         speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
-        files = self.entries or self.changelog or self.index or self.removed_index
+        files = self.entries or self.changelog or self.index or self.removed_index_files
         return not (files or speaks_for_itself)
 
     @property
     def relies_on_hash_index(self) -> bool:
-        """Whether it was made by the hash index of its partitions as it was."""
+        """Return whether buckets were chosen by the hash index of the partitions."""
         if self.kind == CommitKind.COMPACT:
             return any(entry.index_type == HASH_INDEX for entry in self.index)
         return self.kind != CommitKind.OVERWRITE
 
     @property
     def partitions(self) -> frozenset[bytes]:
-        """Partitions it touches."""
+        """Return the partitions that are changed."""
         files = (entry.partition for entry in self.entries)
         return frozenset((*files, *(entry.partition for entry in self.index)))
 
 
 def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list[SnapshotChange]:
-    """The snapshots that a committable asks for, in order; [] if it holds nothing.
+    """Return the changes of a committable, one per snapshot, in order; [] for an empty one.
 
-    UnsupportedError for index files other than the hash index of dynamic buckets and, in
+    Raises UnsupportedError for index files other than the hash index of dynamic buckets and, in
     compactions, deletion vectors.
     """
     messages = committable.messages
@@ -88,6 +91,30 @@ def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list
     return changes or ([append] if allow_empty else [])
 
 
+def index_after(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
+    """Return the index entries, and those whose key repeats, once a change is on top of `state`.
+
+    Raises CommitConflictError if an index file that is to be replaced is not the one of `state`.
+    """
+    if change.kind == CommitKind.OVERWRITE:
+        return _index_overwritten(table, change, state)
+    if change.removed_index_files:
+        return _index_without(table, change, state)
+    if not change.index:
+        # The same object, so that the next commit detects by identity that nothing changed.
+        return state.index_entries, state.repeated_index_entries
+    repeated_keys = {index_key(entry) for entry in state.repeated_index_entries}
+    for entry in change.index:
+        if index_key(entry) in repeated_keys:
+            raise CommitConflictError(
+                f"table {table.name}: bucket {entry.bucket} has several {entry.index_type} index "
+                f"files, so {entry.file_name} cannot take the place of one"
+            )
+    return state.index_entries.with_changes(change.index), state.repeated_index_entries
+
+
 def _appends(message: CommitMessage) -> bool:
     return bool(message.new_files or message.changelog_files) or not _compacts(message)
 
@@ -107,11 +134,13 @@ def _compact(messages: Sequence[CommitMessage]) -> SnapshotChange:
         (*deleted, *added),
         tuple(changelog),
         tuple(entry for message in only for entry in message.new_index_files),
-        removed_index=frozenset(name for message in only for name in message.removed_index_files),
-        beside={
-            (message.partition, message.bucket): message.compact_beside
+        removed_index_files=frozenset(
+            name for message in only for name in message.removed_index_files
+        ),
+        expected_files={
+            (message.partition, message.bucket): message.compact_expected
             for message in only
-            if message.compact_beside is not None
+            if message.compact_expected is not None
         },
     )
 
@@ -150,3 +179,32 @@ def _check_index_types(message: CommitMessage) -> None:
                 f"index file {entry.file_name} of bucket {message.bucket}: committing index type "
                 f"{entry.index_type} is not supported"
             )
+
+
+def _index_without(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
+    """Return the index files without the removed ones, with those of the change."""
+    before = (*state.index_entries.values(), *state.repeated_index_entries)
+    missing = change.removed_index_files - {entry.file_name for entry in before}
+    if missing:
+        raise CommitConflictError(
+            f"table {table.name}: index file {min(missing)} was replaced by another commit; plan "
+            "this change again on the newest snapshot"
+        )
+    stay = [entry for entry in before if entry.file_name not in change.removed_index_files]
+    by_key, repeated = split_index_entries((*stay, *change.index))
+    return IndexEntries(by_key), repeated
+
+
+def _index_overwritten(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
+    """Return the index files of partitions that are not replaced, with those of the change."""
+    goes = partition_test(table, change.replaced)
+    before = (*state.index_entries.values(), *state.repeated_index_entries)
+    stay = [entry for entry in before if not goes(entry.partition)]
+    if len(stay) == len(before) and not change.index:
+        return state.index_entries, state.repeated_index_entries
+    by_key, repeated = split_index_entries((*stay, *change.index))
+    return IndexEntries(by_key), repeated

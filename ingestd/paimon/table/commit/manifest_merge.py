@@ -88,7 +88,7 @@ def _minor_merge(table: FileStoreTable, manifests: Sequence[ManifestFileMeta]) -
 
 
 def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
-    """The group as few manifests; most groups delete nothing and are joined as they are."""
+    """Return the group as few manifests; most groups delete nothing and are joined as they are."""
     if _size(group) <= table.options.manifest_target_file_size * _OVERSIZE:
         joined = join_added(table, group)
         if joined is not None:

@@ -93,7 +93,7 @@ def drop_partitions(
 ) -> CommitResult:
     """Empty the partitions that agree with any of the specs, which may have some columns only.
 
-    Raises as `commit`; ConfigError for no spec at all or one without columns.
+    Raises as `commit`. Raises ConfigError for no spec at all or one without columns.
     """
     if not partitions or not all(partitions):
         raise ConfigError(f"table {table.name}: name at least one partition column and its value")

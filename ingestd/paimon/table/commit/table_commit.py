@@ -1,48 +1,67 @@
-"""Making the work of writers visible: one snapshot file, created by whoever comes first.
+"""Commit a committable as snapshots: optimistic concurrency on the file of the next snapshot.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
-The order is: plan the snapshots, recognise a replay, then for each
-snapshot: look what others did, check for conflicts, write manifests, publish; hints come last.
-Whatever the outcome, data files stay: the caller knows whether it will try again with them.
+A snapshot exists if and only if its file does. The first writer that creates the file of the next
+id has committed; every other writer refreshes its state and tries again. Each try checks for
+conflicts with concurrent commits, writes the manifests, and publishes the snapshot; hint files are
+written last. Data files are never deleted here: the caller may commit them again.
 """
 
+import logging
+import random
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import CommitConflictError, CommitUnknownError, FencedError, IngestdError
+from ingestd.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    FencedError,
+    IngestdError,
+    StorageError,
+)
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.document_checks import sealed
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.snapshot import (
+    BASE_PROPERTY,
     BATCH_COMMIT_IDENTIFIER,
     CARRIED_OPTION,
+    CARRIED_PREFIX,
     CommitKind,
     Snapshot,
+    carried_properties,
+    encode_snapshot,
 )
-from ingestd.paimon.table.commit.attempt import (
-    Attempt,
-    CommitRequest,
-    Delta,
-    checked_entries,
-    prepare,
-    write_delta,
-)
-from ingestd.paimon.table.commit.changes import SnapshotChange, plan_changes
+from ingestd.paimon.table.commit.changes import SnapshotChange, index_after, plan_changes
 from ingestd.paimon.table.commit.conflict import (
     check_bucket_option,
+    check_deletion_vectors,
     check_hash_index,
     check_key_places,
+    check_own_files,
+    checked_entries,
 )
-from ingestd.paimon.table.commit.conflict_compact import check_deletion_vectors
-from ingestd.paimon.table.commit.own_files import check_own_files
-from ingestd.paimon.table.commit.publish import discard, publish
-from ingestd.paimon.table.commit.retries import Retries
+from ingestd.paimon.table.commit.manifest_merge import merge_manifests
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.manifest_store import (
+    write_index_manifest,
+    write_manifest_list,
+    write_manifests,
+)
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
-from ingestd.paimon.table.metadata.snapshot_manager import write_hints
+from ingestd.paimon.table.metadata.snapshot_commit import partition_changes
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, write_hints
 from ingestd.paimon.table.metadata.table_state import (
     TableState,
+    committed_after,
+    is_same_snapshot,
+    max_sequence_of,
     newest_of_user,
     refresh_state,
     with_user,
@@ -50,15 +69,101 @@ from ingestd.paimon.table.metadata.table_state import (
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 CommitStatus = Literal["committed", "replayed", "empty"]
+_JITTER = 0.2
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """User, content and time of a commit, the same for every try.
+
+    No file of the commit was written before `planned_at`, a time of `steady_seconds`.
+    """
+
+    user: str
+    committable: ManifestCommittable
+    now_ms: int
+    planned_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Written manifests of a change, reused by every try with the same entries."""
+
+    entries: tuple[ManifestEntry, ...]
+    manifests: tuple[ManifestFileMeta, ...]
+    list_name: str
+    list_size: int
+    changelog_manifests: tuple[ManifestFileMeta, ...] = ()
+    changelog_list_name: str | None = None
+    changelog_list_size: int | None = None
+    changelog_record_count: int | None = None
+
+    @property
+    def written(self) -> list[str]:
+        """Return the names of all manifests and manifest lists that were written."""
+        names = [meta.file_name for meta in (*self.manifests, *self.changelog_manifests)]
+        lists = (self.list_name, self.changelog_list_name)
+        return [*names, *(name for name in lists if name is not None)]
+
+    @property
+    def record_count(self) -> int:
+        """Return the rows of added files minus the rows of deleted files."""
+        signs = {FileKind.ADD: 1, FileKind.DELETE: -1}
+        return sum(signs[entry.kind] * entry.file.row_count for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A snapshot ready to be published, and the state of the table once it is."""
+
+    snapshot: Snapshot
+    state: TableState
+    written: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """References of a snapshot besides its delta."""
+
+    list_name: str
+    list_size: int
+    index_manifest: str | None
+    schema_id: int
+
+
+class Retries:
+    """Retry budget of one commit, for lost races and for unclear answers of the storage.
+
+    Allows `commit.max-retries` retries, and none after `commit.timeout`. The wait doubles from
+    `commit.min-retry-wait` to `commit.max-retry-wait`, with jitter.
+    """
+
+    def __init__(self, options: CoreOptions) -> None:
+        self._left = options.commit_max_retries
+        self._next_ms = options.commit_min_retry_wait_ms
+        self._longest_ms = options.commit_max_retry_wait_ms
+        self._deadline = time.monotonic() + options.commit_timeout_ms / 1000
+
+    def wait(self) -> bool:
+        """Wait until the next retry is due; return False at once if the budget is used up."""
+        wait_ms = min(self._next_ms, self._longest_ms)
+        seconds = wait_ms * (1 + random.uniform(0, _JITTER)) / 1000  # noqa: S311  # no secret
+        if self._left <= 0 or time.monotonic() + seconds > self._deadline:
+            return False
+        self._left -= 1
+        self._next_ms *= 2
+        time.sleep(seconds)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
     """Outcome of a commit.
 
-    `committed`: `snapshot` is the last one made. `replayed`: the user had committed this
-    identifier (or a later one) before, `snapshot` is that user's newest, if it is retained.
-    `empty`: there was nothing to commit. `state` is the table's newest known state in any case;
+    `committed`: `snapshot` is the last one created. `replayed`: the user had already committed
+    this identifier or a later one; `snapshot` is that user's newest, None if it has expired.
+    `empty`: there was nothing to commit. `state` is always the newest known state of the table;
     `attempts` counts the snapshots that were tried.
     """
 
@@ -77,60 +182,60 @@ def commit(
     now_ms: int,
     allow_empty: bool = False,
 ) -> CommitResult:
-    """Commit on top of whatever the table holds, planned as of `state`.
+    """Commit on top of the newest snapshot what was planned as of `state`.
 
-    While `state` is the newest, no manifest of the table is read, unless files are deleted.
-    An identifier at or below the user's newest one is `replayed` and changes nothing; that says
-    nothing about the content, which the caller compares by the snapshot's properties.
-    `BATCH_COMMIT_IDENTIFIER` is never taken for a replay.
+    If `state` is the newest, no manifest of the table is read, unless files are deleted.
+    An identifier at or below the user's newest one is a replay and changes nothing. The content is
+    not compared: the caller does that by the snapshot's properties. `BATCH_COMMIT_IDENTIFIER` is
+    never a replay.
 
-    Raises FencedError if another committer with this user name went past `state`;
-    CommitConflictError if the change cannot land or lost every try, then nothing of it is
-    visible, except that an APPEND stays when only the COMPACT after it was refused;
-    CommitUnknownError if the storage does not say whether it landed (delete nothing, try again).
+    Raises FencedError if another committer with this user name committed after `state`;
+    CommitConflictError if the change conflicts with another commit or lost every try: nothing of
+    it is visible then, except an APPEND whose following COMPACT was refused; CommitUnknownError if
+    the storage does not report whether the snapshot was published (delete nothing, try again).
     """
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
         return CommitResult("empty", state.snapshot, state, 0)
-    origin = CommitRequest(commit_user, committable, now_ms, state.loaded_at)
-    # What is no part of a stream is never done again, so no one has to look for it.
-    current = state if _is_batch(origin) else with_user(table, state, commit_user)
+    request = CommitRequest(commit_user, committable, now_ms, state.loaded_at)
+    # Batch commits are never replayed, so their user is not looked up.
+    current = state if _is_batch(request) else with_user(table, state, commit_user)
     attempts = 0
-    if _is_replay(current, origin):
-        return _replayed(table, refresh_state(table, current), origin, attempts)
+    if _is_replay(current, request):
+        return _replayed(table, refresh_state(table, current), request, attempts)
     retries = Retries(table.options)
     for change in changes:
-        landing = _CommitRetry(table, origin, change, current, retries)
+        landing = _CommitRetry(table, request, change, current, retries)
         if not landing.run():
-            return _replayed(table, landing.current, origin, landing.attempts)
+            return _replayed(table, landing.current, request, landing.attempts)
         current = landing.current
         attempts += landing.attempts
     return CommitResult("committed", current.snapshot, current, attempts)
 
 
-def _is_batch(origin: CommitRequest) -> bool:
-    return origin.committable.identifier == BATCH_COMMIT_IDENTIFIER
+def _is_batch(request: CommitRequest) -> bool:
+    return request.committable.identifier == BATCH_COMMIT_IDENTIFIER
 
 
-def _is_replay(state: TableState, origin: CommitRequest) -> bool:
-    if _is_batch(origin):
+def _is_replay(state: TableState, request: CommitRequest) -> bool:
+    if _is_batch(request):
         return False
-    return origin.committable.identifier <= state.committed[origin.user]
+    return request.committable.identifier <= state.committed[request.user]
 
 
 def _replayed(
-    table: FileStoreTable, state: TableState, origin: CommitRequest, attempts: int
+    table: FileStoreTable, state: TableState, request: CommitRequest, attempts: int
 ) -> CommitResult:
-    return CommitResult("replayed", newest_of_user(table, state, origin.user), state, attempts)
+    return CommitResult("replayed", newest_of_user(table, state, request.user), state, attempts)
 
 
 class _CommitRetry:
-    """The tries to land one snapshot; `current` is the newest state they have seen."""
+    """Retry loop for one snapshot; `current` is the newest known state of the table."""
 
     def __init__(
         self,
         table: FileStoreTable,
-        origin: CommitRequest,
+        request: CommitRequest,
         change: SnapshotChange,
         planned: TableState,
         retries: Retries,
@@ -138,14 +243,14 @@ class _CommitRetry:
         self.current = planned
         self.attempts = 0
         self._table = table
-        self._request = origin
+        self._request = request
         self._change = change
         self._planned = planned
         self._retries = retries
         self._delta: Delta | None = None
 
     def run(self) -> bool:
-        """Land it; False if someone has committed the same identifier meanwhile."""
+        """Publish the snapshot; return False if the same identifier was committed concurrently."""
         try:
             landed = self._try_until_landed()
         except CommitUnknownError:
@@ -183,6 +288,13 @@ class _CommitRetry:
         )
 
     def _prepare(self) -> Attempt:
+        schema_id = self._check_conflicts()
+        reach(Point.CONFLICTS_CHECKED)
+        delta = self._delta_on_current()
+        return prepare(self._table, self._change, delta, self.current, self._request, schema_id)
+
+    def _check_conflicts(self) -> int:
+        """Check the change against `current`; return the id of the newest schema."""
         expected, carried = self._request.committable.builds_on, self.current.carried
         if any(carried.get(name, "") != value for name, value in expected.items()):
             raise CommitConflictError(
@@ -205,12 +317,10 @@ class _CommitRetry:
             check_hash_index(self._table, self._planned, self.current, partitions)
         if self._change.kind == CommitKind.APPEND:
             check_key_places(self._table, self._planned, self.current)
-        reach(Point.CONFLICTS_CHECKED)
-        delta = self._delta_on_current()
-        return prepare(self._table, self._change, delta, self.current, self._request, schema_id)
+        return schema_id
 
     def _check_writers(self, newest: TableSchema) -> None:
-        """Raise if other pipelines write the table than those that the commit knows of."""
+        """Raise CommitConflictError if the pipelines that write the table have changed."""
         known = honoured.PIPELINES.of(self._table.schema.options)
         if honoured.PIPELINES.of(newest.options) != known:
             raise CommitConflictError(
@@ -227,7 +337,10 @@ class _CommitRetry:
         return self._delta
 
     def _is_committed_already(self) -> bool:
-        """Whether our user's identifier has landed since the plan; FencedError if a later one."""
+        """Return whether the identifier was committed since the plan.
+
+        Raises FencedError if the user committed another identifier.
+        """
         if _is_batch(self._request):
             return False
         user, identifier = self._request.user, self._request.committable.identifier
@@ -245,3 +358,165 @@ class _CommitRetry:
         if self._delta is not None:
             discard(self._table, self._delta.written)
             self._delta = None
+
+
+def publish(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    retries: Retries,
+    entries: Sequence[ManifestEntry] = (),
+) -> bool:
+    """Create the snapshot file, or have the catalog create it; False if the id is taken.
+
+    `entries` are the changes of the snapshot, for a catalog that keeps partition statistics.
+    A storage error leaves the outcome open: the file is read back, and if it does not exist, the
+    same bytes are written again. Raises CommitUnknownError if the storage gives no answer until
+    the retries are used up: the snapshot may still appear.
+    """
+    path = table.paths.snapshot(snapshot.id)
+    problem: StorageError | None = None
+    while True:
+        try:
+            if _create(table, snapshot, entries):
+                return True
+            found = find_snapshot(table.io, table.paths, snapshot.id)
+        except StorageError as error:
+            problem = error
+            _LOG.warning("publish_unclear", extra={"ctx": {"path": path, "error": str(error)}})
+            found = _read_back(table, snapshot.id)
+        if found is not None:
+            return is_same_snapshot(found, snapshot)
+        if not retries.wait():
+            break
+    raise CommitUnknownError(
+        f"table {table.name}: whether snapshot {snapshot.id} was published is not known, the "
+        f"storage does not tell ({problem}); its files stay, try again when the storage answers"
+    ) from problem
+
+
+def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+    server = table.snapshot_commit
+    if server is not None:
+        return server.commit(table.branch, snapshot, partition_changes(table, entries))
+    path = table.paths.snapshot(snapshot.id)
+    return table.io.try_write_atomic(path, sealed(encode_snapshot(snapshot)))
+
+
+def discard(table: FileStoreTable, names: Sequence[str]) -> None:
+    """Delete the manifests of a try that has certainly lost."""
+    for name in names:
+        table.io.delete_quietly(table.paths.manifest(name))
+
+
+def _read_back(table: FileStoreTable, snapshot_id: int) -> Snapshot | None:
+    try:
+        return find_snapshot(table.io, table.paths, snapshot_id)
+    except StorageError:
+        return None
+
+
+def write_delta(
+    table: FileStoreTable, entries: tuple[ManifestEntry, ...], changelog: Sequence[ManifestEntry]
+) -> Delta:
+    """Write the delta manifests and, for changelog files, the changelog manifests."""
+    manifests = write_manifests(table, entries)
+    name, size = write_manifest_list(table, manifests)
+    reach(Point.DELTA_WRITTEN)
+    if not changelog:
+        return Delta(entries, manifests, name, size)
+    changelog_manifests = write_manifests(table, changelog)
+    changelog_name, changelog_size = write_manifest_list(table, changelog_manifests)
+    reach(Point.CHANGELOG_LISTED)
+    return Delta(
+        entries=entries,
+        manifests=manifests,
+        list_name=name,
+        list_size=size,
+        changelog_manifests=changelog_manifests,
+        changelog_list_name=changelog_name,
+        changelog_list_size=changelog_size,
+        changelog_record_count=sum(entry.file.row_count for entry in changelog),
+    )
+
+
+def prepare(
+    table: FileStoreTable,
+    change: SnapshotChange,
+    delta: Delta,
+    state: TableState,
+    request: CommitRequest,
+    schema_id: int,
+) -> Attempt:
+    """Write the base manifest list and the index manifest of a snapshot on top of `state`."""
+    merged = merge_manifests(table, state.manifests)
+    list_name, list_size = write_manifest_list(table, merged.manifests)
+    reach(Point.BASE_WRITTEN)
+    written = [*(meta.file_name for meta in merged.written), list_name]
+    index_entries, repeated = index_after(table, change, state)
+    index_manifest = state.snapshot.index_manifest if state.snapshot else None
+    if index_entries is not state.index_entries:
+        index_manifest = None
+        if index_entries or repeated:
+            index_manifest = write_index_manifest(table, index_entries, repeated)
+            written.append(index_manifest)
+            reach(Point.INDEX_MANIFEST_WRITTEN)
+            path = table.paths.manifest(index_manifest)
+            index_entries = index_entries.written(table.io, path)
+    base = _Base(list_name, list_size, index_manifest, schema_id)
+    snapshot = _snapshot(change, delta, base, state, request)
+    after = TableState(
+        snapshot=snapshot,
+        manifests=(*merged.manifests, *delta.manifests),
+        index_entries=index_entries,
+        max_sequence_number=max_sequence_of(delta.entries, state.max_sequence_number),
+        repeated_index_entries=repeated,
+        committed=committed_after(state, snapshot),
+        carried=carried_properties(snapshot),
+    )
+    return Attempt(snapshot, after, tuple(written))
+
+
+def _properties(state: TableState, committable: ManifestCommittable) -> dict[str, str]:
+    """Return carried properties overridden by those of the commit; an empty value drops a name."""
+    own = committable.properties
+    if any(name.startswith(CARRIED_PREFIX) for name in own):
+        below = state.snapshot.delta_manifest_list if state.snapshot else ""
+        own = {**own, BASE_PROPERTY: below}
+    merged = {**state.carried, **own}
+    return {name: value for name, value in merged.items() if value or name == BASE_PROPERTY}
+
+
+def _snapshot(
+    change: SnapshotChange, delta: Delta, base: _Base, state: TableState, request: CommitRequest
+) -> Snapshot:
+    committable, previous = request.committable, state.snapshot
+    total = (previous.total_record_count if previous else None) or 0
+    inherits = previous is not None and previous.schema_id == base.schema_id
+    return Snapshot(
+        id=previous.id + 1 if previous else 1,
+        schema_id=base.schema_id,
+        base_manifest_list=base.list_name,
+        base_manifest_list_size=base.list_size,
+        delta_manifest_list=delta.list_name,
+        delta_manifest_list_size=delta.list_size,
+        changelog_manifest_list=delta.changelog_list_name,
+        changelog_manifest_list_size=delta.changelog_list_size,
+        index_manifest=base.index_manifest,
+        commit_user=request.user,
+        commit_identifier=committable.identifier,
+        commit_kind=change.kind,
+        # Readers search snapshots by time in halves, so times never decrease.
+        time_millis=max(request.now_ms, previous.time_millis if previous else 0),
+        total_record_count=total + delta.record_count,
+        delta_record_count=delta.record_count,
+        changelog_record_count=delta.changelog_record_count,
+        watermark=_later(committable.watermark, previous.watermark if previous else None),
+        statistics=change.statistics or (previous.statistics if previous and inherits else None),
+        properties=_properties(state, committable),
+        next_row_id=(previous.next_row_id if previous else None) or 0,
+    )
+
+
+def _later(left: int | None, right: int | None) -> int | None:
+    known = [watermark for watermark in (left, right) if watermark is not None]
+    return max(known, default=None)

@@ -94,7 +94,7 @@ def _bucket_groups(
 def _full(
     bucket: CompactBucket, files: list[DataFileMeta], deleted: dict[str, int]
 ) -> list[DataFileMeta]:
-    """All files after the first large ones, if more of them are small than large."""
+    """Return all files after the first large ones, if more of them are small than large."""
     table = bucket.table
     vectors = honoured.DELETION_VECTORS.of(table.schema.options)
     rewrites_all = compaction_options(table.schema).rewrites_all
@@ -172,7 +172,7 @@ def _vector_files(bucket: CompactBucket) -> list[IndexManifestEntry]:
 
 
 def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
-    """How many rows of each data file are deleted."""
+    """Return how many rows of each data file are deleted."""
     vectors = DeletionVectors.of(bucket.table, bucket.index)
     names = {part.data_file_name for entry in _vector_files(bucket) for part in
              entry.dv_ranges or ()}  # fmt: skip

@@ -51,7 +51,7 @@ class CompactBucket:
             self.table.io.delete_quietly(dv_index_path(self.table, entry))
 
     def message(self, change: BucketChange, beside: Sequence[str]) -> CommitMessage:
-        """The change as the committer takes it; `beside` are files that it relies on."""
+        """Return the change as the committer takes it; `beside` are files that it relies on."""
         index = () if change.index is None else (change.index,)
         return CommitMessage(
             self.partition,
@@ -60,7 +60,7 @@ class CompactBucket:
             compact_before=tuple(change.before),
             compact_after=tuple(change.after),
             compact_changelog=tuple(change.changelog),
-            compact_beside=frozenset(beside),
+            compact_expected=frozenset(beside),
             new_index_files=index,
         )
 
@@ -77,12 +77,12 @@ class TreePlan:
 
     @property
     def reason(self) -> str:
-        """Which trigger it is."""
+        """Return which trigger it is."""
         return self.choice.reason
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """The files that it is about."""
+        """Return the files that it is about."""
         if self.files:
             return self.files
         runs = self.levels.runs[: self.choice.count]
@@ -133,7 +133,7 @@ def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePla
 
 
 def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
-    """Files that are worth rewriting although there is but the top level."""
+    """Return files that are worth rewriting although there is but the top level."""
     options = compaction_options(bucket.table.schema)
     deleted = {part.data_file_name for entry in bucket.index for part in entry.dv_ranges or ()}
     files = tuple(

@@ -38,7 +38,7 @@ class ChangeRules:
 def changes_between(
     rows: pa.Table, merged: pa.Table, rules: ChangeRules, *, engine: str, top_level: int | None
 ) -> pa.Table:
-    """The changes of some keys, ordered by key, -U in front of +U.
+    """Return the changes of some keys, ordered by key, -U in front of +U.
 
     `rows` are all rows of the keys with `_LEVEL` and `_KEY_NUMBER`, `merged` what they have become
     with `_KEY_NUMBER`. With `top_level` the row of a key before is the one of that level, and a

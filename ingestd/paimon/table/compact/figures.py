@@ -32,7 +32,7 @@ class FilePlace:
         return options.for_changelog() if self.changelog else options.at_level(self.level)
 
     def names(self) -> Iterator[str]:
-        """Names for new files: one UUID, then a counter."""
+        """Return names for new files: one UUID, then a counter."""
         prefix = self.table.options.data_file_prefix
         if self.changelog:
             prefix = honoured.CHANGELOG_PREFIX.of(self.table.schema.options)

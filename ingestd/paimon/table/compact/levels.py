@@ -56,7 +56,7 @@ class Levels:
 
     @property
     def highest(self) -> int:
-        """The highest level that has a file, -1 without any file."""
+        """Return the highest level that has a file, -1 without any file."""
         return max((run.level for run in self.runs), default=-1)
 
     @property

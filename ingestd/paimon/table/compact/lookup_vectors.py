@@ -37,7 +37,7 @@ class BucketVectors:
         self._added: dict[str, list[Positions]] = {}
 
     def has(self, file_name: str) -> bool:
-        """Whether rows of a data file were deleted before."""
+        """Return whether rows of a data file were deleted before."""
         return file_name in self._before
 
     def remove(self, file_name: str) -> None:
@@ -50,7 +50,7 @@ class BucketVectors:
             self._added.setdefault(file_name, []).append(positions)
 
     def write(self) -> IndexManifestEntry | None:
-        """The new index file of the bucket; None if all is as before."""
+        """Return the new index file of the bucket; None if all is as before."""
         gone = self._removed & self._before
         if not (gone or self._added):
             return None

@@ -13,17 +13,17 @@ class CompactPlan(Protocol):
 
     @property
     def bucket(self) -> CompactBucket:
-        """The bucket as it was when it was planned."""
+        """Return the bucket as it was when it was planned."""
         ...
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """The files that it is about."""
+        """Return the files that it is about."""
         ...
 
     @property
     def reason(self) -> str:
-        """Which trigger it is."""
+        """Return which trigger it is."""
         ...
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:

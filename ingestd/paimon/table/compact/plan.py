@@ -113,7 +113,7 @@ def _extended(
     count: int,
     reason: Reason,
 ) -> CompactionPick | None:
-    """The newest `count` runs and those after that are not much larger than all before them.
+    """Return the newest `count` runs and those after that are not much larger than all before them.
 
     None if that is a single run, unless level 0 has to be emptied.
     """

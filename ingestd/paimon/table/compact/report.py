@@ -28,7 +28,7 @@ class BucketReport:
 def report_of(
     reason: str, message: CommitMessage, made: Sequence[DataFileMeta], *, lost: bool
 ) -> BucketReport:
-    """The figures of one bucket's message, for which the files `made` were written."""
+    """Return the figures of one bucket's message, for which the files `made` were written."""
     before, after = message.compact_before, message.compact_after
     old = {file.file_name for file in before}
     moved = {file.file_name for file in after if file.file_name in old}

@@ -17,7 +17,6 @@ from ingestd.paimon.spec.compaction_options import lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.compact.figures import FilePlace
-from ingestd.paimon.table.files.column_checksums import ColumnChecksums
 from ingestd.paimon.table.files.file_index_write import with_file_index
 from ingestd.paimon.table.files.new_files import (
     delete_files,
@@ -25,7 +24,7 @@ from ingestd.paimon.table.files.new_files import (
     name_for_options,
     options_for_rows,
 )
-from ingestd.paimon.table.files.written_check import check_written, is_checked
+from ingestd.paimon.table.files.written_check import ColumnChecksums, check_written, is_checked
 from ingestd.paimon.table.write.figures import FileFigures
 
 _GROUP_BYTES = 16 << 20
@@ -95,7 +94,7 @@ class RollingWriter:
             rows = rows.slice(count)
 
     def _fitting(self, rows: pa.Table) -> int:
-        """How many of the rows go into the open file, or into a new one."""
+        """Return how many of the rows go into the open file, or into a new one."""
         if self._row_bytes is None and rows.nbytes <= self._target:
             return rows.num_rows
         if self._row_bytes is None:
@@ -105,7 +104,7 @@ class RollingWriter:
         return max(int(left / self._row_bytes), whole // _LEAST_SHARE, 1)
 
     def _sampled(self, rows: pa.Table) -> float:
-        """Bytes that one of the rows takes in a file."""
+        """Return bytes that one of the rows takes in a file."""
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
         options = options_for_rows(self._place.options, sample)
         size = load_format(options.file_format).encoded_size(sample, options)
@@ -166,7 +165,7 @@ class _OpenFile:
 
     @property
     def is_exact(self) -> bool:
-        """Whether `size` is that of the file so far, not an estimate."""
+        """Return whether `size` is that of the file so far, not an estimate."""
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:

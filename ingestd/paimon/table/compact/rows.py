@@ -103,7 +103,7 @@ def _joined(block: Block) -> pa.Table:
 
 
 def _numbered(rows: pa.Table, rules: RowRules) -> pa.Table:
-    """The rows ordered by key, with the number of their key."""
+    """Return the rows ordered by key, with the number of their key."""
     keys = sort_keys(rows, rules.key_names)
     numbers = np.cumsum(keys.first) - 1
     return rows.take(keys.order).append_column(KEY_NUMBER, pa.array(numbers))
@@ -189,7 +189,7 @@ def _replaced(rows: pa.Table, asked: Mask) -> tuple[tuple[int, int, Index], ...]
 def _told(
     rows: pa.Table, rules: RowRules, deleted: tuple[tuple[int, int, Index], ...]
 ) -> Compacted:
-    """The rows merged, and what has changed."""
+    """Return the rows merged, and what has changed."""
     if not rows.num_rows:
         return Compacted(_finished(rows, rules), None, deleted)
     rows = rows.drop_columns([n for n in (FILE, POSITION, SOURCE) if n in rows.column_names])

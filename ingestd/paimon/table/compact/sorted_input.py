@@ -11,16 +11,19 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.merge.base import column_ranks
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.arrow import Column, column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.table.compact.touched import touched_rows
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_stats import KeyTest
 from ingestd.paimon.table.read.bucket_read import Key, comparable_key, comparable_value
@@ -29,9 +32,48 @@ FILE = "_FILE"
 """A column with the number of each row's file among those of its source."""
 POSITION = "_POSITION"
 """A column with the position of each row in its file."""
-
 _MEMORY = 16 << 20
 """Bytes that the batches of all runs take together."""
+Mask = npt.NDArray[np.bool_]
+
+
+def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """Return the rows of all keys in `keys`, and perhaps more; `keys` has the key columns.
+
+    `rows` are ordered by key and have each key once; `keys` may come in any order.
+    """
+    names = keys.column_names
+    if len(names) == 1 and _is_number(rows.column(names[0]).type):
+        return rows.take(_found(rows.column(names[0]), keys.column(names[0])))
+    mask: Mask = np.ones(rows.num_rows, np.bool_)
+    for name in names:
+        # To Arrow 0.0 and -0.0 are two values, to keys they are one.
+        if not pa.types.is_floating(keys.column(name).type):
+            mask &= _among(rows.column(name), keys.column(name))
+    return rows.take(np.flatnonzero(mask))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    """Return whether values become single numbers that compare alike in all tables."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_temporal(kind) or types.is_floating(kind))
+
+
+def _found(column: Column, keys: Column) -> npt.NDArray[np.int64]:
+    (ranks,), (wanted,) = column_ranks(column), column_ranks(keys)
+    wanted = np.unique(wanted)
+    places = np.searchsorted(ranks, wanted)
+    inside = places < len(ranks)
+    places, wanted = places[inside], wanted[inside]
+    found: npt.NDArray[np.int64] = places[ranks[places] == wanted].astype(np.int64)
+    return found
+
+
+def _among(column: Column, keys: Column) -> Mask:
+    values: Any = pc.unique(keys)
+    is_in: Any = pc.is_in
+    mask: Mask = is_in(column, value_set=values).to_numpy()
+    return mask
 
 
 def batch_size(count: int) -> BatchSize:
@@ -112,7 +154,7 @@ class BucketInput:
     def _touched(
         self, sources: Sequence[Source], parts: Sequence[pa.Table]
     ) -> list[tuple[int, pa.Table]]:
-        """The parts that have rows, without older rows of keys that no picked source has."""
+        """Return the parts that have rows, without older rows of keys that no picked source has."""
         both = list(zip(sources, parts, strict=True))
         keys = [part.select(self.key_names) for one, part in both if one.picked and part.num_rows]
         if not keys:
@@ -151,12 +193,12 @@ class _Cursor:
 
     @property
     def has_rows(self) -> bool:
-        """Whether there are rows at hand: after `fill`, whether there are any."""
+        """Return whether there are rows at hand: after `fill`, whether there are any."""
         return self._rows is not None
 
     @property
     def keys(self) -> pa.Table:
-        """The keys of the rows at hand."""
+        """Return the keys of the rows at hand."""
         rows = pa.table({}) if self._rows is None else self._rows
         return rows.select(self._given.key_names)
 
@@ -169,12 +211,12 @@ class _Cursor:
 
     @property
     def last_key(self) -> Key:
-        """The key of the last row at hand, which there is unless `is_last`."""
+        """Return the key of the last row at hand, which there is unless `is_last`."""
         rows = self._rows
         return () if rows is None else self._key(rows, rows.num_rows - 1)
 
     def may_have(self, low: Key, high: Key) -> bool:
-        """Whether a row that was not taken yet may have a key from `low` to `high`.
+        """Return whether a row that was not taken yet may have a key from `low` to `high`.
 
         Both may be the beginnings of keys.
         """
@@ -187,7 +229,7 @@ class _Cursor:
         return self._key(rows, place)[: len(high)] <= high
 
     def take(self, bound: Key | None) -> pa.Table:
-        """The rows up to a key (None: all)."""
+        """Return the rows up to a key (None: all)."""
         rows = self._rows
         if rows is None:
             return pa.table({})
@@ -222,7 +264,7 @@ class _Cursor:
         return self._is_asked((comparable_value(low),), (comparable_value(high),))
 
     def _has_asked(self, keys: pa.Table) -> bool:
-        """Whether some of these keys, which are in order, may be asked for."""
+        """Return whether some of these keys, which are in order, may be asked for."""
         if not keys.num_rows:
             return False
         end = self._key(keys, keys.num_rows - 1)

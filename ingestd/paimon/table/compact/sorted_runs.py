@@ -33,7 +33,7 @@ def sorted_runs_of(
     files: Mapping[Place, Sequence[DataFileMeta]],
     compacted: Iterable[CommitMessage] = (),
 ) -> SortedRuns:
-    """The standing of live files after compactions of some of them."""
+    """Return the standing of live files after compactions of some of them."""
     files = dict(files)
     for one in compacted:
         gone = {file.file_name for file in one.compact_before}

@@ -83,7 +83,7 @@ def plan_compaction(
 ) -> list[CompactPlan]:
     """What `compact_table` would do now; only manifests are read.
 
-    UnsupportedError for a table that cannot be written.
+    Raises UnsupportedError for a table that cannot be written.
     """
     refuse_unsupported(table.schema, for_write=True)
     state = load_state(table) if state is None else state
@@ -109,7 +109,7 @@ def compact_table(
     compaction that they leave to someone. `commit_user` is for its snapshots alone (None: a new
     one); two compactions may have the same. Raises UnsupportedError for a table that cannot be
     written, FormatError for a damaged file, StorageError; in all of these nothing is left behind.
-    CommitUnknownError if the storage does not say whether the snapshot landed: files stay.
+    Raises CommitUnknownError if the storage does not say whether the snapshot landed: files stay.
     """
     refuse_unsupported(table.schema, for_write=True)
     started = time.monotonic()
@@ -256,7 +256,7 @@ def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
     above = {name for name, level in there - inputs if level > 0}
     return (
         inputs <= there
-        and (message.compact_beside is None or above == message.compact_beside)
+        and (message.compact_expected is None or above == message.compact_expected)
         and _vector_files(now) == _vector_files(bucket)
     )
 

@@ -33,7 +33,7 @@ Section = Sequence[DataFileMeta]
 
 
 def small_file_size(target_file_size: int) -> int:
-    """Bytes below which a file is worth rewriting."""
+    """Return bytes below which a file is worth rewriting."""
     return target_file_size // 10 * int(_SMALL * 10)
 
 
@@ -99,7 +99,7 @@ class TreeCompaction:
             self._rewrite([[file]])
 
     def finish(self) -> BucketChange:
-        """The change, the bucket's deletion vectors written."""
+        """Return the change, the bucket's deletion vectors written."""
         self.change.index = self._vectors.write()
         return self.change
 
@@ -128,14 +128,14 @@ class TreeCompaction:
         return self._output == self._levels.max_level
 
     def _tells_upgrade(self, file: DataFileMeta) -> bool:
-        """Whether rows have to be looked at although the file stays as it is."""
+        """Return whether rows have to be looked at although the file stays as it is."""
         lookups = self._rules.lookups
         if lookups.full_changelog:
             return self._is_top
         return lookups.needed and file.level == 0
 
     def _must_rewrite(self, file: DataFileMeta, *, has_deletes: bool) -> bool:
-        """Whether a lookup may change what the file's rows are."""
+        """Return whether a lookup may change what the file's rows are."""
         lookups, table = self._rules.lookups, self._table
         if not lookups.needed or file.level != 0:
             return False
@@ -260,5 +260,5 @@ class TreeCompaction:
 
 
 def partition_values(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:
-    """The values of a serialized partition."""
+    """Return the values of a serialized partition."""
     return tuple(deserialize_row(table.partition_types, partition))

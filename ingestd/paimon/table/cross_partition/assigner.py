@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.paimon.merge.row_kinds import NO_KIND
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
@@ -22,15 +23,95 @@ from ingestd.paimon.table.buckets.filler import BucketFiller
 from ingestd.paimon.table.cross_partition.index_cache import KEPT
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, Places
 from ingestd.paimon.table.cross_partition.load import KeyShare, prints_of
-from ingestd.paimon.table.cross_partition.moves import (
-    NOWHERE,
-    KeyRows,
-    Moves,
-    Numbers,
-    ends_gone,
-    moves_of,
-)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+NOWHERE = -1
+Numbers = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRows:
+    """Rows by key: the number of its key, the kind, and the partition that each came with.
+
+    `old` is the partition that each key has so far; keys are numbered as they are ordered.
+    """
+
+    key: Numbers
+    kind: npt.NDArray[np.int8]
+    came: Numbers
+    old: Numbers
+
+    @property
+    def first(self) -> Numbers:
+        """Where the rows of each key begin."""
+        return np.searchsorted(self.key, np.arange(len(self.old)))
+
+    @property
+    def last(self) -> Numbers:
+        """Return the last row of each key."""
+        return np.searchsorted(self.key, np.arange(len(self.old)), side="right") - 1
+
+    @property
+    def retracts(self) -> _Mask:
+        """Marks the rows that take something back."""
+        marks: _Mask = (self.kind == RowKind.UPDATE_BEFORE) | (self.kind == RowKind.DELETE)
+        return marks
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The partition that each row goes to, whether it goes at all, and what has to be deleted.
+
+    Row `left[i]` leaves a row behind in partition `left_in[i]`.
+    """
+
+    target: Numbers
+    kept: _Mask
+    left: Numbers
+    left_in: Numbers
+
+
+def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
+    """What happens to the rows of a batch under a merge engine.
+
+    Without `every_step` a key goes straight to where it ends: what it passes on its way there is
+    neither written nor deleted.
+    """
+    if engine == "deduplicate":
+        return _followed(rows, every_step)
+    stays = np.where(rows.old != NOWHERE, rows.old, rows.came[rows.first])[rows.key]
+    kept = stays == rows.came if engine == "first-row" else np.ones(len(stays), bool)
+    none: Numbers = np.zeros(0, np.int64)
+    return Moves(stays, kept, none, none)
+
+
+def _followed(rows: KeyRows, every_step: bool) -> Moves:
+    """Return a key is where its last row said; what takes a row back does so where the row is."""
+    old, here = rows.old[rows.key], np.arange(len(rows.key))
+    adds = ~rows.retracts
+    said = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here
+    is_said = said >= rows.first[rows.key]
+    target = np.where(is_said, rows.came[said], np.where(old != NOWHERE, old, rows.came))
+    before = np.concatenate([old[:1], target[:-1]])
+    before[rows.first] = rows.old
+    moved = adds & (before != NOWHERE) & (before != target)
+    kept = np.ones(len(here), bool)
+    if not every_step:
+        final = target[rows.last][rows.key]
+        kept = (target == final) | (target == old)
+        moved &= (before == final) | (before == old)
+    left = np.flatnonzero(moved)
+    return Moves(target, kept, left, before[left])
+
+
+def ends_gone(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
+    """Marks the keys that have no row any more when all rows are merged."""
+    last = rows.kind[rows.last]
+    if engine == "deduplicate":
+        return rows.retracts[rows.last]
+    gone: _Mask = last == (RowKind.DELETE if remove_on_delete else NO_KIND)
+    return gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +160,7 @@ class CrossPartitionAssigner:
         return PlacedRows(written, targets, known, placed)
 
     def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
-        """The partitions that the keys of some rows are in so far."""
+        """Return the partitions that the keys of some rows are in so far."""
         keys = prints_of(self._table, rows)
         index = KEPT.open(self._table, self._snapshot_id, self._share, keys)
         places = np.unique(index.lookup(keys)).tolist()
@@ -114,7 +195,7 @@ class _Buckets:
         self._numbers: Places = np.zeros(0, np.int32)
 
     def of(self, keys: KeyPrints, owners: Numbers, targets: Numbers) -> Numbers:
-        """The bucket for each of some keys (by number) in each of some partitions."""
+        """Return the bucket for each of some keys (by number) in each of some partitions."""
         self._pairs, inverse = np.unique(self._pair(owners, targets), return_inverse=True)
         owner, target = self._pairs // len(self._partitions), self._pairs % len(self._partitions)
         numbers = self._before[owner]
@@ -127,7 +208,7 @@ class _Buckets:
         return self._fillers.buckets(numbers)[inverse]
 
     def places(self, targets: Numbers) -> Places:
-        """The place of each key in the partition where it ends."""
+        """Return the place of each key in the partition where it ends."""
         new = np.flatnonzero(targets != self._old)
         places = self._before.copy()
         places[new] = self._numbers[np.searchsorted(self._pairs, self._pair(new, targets[new]))]

@@ -91,7 +91,7 @@ class IndexCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the indexes that are here."""
+        """Return bytes of the indexes that are here."""
         return sum(kept.nbytes for kept in self._kept.values())
 
     def _keep(self, table: FileStoreTable, share: KeyShare, kept: _Kept) -> KeyIndex:

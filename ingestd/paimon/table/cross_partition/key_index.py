@@ -32,18 +32,18 @@ class PlaceBook:
         self._numbers: dict[bytes, dict[int, int]] = {}
 
     def number(self, partition: bytes, bucket: int) -> int:
-        """The number of a place, a new one if it has none."""
+        """Return the number of a place, a new one if it has none."""
         found = self._numbers.setdefault(partition, {}).setdefault(bucket, len(self._places))
         if found == len(self._places):
             self._places.append((partition, bucket))
         return found
 
     def place(self, number: int) -> tuple[bytes, int]:
-        """The partition and the bucket of a number."""
+        """Return the partition and the bucket of a number."""
         return self._places[number]
 
     def of_partition(self, partition: bytes) -> Mapping[int, int]:
-        """The number of each known place of a partition by its bucket."""
+        """Return the number of each known place of a partition by its bucket."""
         return self._numbers.get(partition, {})
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class _Layer:
 
     @classmethod
     def of(cls, keys: KeyPrints, places: Places) -> "_Layer":
-        """A layer of keys in any order, each of which is there once."""
+        """Return a layer of keys in any order, each of which is there once."""
         order = np.argsort(keys.first, kind="stable")
         return cls(keys.take(order), places[order])
 
@@ -90,7 +90,7 @@ class _Layer:
         return _Layer.of(keys, np.concatenate([self.places[kept], newer.places]))
 
     def settled(self) -> "_Layer":
-        """The keys that are somewhere."""
+        """Return the keys that are somewhere."""
         there = self.places != UNKNOWN
         return _Layer(self.keys.take(there), self.places[there])
 
@@ -118,7 +118,7 @@ class KeyIndex:
         return cls(book, counts, _Layer(keys, places))
 
     def lookup(self, keys: KeyPrints) -> Places:
-        """The number of the place of each key, `UNKNOWN` where it has none."""
+        """Return the number of the place of each key, `UNKNOWN` where it has none."""
         places = np.full(len(keys), UNKNOWN, np.int32)
         for layer in (self._base, self._recent):
             found = layer.find(keys)
@@ -127,7 +127,7 @@ class KeyIndex:
         return places
 
     def with_changes(self, keys: KeyPrints, places: Places) -> "KeyIndex":
-        """The index with keys, each of them once, at other places (`UNKNOWN`: nowhere)."""
+        """Return the index with keys, each of them once, at other places (`UNKNOWN`: nowhere)."""
         counts = np.zeros(len(self.book), np.int64)
         counts[: len(self.counts)] = self.counts
         for sign, changed in ((-1, self.lookup(keys)), (1, places)):
@@ -142,14 +142,14 @@ class KeyIndex:
         return KeyIndex(self.book, counts, self._base, self._recent)
 
     def counts_of(self, partition: bytes) -> dict[int, int]:
-        """The keys in each bucket of a partition."""
+        """Return the keys in each bucket of a partition."""
         places = self.book.of_partition(partition)
         counts = self.counts
         return {b: int(counts[n]) if n < len(counts) else 0 for b, n in places.items()}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its columns."""
+        """Return bytes of its columns."""
         return sum(
             layer.keys.first.nbytes + layer.keys.second.nbytes + layer.places.nbytes
             for layer in (self._base, self._recent)

@@ -47,7 +47,7 @@ class KeyShare:
 
 
 def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDArray[np.int64]:
-    """Which assigner cares for each key, whatever its partition."""
+    """Return which assigner cares for each key, whatever its partition."""
     return np.abs(np.fmod(hashes.astype(np.int64), assigners))
 
 
@@ -70,7 +70,7 @@ def load_index(
     max_bytes: int,
     wanted: KeyPrints,
 ) -> tuple[KeyIndex, bool]:
-    """The index of a share as of a snapshot, and whether it is whole.
+    """Return the index of a share as of a snapshot, and whether it is whole.
 
     One that would be larger than `max_bytes` knows the places of the `wanted` keys only. Reads
     the key columns of all live files, one section of a bucket at a time.
@@ -90,7 +90,7 @@ def load_index(
 def index_after(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
-    """An index as of the snapshot before carried over what an APPEND snapshot added."""
+    """Return an index as of the snapshot before carried over what an APPEND snapshot added."""
     added = [one for one in delta_entries(table, snapshot) if one.kind == FileKind.ADD]
     gone: list[tuple[KeyPrints, Places]] = []
     there: list[tuple[KeyPrints, Places]] = []

@@ -6,16 +6,17 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve, file_columns
 from ingestd.paimon.format.base import format_of, read_wanted, stream_wanted
-from ingestd.paimon.format.batch_size import BatchSize
-from ingestd.paimon.format.row_groups import FilePart, GroupFilter
+from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array, Column, column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
@@ -37,7 +38,6 @@ from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.spec.predicate import Predicate
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
-from ingestd.paimon.table.files.file_checks import check_columns, check_nulls
 from ingestd.paimon.table.metadata.file_stats import KeyTest, group_filter, key_group_filter
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -49,7 +49,7 @@ SYSTEM_FIELDS = (
 
 
 def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """The `_KEY_` columns of a primary-key table's data files, with their field ids."""
+    """Return the `_KEY_` columns of a primary-key table's data files, with their field ids."""
     return tuple(
         DataField(KEY_FIELD_ID_START + field.id, KEY_PREFIX + field.name, field.type.not_null())
         for field in schema.select(schema.trimmed_primary_keys)
@@ -57,7 +57,7 @@ def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
 
 
 def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """All columns of a table's data files, in their order."""
+    """Return all columns of a table's data files, in their order."""
     if not schema.primary_keys:
         return schema.fields
     return (*key_fields(schema), *SYSTEM_FIELDS, *schema.fields)
@@ -87,7 +87,7 @@ def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFi
 
 
 def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows of a data file with those of `columns` (None: all) that the file itself has.
+    """Return rows of a data file with those of `columns` (None: all) that the file itself has.
 
     FormatError names a file that is missing or damaged.
     """
@@ -111,7 +111,7 @@ class DataFileReader:
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Rows of a data file as `fields` of the table's schema, or of the system columns.
+        """Return rows of a data file as `fields` of the table's schema, or of the system columns.
 
         Partition columns come from the manifest, as other readers take them. FormatError names
         a file that is missing, damaged, or has another number of rows than promised.
@@ -180,7 +180,7 @@ class DataFileReader:
     def _as_declared(
         self, rows: pa.Table, partition: bytes, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Rows of a file as `fields`, with the columns that the manifest has."""
+        """Return rows of a file as `fields`, with the columns that the manifest has."""
         table, keys = self.table, self.table.schema.partition_keys
         stored = [field for field in fields if field.name not in keys]
         evolved = evolve(rows, (*SYSTEM_FIELDS, *table.schemas(file.schema_id).fields), stored)
@@ -197,7 +197,7 @@ class DataFileReader:
     def _kept(
         self, partition: bytes, bucket: int, file: DataFileMeta
     ) -> npt.NDArray[np.bool_] | None:
-        """Which rows of a file no vector deletes; None: all."""
+        """Return which rows of a file no vector deletes; None: all."""
         if self.deletions is None:
             return None
         deleted = self.deletions.deleted_rows(partition, bucket, file.file_name)
@@ -220,7 +220,7 @@ def read_data_file(
     file: DataFileMeta,
     fields: Sequence[DataField],
 ) -> pa.Table:
-    """All rows of a data file, deleted ones too, as `DataFileReader.read` gives them."""
+    """Return all rows of a data file, deleted ones too, as `DataFileReader.read` gives them."""
     return DataFileReader(table).read(partition, bucket, file, fields)
 
 
@@ -263,3 +263,42 @@ def _missing(path: str) -> FormatError:
 
 def _repeated(value: object, t: DataType, count: int) -> Array:
     return column_of([value], t).take(np.zeros(count, np.int64))
+
+
+def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
+    """FormatError if the file lacks columns that its schema has and that were asked for, or has
+    row kinds that do not exist."""
+    present = set(rows.column_names)
+    missing = [name for name in names if name not in present]
+    if missing and file.write_cols is None:
+        raise FormatError(
+            f"data file {path} has no column {', '.join(missing)}, which its schema "
+            f"{file.schema_id} has"
+        )
+    if VALUE_KIND in present:
+        _check_kinds(path, rows.column(VALUE_KIND))
+
+
+def _check_kinds(path: str, kinds: Column) -> None:
+    bounds: Any = pc.min_max(kinds)
+    low, high = (bounds[which].as_py() for which in ("min", "max"))
+    if low is not None and not 0 <= low <= high < len(RowKind):
+        raise FormatError(f"data file {path} has row kinds from {low} to {high}")
+
+
+def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:
+    """FormatError if columns of all the file's rows have other null counts than promised."""
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    counts = file.value_stats.null_counts
+    if len(counts) != len(names):
+        return
+    present = set(rows.column_names)
+    for name, promised in zip(names, counts, strict=True):
+        if promised is None or name not in present:
+            continue
+        column = rows.column(name)
+        if not pa.types.is_nested(column.type) and column.null_count != promised:
+            raise FormatError(
+                f"data file {path} has {column.null_count} nulls in column {name}, {promised} are "
+                "promised"
+            )

@@ -42,7 +42,7 @@ class DeletionVectors:
 
     @classmethod
     def of(cls, table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> "DeletionVectors":
-        """Those of the index files of a snapshot; FormatError if a data file has two."""
+        """Return those of the index files of a snapshot; FormatError if a data file has two."""
         places: dict[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]] = {}
         for entry in entries:
             if entry.index_type != DELETION_VECTORS_INDEX:
@@ -67,7 +67,7 @@ class DeletionVectors:
         return decode_dv_index(self._bytes(path), (part,), path)[file_name]
 
     def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
-        """How many rows of a data file are deleted."""
+        """Return how many rows of a data file are deleted."""
         place = self._places.get((partition, bucket, file.file_name))
         if place is None:
             return 0
@@ -85,7 +85,7 @@ class DeletionVectors:
 
 
 def read_dv_index(table: FileStoreTable, path: str) -> bytes:
-    """The bytes of an index file of deletion vectors; FormatError if it is missing."""
+    """Return the bytes of an index file of deletion vectors; FormatError if it is missing."""
     try:
         return table.io.read_bytes(path)
     except FileNotFoundError as error:

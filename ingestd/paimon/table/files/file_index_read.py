@@ -37,9 +37,9 @@ INDEX_SUFFIX = ".index"
 def read_file_indexes(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta
 ) -> FileIndexes | None:
-    """The indexes of a data file, embedded or beside it; None if it has none.
+    """Return the indexes of a data file, embedded or beside it; None if it has none.
 
-    FormatError if they are missing or damaged.
+    Raises FormatError if they are missing or damaged.
     """
     if file.embedded_index is not None:
         return decode_file_index(file.embedded_index, f"of {file.file_name}")
@@ -65,7 +65,7 @@ def index_file_path(
 def indexes_may_match(
     table: FileStoreTable, file: DataFileMeta, indexes: FileIndexes, predicate: Predicate
 ) -> bool:
-    """Whether a data file may hold rows for which a predicate is true, by its indexes."""
+    """Return whether a data file may hold rows for which a predicate is true, by its indexes."""
     old_schema = table.schemas(file.schema_id)
     old_fields = {field.id: field for field in old_schema.fields}
     columns: dict[str, _ColumnIndexes] = {}
@@ -121,7 +121,7 @@ class _ColumnIndexes:
         return None if data is None else decode_bitmap_index(data, self.field.type, where)
 
     def _fits(self, value: Value) -> bool:
-        """Whether a file of a narrower type may hold the value at all."""
+        """Return whether a file of a narrower type may hold the value at all."""
         bits = _BITS.get(self.field.type.root)
         return bits is None or -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 

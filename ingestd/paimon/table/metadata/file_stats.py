@@ -34,7 +34,7 @@ class KeyTest:
 
 
 def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, ColumnStats]:
-    """The partition columns of all rows of a partition: one value, known exactly."""
+    """Return the partition columns of all rows of a partition: one value, known exactly."""
     values = deserialize_row(table.partition_types, partition)
     return {
         name: ColumnStats(value, value, int(value is None), 1)
@@ -43,13 +43,13 @@ def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, Column
 
 
 def manifest_partition_stats(table: FileStoreTable, stats: SimpleStats) -> dict[str, ColumnStats]:
-    """The partition columns of all files of a manifest; the number of files is not known."""
+    """Return the partition columns of all files of a manifest; the number of files is not known."""
     types, names = table.partition_types, table.schema.partition_keys
     return dict(_columns(names, types, stats, None))
 
 
 def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
-    """The key columns of a data file of a primary-key table."""
+    """Return the key columns of a data file of a primary-key table."""
     fields = table.schema.key_fields
     types = [field.type for field in fields]
     names = [field.name for field in fields]
@@ -62,7 +62,7 @@ def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStat
 
 
 def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
-    """The columns of a data file, as far as its statistics tell."""
+    """Return the columns of a data file, as far as its statistics tell."""
     schema = table.schemas(file.schema_id)
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     fields = schema.select([name for name in names if name in schema.field_names])
@@ -90,7 +90,7 @@ def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats
 
 
 def same_comparison(old: DataType, new: DataType) -> bool:
-    """Whether values of an older type compare with those of a newer one as they stand."""
+    """Return whether values of an older type compare with those of a newer one as they stand."""
     if old.as_nullable() == new.as_nullable():
         return True
     if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:
@@ -123,7 +123,7 @@ def _columns(
 def group_filter(
     table: FileStoreTable, file_schema: TableSchema, wanted: Predicate | None
 ) -> GroupFilter | None:
-    """The test of row groups of a file with a certain schema; None if all are wanted.
+    """Return the test of row groups of a file with a certain schema; None if all are wanted.
 
     Columns that were renamed are known by their older names there.
     """

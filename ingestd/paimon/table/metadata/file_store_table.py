@@ -42,7 +42,7 @@ class FileStoreTable:
 
     @cached_property
     def paths(self) -> TablePaths:
-        """Names of all files of the table."""
+        """Return names of all files of the table."""
         return TablePaths(self.path, self.branch)
 
     @cached_property
@@ -57,11 +57,11 @@ class FileStoreTable:
 
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:
-        """Types of the partition columns, in the order of the partition keys."""
+        """Return types of the partition columns, in the order of the partition keys."""
         return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
 
     def schemas(self, schema_id: int) -> TableSchema:
-        """The schema of that id, read at most once; FormatError if it is missing."""
+        """Return the schema of that id, read at most once. Raises FormatError if it is missing."""
         if schema_id == self.schema.id:
             return self.schema
         if schema_id not in self._schemas:
@@ -76,7 +76,7 @@ class FileStoreTable:
         return pickle.dumps((self.path, self.schema, self.io, self.name, self.branch))
 
     def with_schema(self, schema: TableSchema) -> "FileStoreTable":
-        """The same table as of another schema."""
+        """Return the same table as of another schema."""
         return replace(self, schema=schema)
 
 

@@ -39,7 +39,7 @@ def index_key(entry: IndexManifestEntry) -> IndexKey:
 def split_index_entries(
     entries: Iterable[IndexManifestEntry],
 ) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
-    """Entries by their key, and apart from them those whose key was there already."""
+    """Return entries by their key, and apart from them those whose key was there already."""
     by_key: dict[IndexKey, IndexManifestEntry] = {}
     repeated: list[IndexManifestEntry] = []
     for entry in entries:
@@ -115,7 +115,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return len(known) + sum(1 for key in self._changed if key not in known)
 
     def of_partition(self, partition: bytes) -> list[IndexManifestEntry]:
-        """The entries of one partition."""
+        """Return the entries of one partition."""
         known = self._loaded().of_partition(partition)
         if not self._changed:
             return known
@@ -132,11 +132,11 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return changed
 
     def records(self) -> list[bytes]:
-        """Every entry as the record of an index manifest."""
+        """Return every entry as the record of an index manifest."""
         return list({**self._loaded().records(), **self._changed_records}.values())
 
     def written(self, io: FileIO, path: str) -> "IndexEntries":
-        """The same, once they stand in an index manifest, which may become the base."""
+        """Return the same, once they stand in an index manifest, which may become the base."""
         settled, base = self._copy(), self._loaded()
         settled._io, settled._newest = io, path
         if self._path is None or len(self._changed) > max(_FEW, len(base.entries) // _SHARE):
@@ -166,7 +166,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
 def read_index_entries(
     io: FileIO, path: str
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """The entries of an index manifest, and apart from them those whose key repeats."""
+    """Return the entries of an index manifest, and apart from them those whose key repeats."""
     by_key, repeated = split_index_entries(_read(io, path))
     return IndexEntries(by_key, io=io, path=path), repeated
 

@@ -15,7 +15,7 @@ _PREFIX = "changelog-"
 
 
 def changelog_ids(table: FileStoreTable) -> list[int]:
-    """Ids of all long-lived changelogs, ascending, from a listing."""
+    """Return ids of all long-lived changelogs, ascending, from a listing."""
     names = table.io.list_names(table.paths.changelog_dir)
     tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())

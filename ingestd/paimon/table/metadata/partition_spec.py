@@ -29,12 +29,12 @@ class AnyPartitionOf:
     specs: tuple[tuple[tuple[int, object], ...], ...]
 
     def __call__(self, values: tuple[object, ...]) -> bool:
-        """Whether a partition with these values is meant."""
+        """Return whether a partition with these values is meant."""
         return any(all(values[i] == value for i, value in spec) for spec in self.specs)
 
 
 def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
-    """The spec of `column=value[,column=value]`.
+    """Return the spec of `column=value[,column=value]`.
 
     ConfigError names a column that is no partition key, is named twice or cannot hold its value.
     """
@@ -56,7 +56,7 @@ def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
 
 
 def partition_filter(table: FileStoreTable, specs: Sequence[PartitionSpec]) -> PartitionFilter:
-    """The filter for partitions that agree with one of the specs.
+    """Return the filter for partitions that agree with one of the specs.
 
     Specs that have all columns become serialized partitions, which manifests are pruned by.
     """

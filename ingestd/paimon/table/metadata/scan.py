@@ -29,7 +29,7 @@ def live_files(
     partition_filter: PartitionFilter | None = None,
     buckets: Collection[int] | None = None,
 ) -> list[ManifestEntry]:
-    """Live files (ADD entries) of a snapshot in commit order; [] for a table without one."""
+    """Return live files (ADD entries) of a snapshot in commit order; [] for a table without one."""
     if snapshot is None:
         return []
     return live_entries(
@@ -47,13 +47,13 @@ def live_entries(
     partition_filter: PartitionFilter | None = None,
     buckets: Collection[int] | None = None,
 ) -> list[ManifestEntry]:
-    """Live files of manifests given in order (base before delta)."""
+    """Return live files of manifests given in order (base before delta)."""
     entries = _matching_entries(table, manifests, partition_filter, buckets)
     return [entry for entry in fold_entries(entries) if entry.kind == FileKind.ADD]
 
 
 def snapshot_manifests(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    """All manifests of a snapshot, base before delta."""
+    """Return all manifests of a snapshot, base before delta."""
     io, paths = table.io, table.paths
     return [
         *read_manifest_list(
@@ -68,7 +68,7 @@ def snapshot_manifests(table: FileStoreTable, snapshot: Snapshot) -> list[Manife
 def prune_manifests(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta], on_partition: Predicate | None
 ) -> list[ManifestFileMeta]:
-    """The manifests that may hold files of partitions for which a predicate is true.
+    """Return the manifests that may hold files of partitions for which a predicate is true.
 
     `on_partition` looks at partition columns only.
     """
@@ -86,7 +86,7 @@ def prune_manifests(
 def partition_test(
     table: FileStoreTable, wanted: PartitionFilter | None
 ) -> Callable[[bytes], bool]:
-    """Whether a filter keeps a serialized partition; without a filter all are kept."""
+    """Return whether a filter keeps a serialized partition; without a filter all are kept."""
     return _PartitionTest(table, wanted)
 
 

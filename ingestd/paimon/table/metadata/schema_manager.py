@@ -9,7 +9,7 @@ from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.casts.default_values import check_default_values
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.io.presence import has_file
+from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import TableSchema, encode_schema, parse_schema
@@ -18,14 +18,14 @@ _PREFIX = "schema-"
 
 
 def schema_ids(io: FileIO, paths: TablePaths) -> list[int]:
-    """Ids of all schema files, ascending; [] if this is no table."""
+    """Return ids of all schema files, ascending; [] if this is no table."""
     names = io.list_names(paths.schema_dir)
     tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
 
 
 def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
-    """The newest schema, or None if the directory holds no table."""
+    """Return the newest schema, or None if the directory holds no table."""
     ids = schema_ids(io, paths)
     return read_schema(io, paths, latest_schema_id(io, paths, ids[-1])) if ids else None
 
@@ -41,7 +41,7 @@ def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
 
 
 def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
-    """One schema; FormatError if its file is missing or not a schema."""
+    """Return one schema. Raises FormatError if its file is missing or not a schema."""
     path = paths.schema(schema_id)
     try:
         data = io.read_bytes(path)

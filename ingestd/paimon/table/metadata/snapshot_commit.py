@@ -45,7 +45,7 @@ class SnapshotCommit(Protocol):
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
         """Forget the snapshots after one; `tag` names it if it has expired but for that.
 
-        ConfigError if it isn't there.
+        Raises ConfigError if it isn't there.
         """
         ...
 
@@ -53,7 +53,7 @@ class SnapshotCommit(Protocol):
 def partition_changes(
     table: "FileStoreTable", entries: Iterable[ManifestEntry]
 ) -> list[PartitionChange]:
-    """The entries of a snapshot summed up by partition."""
+    """Return the entries of a snapshot summed up by partition."""
     parts: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         parts[entry.partition].append(entry)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ingestd.crash_points import Point, reach
 from ingestd.errors import ConfigError, FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.io.presence import has_file
+from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
 
@@ -69,7 +69,7 @@ def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 
 def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
-    """Ids of all snapshot files, ascending, from a listing."""
+    """Return ids of all snapshot files, ascending, from a listing."""
     return _ids(io.list_names(paths.snapshot_dir), _PREFIX)
 
 
@@ -85,7 +85,7 @@ def _ids(names: Sequence[str], prefix: str) -> list[int]:
 
 
 def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    """One snapshot, or None if there is no such file."""
+    """Return one snapshot, or None if there is no such file."""
     return _parsed(io, paths.snapshot(snapshot_id), snapshot_id)
 
 
@@ -111,7 +111,7 @@ def _parsed(io: FileIO, path: str, snapshot_id: int) -> Snapshot | None:
 
 
 def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    """One snapshot; FormatError, with the ids that exist, if there is no such file."""
+    """Return one snapshot; FormatError, with the ids that exist, if there is no such file."""
     found = find_snapshot(io, paths, snapshot_id)
     if found is not None:
         return found
@@ -119,7 +119,7 @@ def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
 
 
 def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    """The snapshot of an id that a user has named.
+    """Return the snapshot of an id that a user has named.
 
     ConfigError if the table has none of that id any more, or not yet; FormatError if the file is
     missing between others.
@@ -139,7 +139,7 @@ def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:
 
 
 def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
-    """The newest snapshot, None if the table has none.
+    """Return the newest snapshot, None if the table has none.
 
     A snapshot that vanishes between look and read (a rollback) is looked for again: it must
     not make a table with content appear empty.
@@ -155,7 +155,7 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
 
 
 def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
-    """Snapshots from the newest back to the first that is missing."""
+    """Yield snapshots from the newest back to the first that is missing."""
     snapshot = latest_snapshot(io, paths)
     while snapshot is not None:
         yield snapshot
@@ -163,7 +163,7 @@ def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
 
 
 def latest_of_user(io: FileIO, paths: TablePaths, user: str) -> Snapshot | None:
-    """The newest snapshot that a commit user made, None if none is retained."""
+    """Return the newest snapshot that a commit user made, None if none is retained."""
     return next((s for s in snapshots_from_latest(io, paths) if s.commit_user == user), None)
 
 

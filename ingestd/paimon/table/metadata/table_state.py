@@ -59,7 +59,7 @@ class TableState:
     loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
-        """The table index files of a partition, those whose key repeats, too."""
+        """Return the table index files of a partition, those whose key repeats, too."""
         repeated = (one for one in self.repeated_index_entries if one.partition == partition)
         return [*self.index_entries.of_partition(partition), *repeated]
 
@@ -105,14 +105,14 @@ def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -
 
 
 def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
-    """Whether two snapshots are the same commit, not only the same id."""
+    """Return whether two snapshots are the same commit, not only the same id."""
     if left is None or right is None:
         return left is right
     return _identity(left) == _identity(right)
 
 
 def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState:
-    """The state with the user's newest commit identifier in `committed`.
+    """Return the state with the user's newest commit identifier in `committed`.
 
     Looks through the retained snapshots if it is not known yet.
     """
@@ -137,7 +137,7 @@ def committed_after(state: TableState, snapshot: Snapshot) -> Mapping[str, int]:
 
 
 def max_sequence_of(entries: Iterable[ManifestEntry], floor: int = -1) -> int:
-    """The largest sequence number of added files, at least `floor`."""
+    """Return the largest sequence number of added files, at least `floor`."""
     added = (e.file.max_sequence_number for e in entries if e.kind == FileKind.ADD)
     return max(floor, max(added, default=floor))
 
@@ -153,7 +153,7 @@ def _identity(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 def _continues(table: FileStoreTable, known: Snapshot | None, latest: Snapshot) -> bool:
-    """Whether the newest snapshot is a successor of a known one (which may have expired)."""
+    """Return whether the newest snapshot is a successor of a known one (which may have expired)."""
     if known is None:
         return True
     if latest.id <= known.id:
@@ -165,7 +165,7 @@ def _continues(table: FileStoreTable, known: Snapshot | None, latest: Snapshot) 
 def _snapshots_between(
     table: FileStoreTable, known: Snapshot | None, latest: Snapshot
 ) -> list[Snapshot] | None:
-    """Snapshots after the known one up to the newest; None if some have expired already."""
+    """Return snapshots after the known one up to the newest; None if some have expired already."""
     first = 1 if known is None else known.id + 1
     found: list[Snapshot] = []
     for snapshot_id in range(first, latest.id):
@@ -236,7 +236,7 @@ def _carried(
 
 
 def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, str]:
-    """The carried properties of the newest snapshot that has any.
+    """Return the carried properties of the newest snapshot that has any.
 
     Only in a table that is marked for it are older snapshots read.
     """
@@ -245,7 +245,7 @@ def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, 
 
 
 def _walk(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """Snapshots from one back to the first that is missing."""
+    """Yield snapshots from one back to the first that is missing."""
     while snapshot is not None:
         yield snapshot
         snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)

@@ -29,7 +29,7 @@ def partition_name(table: FileStoreTable, partition: bytes) -> str:
 
 
 def _named(name: str, t: DataType, value: object, default: str) -> str:
-    """A value of a partition's name; what has no text of its own has the default name."""
+    """Return a value of a partition's name; what has no text of its own has the default name."""
     text = "" if value is None else _cell(name, t, value, legacy=False)
     return text if text.strip() else default
 

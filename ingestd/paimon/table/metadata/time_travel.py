@@ -18,12 +18,12 @@ _BRANCH = "branch-"
 
 
 def tag_path(paths: TablePaths, name: str) -> str:
-    """The file of a tag."""
+    """Return the file of a tag."""
     return f"{paths.tag_dir}/{_TAG}{name}"
 
 
 def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
-    """Names of all tags, sorted."""
+    """Return names of all tags, sorted."""
     names = io.list_names(paths.tag_dir)
     return sorted(name.removeprefix(_TAG) for name in names if name.startswith(_TAG))
 
@@ -38,15 +38,15 @@ def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
 
 
 def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
-    """The snapshot that a tag keeps, whether or not it has expired meanwhile."""
+    """Return the snapshot that a tag keeps, whether or not it has expired meanwhile."""
     data = tag_bytes(table.io, table.paths, name)
     return parse_snapshot(data, tag_path(table.paths, name))
 
 
 def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
-    """The newest snapshot committed at a time or before it (milliseconds of the epoch).
+    """Return the newest snapshot committed at a time or before it (milliseconds of the epoch).
 
-    ConfigError if the table was empty then, or what was there then has expired.
+    Raises ConfigError if the table was empty then, or what was there then has expired.
     """
     found: Snapshot | None = None
     ids = snapshot_ids(table.io, table.paths)
@@ -69,7 +69,7 @@ def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
 
 
 def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
-    """Names of the branches beside the main one, sorted."""
+    """Return names of the branches beside the main one, sorted."""
     names = io.list_names(paths.branches_dir)
     return sorted(name.removeprefix(_BRANCH) for name in names if name.startswith(_BRANCH))
 

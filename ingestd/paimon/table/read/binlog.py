@@ -29,7 +29,7 @@ def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
 
 
 def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Rows as arrays of one value each; `fields` are those of `binlog_fields`."""
+    """Return rows as arrays of one value each; `fields` are those of `binlog_fields`."""
     starts = np.arange(rows.num_rows + 1, dtype=np.int32)
     return _packed(rows, fields, starts, np.arange(rows.num_rows))
 

@@ -5,8 +5,11 @@ section; sections are independent of each other, so one section is what memory h
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +21,28 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.merge.merging import merge_rows, picked_rows, picks_rows
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, DataField, DataType
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    NESTED_ROOTS,
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    DataField,
+    DataType,
+)
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.table.files.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.key_filter import KeyFilter
-from ingestd.paimon.table.read.picked_section import PickedSection
 
 Key = tuple[object, ...]
+GROUP_BYTES = 32 * 1024 * 1024
+"""Bytes of files, or about so many, of which columns are read together."""
+FILE_BYTES = 1024 * 1024
+"""A file is not opened once more for less than this."""
+ReadFields = Callable[[Sequence[DataField]], pa.Table]
+PickRows = Callable[[pa.Table], Positions]
+Picked = tuple[Positions, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +66,12 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """A serialized key as a tuple that compares as keys do: strings by their bytes."""
+    """Return a serialized key as a tuple that compares as keys do: strings by their bytes."""
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 
 def comparable_value(value: object) -> object:
-    """A value of a key column as something that compares as keys do."""
+    """Return a value of a key column as something that compares as keys do."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -63,7 +80,7 @@ def comparable_value(value: object) -> object:
 
 
 def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
-    """Files grouped so that keys of one group are in no other, groups in key order.
+    """Return files grouped so that keys of one group are in no other, groups in key order.
 
     Within a group files stand from the oldest to the newest.
     """
@@ -83,7 +100,7 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 
 def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
-    """Whether of two files that may share a key the later one has the newer rows throughout.
+    """Return whether of two files that may share a key the later one has the newer rows throughout.
 
     Files of one level above 0 share none. `files` stand by their largest sequence numbers.
     """
@@ -112,7 +129,7 @@ class BucketReader:
     kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
-        """The bucket's rows in parts that fit into memory one by one."""
+        """Yield the bucket's rows in parts that fit into memory one by one."""
         if not self.table.schema.primary_keys:
             for file in bucket.files:
                 yield self._read(bucket, file, self.fields)
@@ -130,7 +147,7 @@ class BucketReader:
 
     @property
     def _merge_fields(self) -> tuple[DataField, ...]:
-        """The key columns, those asked for, and what merging them takes."""
+        """Return the key columns, those asked for, and what merging them takes."""
         asked = (*self._key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in asked])
         return tuple(dict.fromkeys((*asked, *self.table.schema.select(beside))))
@@ -186,7 +203,7 @@ class BucketReader:
     def _system_fields(
         self, section: Sequence[DataFileMeta], told_by_files: bool
     ) -> tuple[DataField, ...]:
-        """The system columns that the merge has to see: each costs decoding and copying."""
+        """Return the system columns that the merge has to see: each costs decoding and copying."""
         rules = self.table.merge_rules
         merges = len(section) > 1
         takes_newest = rules.engine == "deduplicate" and not rules.ignore_delete
@@ -216,3 +233,90 @@ class BucketReader:
     ) -> pa.Table:
         source = DataFileReader(self.table) if self.source is None else self.source
         return source.read(bucket.partition, bucket.bucket, file, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class PickedSection:
+    """Files of a section: `read` gives all their rows in columns, `pick` those that stay.
+
+    `pick` looks at the columns `deciding`.
+    """
+
+    files: Sequence[DataFileMeta]
+    read: ReadFields
+    pick: PickRows
+    deciding: Sequence[DataField]
+
+    def rows(self, others: Sequence[DataField], *, at_once: bool = False) -> pa.Table:
+        """Return the rows that stay, in the deciding columns and some others, ordered as picked.
+
+        `at_once` reads all columns together, however large the files are.
+        """
+        groups = [] if at_once else column_groups(self.files, self.deciding, others)
+        if not groups:
+            return self._first((*self.deciding, *others))[1]
+        with ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0))), "columns") as pool:
+            # The first one waits for none of the others, so that they may wait for it.
+            first = pool.submit(self._first, self.deciding)
+            rest = [pool.submit(self._taken, group, first) for group in groups]
+            try:
+                tables = [first.result()[1], *(future.result() for future in rest)]
+            finally:
+                for future in rest:
+                    future.cancel()
+        columns = {name: t.column(name) for t in tables for name in t.column_names}
+        return pa.table(columns)
+
+    def _first(self, fields: Sequence[DataField]) -> Picked:
+        rows = self.read(fields)
+        picked = self.pick(rows)
+        columns = _columns(rows)
+        del rows
+        return picked, _take(columns, picked)
+
+    def _taken(self, fields: Sequence[DataField], first: "Future[Picked]") -> pa.Table:
+        columns = _columns(self.read(fields))
+        return _take(columns, first.result()[0])
+
+
+def column_groups(
+    files: Sequence[DataFileMeta], deciding: Sequence[DataField], others: Sequence[DataField]
+) -> list[list[DataField]]:
+    """The other columns in the groups that they are read in; none if all can be read at once."""
+    every = sum(file.file_size for file in files)
+    least = max(GROUP_BYTES, FILE_BYTES * len(files))
+    asked = sum(_weight(field.type) for field in (*deciding, *others))
+    if every <= least or not others:
+        return []
+    size = max(1.0, asked * least / every)
+    groups: list[list[DataField]] = []
+    filled = size
+    for field in others:
+        weight = _weight(field.type)
+        if filled + weight > size:
+            groups.append([])
+            filled = 0.0
+        groups[-1].append(field)
+        filled += weight
+    return groups
+
+
+def _weight(t: DataType) -> int:
+    """About how much of a file a column takes: a guess that only the sizes of groups depend on."""
+    if t.root in NESTED_ROOTS:
+        return 8
+    return 4 if t.root in CHARACTER_ROOTS or t.root in BINARY_ROOTS else 1
+
+
+def _columns(rows: pa.Table) -> dict[str, Any]:
+    return {name: rows.column(name) for name in rows.column_names}
+
+
+def _take(columns: dict[str, Any], picked: Positions) -> pa.Table:
+    """Return the cells of some rows; the columns are gone from `columns` one by one."""
+    places = pa.array(picked)
+    taken = {}
+    for name in list(columns):
+        # One array first: taking from chunks costs twice as much.
+        taken[name] = columns.pop(name).combine_chunks().take(places)
+    return pa.table(taken)

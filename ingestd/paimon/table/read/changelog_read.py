@@ -42,7 +42,7 @@ CHANGE_FIELDS = (
 def read_changelog(
     table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
 ) -> pa.Table:
-    """All changes that `iter_changelog` gives, as one table."""
+    """Return all changes that `iter_changelog` gives, as one table."""
     parts = list(iter_changelog(table, from_id, to_id))
     return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
 
@@ -50,7 +50,7 @@ def read_changelog(
 def iter_changelog(
     table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
 ) -> Iterator[pa.Table]:
-    """The changes of the snapshots from `from_id` to `to_id`, file by file.
+    """Yield the changes of the snapshots from `from_id` to `to_id`, file by file.
 
     None are the oldest whose changes are still there and the newest.
 
@@ -88,7 +88,7 @@ def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
-    """The snapshot, or what is kept of it."""
+    """Return the snapshot, or what is kept of it."""
     found = find_snapshot(table.io, table.paths, snapshot_id)
     if found is None:
         found = find_changelog(table.io, table.paths, snapshot_id)

@@ -22,9 +22,9 @@ from ingestd.paimon.table.read.table_read import TableReader
 def iter_changed(
     reader: TableReader, first_id: int, last_id: int | None = None
 ) -> Iterator[pa.Table]:
-    """The rows that APPEND snapshots from `first_id` to `last_id` (None: the newest) brought.
+    """Yield the rows that APPEND snapshots from `first_id` to `last_id` (None: the newest) brought.
 
-    ConfigError if a snapshot is gone.
+    Raises ConfigError if a snapshot is gone.
     """
     table = reader.table
     refuse_unsupported(table.schema, for_write=False)

@@ -10,14 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.merge.base import sort_keys
-from ingestd.paimon.spec.arrow import Array, Column, column_values
+from ingestd.paimon.spec.arrow import Array, Column, column_values, to_arrow_type
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, INTEGER_ROOTS
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, all_of
 from ingestd.paimon.table.buckets.assigner import assign_fixed
 from ingestd.paimon.table.buckets.hash_index import PartitionIndex, key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+MOST_VALUES = 1000
+"""Of a column with more values only the first and the last are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class KeyFilter:
 
     @classmethod
     def of(cls, table: FileStoreTable, keys: pa.Table) -> "KeyFilter":
-        """A filter from the primary key columns of `keys`; ValueError if one is missing."""
+        """Return a filter from the primary key columns of `keys`; ValueError if one is missing."""
         schema = table.schema
         missing = set(schema.primary_keys) - set(keys.column_names)
         if missing or not schema.primary_keys:
@@ -46,7 +51,7 @@ class KeyFilter:
 
     @property
     def partitions(self) -> frozenset[bytes] | None:
-        """The partitions that some of the keys may be in; None for any."""
+        """Return the partitions that some of the keys may be in; None for any."""
         return frozenset(self.by_partition) if self.anywhere is None else None
 
     def narrow(
@@ -55,7 +60,7 @@ class KeyFilter:
         entries: Iterable[ManifestEntry],
         index_entries: Iterable[IndexManifestEntry],
     ) -> list[ManifestEntry]:
-        """The data files in whose buckets some of the keys may be."""
+        """Return the data files in whose buckets some of the keys may be."""
         if self.anywhere is not None:
             return list(entries)
         index = list(index_entries)
@@ -126,3 +131,28 @@ def _codes(column: Column, known: Array) -> npt.NDArray[np.int64]:
     found = pc.fill_null(positions, len(known))
     codes: npt.NDArray[np.int64] = found.to_numpy().astype(np.int64)
     return codes
+
+
+def keys_predicate(table: FileStoreTable, keys: pa.Table) -> Predicate | None:
+    """Return a condition on the primary key columns that rows of `keys` meet, and some others may.
+
+    Numbers and texts are looked at; None if there are none, or no keys.
+    """
+    if not keys.num_rows:
+        return None
+    parts: list[Predicate] = []
+    for field in table.schema.select(table.schema.primary_keys):
+        column = keys.column(field.name)
+        simple = field.type.root in INTEGER_ROOTS or field.type.root in CHARACTER_ROOTS
+        if simple and column.type == to_arrow_type(field.type) and not column.null_count:
+            parts += _conditions(field.name, column)
+    return all_of(parts)
+
+
+def _conditions(name: str, column: Any) -> list[Predicate]:  # noqa: ANN401  (of any column type)
+    values = pc.unique(column)
+    if len(values) <= MOST_VALUES:
+        return [IsIn(name, tuple(values.to_pylist()))]
+    bounds: Any = pc.min_max(values)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    return [Comparison(name, ">=", low), Comparison(name, "<=", high)]

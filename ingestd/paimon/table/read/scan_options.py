@@ -158,7 +158,7 @@ def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
 
 
 def _newest_compacted(table: FileStoreTable, picks: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """The newest snapshot that a compaction made; without one the newest of all."""
+    """Return the newest snapshot that a compaction made; without one the newest of all."""
     for snapshot in snapshots_from_latest(table.io, table.paths):
         if snapshot.commit_kind == CommitKind.COMPACT and picks(snapshot):
             return snapshot

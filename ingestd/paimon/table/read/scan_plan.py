@@ -5,19 +5,25 @@ hold the newer row of a key, so that conditions on other columns than the key co
 whole units: files whose keys are in no other unit.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.arrow import column_of
+from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.spec.predicate import Predicate, only_on
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, conjuncts, only_on
 from ingestd.paimon.spec.predicate_stats import may_match, stats_test
+from ingestd.paimon.table.buckets.assigner import assign_among
 from ingestd.paimon.table.files.file_index_read import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.bucket_prune import BucketPruner
 from ingestd.paimon.table.read.bucket_read import BucketFiles, group_by_bucket, sections
 
 NOT_COMPACTED = "level 0, not visible before compaction"
@@ -27,9 +33,12 @@ POSTPONED = "postponed, not in a bucket yet"
 BY_KEYS = "key bounds"
 BY_VALUES = "column statistics"
 BY_INDEX = "file index"
-
 _VERBATIM_ENGINES = frozenset({"deduplicate", "first-row"})
 """Merge engines whose result is one of the rows merged, as it stands in its file."""
+_MAX_KEYS = 1000
+"""More combinations of bucket key values than this are not worth their hashes."""
+_FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
+"""Modes in which a file of n buckets holds the keys whose hash says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +63,12 @@ class ReadPlan:
 
     @property
     def files_read(self) -> int:
-        """How many data files are opened."""
+        """Return how many data files are opened."""
         return sum(len(unit.files.files) for unit in self.units)
 
 
 def _hides_level_0(table: FileStoreTable) -> bool:
-    """Whether batch reads leave out what was not compacted, and need not merge the rest.
+    """Return whether batch reads leave out what was not compacted, and need not merge the rest.
 
     With deletion vectors every older row is deleted by a vector when its key is compacted, and
     first-row tables do not write a key again.
@@ -74,7 +83,7 @@ def _hides_level_0(table: FileStoreTable) -> bool:
 def plan_read(
     table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
 ) -> ReadPlan:
-    """The plan of a batch read of live files for the rows that a predicate is true for."""
+    """Return the plan of a batch read of live files for the rows that a predicate is true for."""
     return _Planner(table, predicate, live=True).plan(entries)
 
 
@@ -185,3 +194,57 @@ class _Planner:
             return True
         indexes = read_file_indexes(self._table, bucket.partition, bucket.bucket, file)
         return indexes is None or indexes_may_match(self._table, file, indexes, self._all)
+
+
+@dataclass(slots=True)
+class BucketPruner:
+    """Knows the buckets of some bucket keys, for each number of buckets that files had."""
+
+    table: FileStoreTable
+    keys: pa.Table
+    _known: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: FileStoreTable, predicate: Predicate | None) -> "BucketPruner | None":
+        """The pruner of a predicate that allows only some values of all bucket keys, or None."""
+        if bucket_mode(table.schema) not in _FIXED_MODES:
+            return None
+        names = table.options.bucket_keys
+        types = [table.schema.field(name).type for name in names]
+        if not takes_bucket_keys(table.options.bucket_function, types):
+            return None
+        columns = [_allowed(predicate, name) for name in names]
+        known = [values for values in columns if values is not None]
+        if len(known) < len(names) or not known:
+            return None
+        rows = list(itertools.islice(itertools.product(*known), _MAX_KEYS + 1))
+        if len(rows) > _MAX_KEYS:
+            return None
+        fields = table.schema.select(names)
+        arrays = {
+            one.name: column_of([row[i] for row in rows], one.type) for i, one in enumerate(fields)
+        }
+        return cls(table, pa.table(arrays))
+
+    def may_hold(self, entry: ManifestEntry) -> bool:
+        """Return whether a file may hold rows with one of the keys."""
+        total = entry.total_buckets
+        if total <= 0:
+            return True
+        if total not in self._known:
+            buckets = assign_among(self.table, self.keys, total)
+            self._known[total] = frozenset(buckets.tolist())
+        return entry.bucket in self._known[total]
+
+
+def _allowed(predicate: Predicate | None, column: str) -> Sequence[Value] | None:
+    """Return the values that a predicate allows in a column; None if it does not fix them."""
+    for part in conjuncts(predicate):
+        values: Sequence[Value] = ()
+        if isinstance(part, Comparison) and part.operator == "=":
+            values = (part.value,)
+        elif isinstance(part, IsIn):
+            values = part.values
+        if values and part.column == column and not any(isinstance(v, float) for v in values):  # type: ignore[union-attr]  # only leaves give values
+            return values
+    return None

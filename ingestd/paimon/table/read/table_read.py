@@ -4,7 +4,10 @@ Which files are opened is decided in `scan_plan`, what a bucket's
 files make up together in `bucket_read`.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,13 +34,16 @@ from ingestd.paimon.table.metadata.scan import (
 )
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, requested_snapshot
 from ingestd.paimon.table.read.bucket_read import BucketReader
-from ingestd.paimon.table.read.key_filter import KeyFilter
-from ingestd.paimon.table.read.key_predicate import keys_predicate
-from ingestd.paimon.table.read.read_ahead import read_in_order
+from ingestd.paimon.table.read.key_filter import KeyFilter, keys_predicate
 from ingestd.paimon.table.read.scan_plan import ReadPlan, ReadUnit, plan_read
 
 AUDIT_FIELD = DataField(-1, "rowkind", DataType("STRING", nullable=False))
 """The first column of an audit log."""
+SMALL_ROWS = 200_000
+"""Reads of fewer rows are over before a thread has begun."""
+AHEAD_BYTES = 64 * 1024 * 1024
+"""Bytes of files that are read ahead of the unit that is waited for."""
+ReadRows = Callable[[ReadUnit], Iterable[pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class TableReader:
         object.__setattr__(self, "_keys", keys)
 
     def plan(self, snapshot: Snapshot) -> ReadPlan:
-        """Which files a read of a snapshot opens; manifests are read, data files are not.
+        """Return which files a read of a snapshot opens; manifests are read, data files are not.
 
         Raises UnsupportedError for a table that cannot be read right, ConfigError for an
         unknown column, FormatError for a manifest that is missing or damaged.
@@ -84,7 +90,7 @@ class TableReader:
         return replace(plan, manifests_skipped=len(manifests) - len(kept))
 
     def rows(self, snapshot: Snapshot) -> Iterator[pa.Table]:
-        """The rows of a snapshot in parts of at most one unit of the plan each.
+        """Return the rows of a snapshot in parts of at most one unit of the plan each.
 
         Raises what `plan` raises, and FormatError for a data file that is missing or damaged.
         """
@@ -94,7 +100,7 @@ class TableReader:
     def read_units(
         self, units: Sequence[ReadUnit], index: Sequence[IndexManifestEntry] = ()
     ) -> Iterator[pa.Table]:
-        """The rows of units of a plan, with the deletion vectors among some index files."""
+        """Yield the rows of units of a plan, with the deletion vectors among some index files."""
         table, fields = self.table, self.fields()
         inner = self._read_fields(fields)
         vectors = DeletionVectors.of(table, index)
@@ -122,7 +128,7 @@ class TableReader:
         return selected_fields(self.table, self.columns)
 
     def row_fields(self) -> tuple[DataField, ...]:
-        """The fields of the rows."""
+        """Return the fields of the rows."""
         return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
 
     def empty(self) -> pa.Table:
@@ -174,7 +180,7 @@ def read_table(
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> pa.Table:
-    """All rows that `iter_buckets` gives, as one table."""
+    """Return all rows that `iter_buckets` gives, as one table."""
     reader = TableReader(table, columns, predicate, partition_filter, key_filter)
     parts = list(_rows(reader, snapshot_id))
     return pa.concat_tables(parts) if parts else reader.empty()
@@ -189,7 +195,7 @@ def iter_buckets(
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a snapshot (None: the newest) in parts of at most one bucket each.
+    """Return the rows of a snapshot (None: the newest) in parts of at most one bucket each.
 
     Deleted rows are left out. The rest is as `TableReader` says.
     """
@@ -209,7 +215,7 @@ def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
 
 
 def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
-    """The table with the schema that it had at a snapshot."""
+    """Return the table with the schema that it had at a snapshot."""
     snapshot = requested_snapshot(table.io, table.paths, snapshot_id)
     return table.with_schema(table.schemas(snapshot.schema_id))
 
@@ -227,7 +233,48 @@ def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tup
 
 
 def index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
-    """The table index files of a snapshot."""
+    """Return the table index files of a snapshot."""
     if snapshot.index_manifest is None:
         return []
     return read_index_manifest(table.io, table.paths, snapshot.index_manifest)
+
+
+def read_in_order(
+    units: Sequence[ReadUnit], read: ReadRows, *, small_rows: int = SMALL_ROWS
+) -> Iterator[pa.Table]:
+    """Yield the parts that `read` makes of each unit, units in order; what it raises, in its place.
+
+    A caller that stops early has at most the units that are on their way read for nothing.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2 or len(units) < 2 or sum(map(_unit_rows, units)) < small_rows:
+        for unit in units:
+            yield from read(unit)
+        return
+    waiting: deque[tuple[Future[list[pa.Table]], int]] = deque()
+    with ThreadPoolExecutor(2, thread_name_prefix="read") as pool:
+        try:
+            for unit in units:
+                size = _unit_bytes(unit)
+                while waiting and sum(one for _, one in waiting) + size > AHEAD_BYTES:
+                    yield from waiting.popleft()[0].result()
+                waiting.append((pool.submit(_all_rows, read, unit), size))
+                if len(waiting) > 2:
+                    yield from waiting.popleft()[0].result()
+            while waiting:
+                yield from waiting.popleft()[0].result()
+        finally:
+            for future, _ in waiting:
+                future.cancel()
+
+
+def _all_rows(read: ReadRows, unit: ReadUnit) -> list[pa.Table]:
+    return list(read(unit))
+
+
+def _unit_rows(unit: ReadUnit) -> int:
+    return sum(file.row_count for file in unit.files.files)
+
+
+def _unit_bytes(unit: ReadUnit) -> int:
+    return sum(file.file_size for file in unit.files.files)

@@ -46,7 +46,7 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
 
 
 def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
-    """Ids of the consumers that have not moved for `retained_ms`; None: none ever."""
+    """Return ids of the consumers that have not moved for `retained_ms`; None: none ever."""
     if retained_ms is None:
         return []
     return [

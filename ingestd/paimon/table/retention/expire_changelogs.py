@@ -44,7 +44,7 @@ from ingestd.paimon.table.retention.referenced_files import own_files
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Expire what may go; what has gone.
 
-    FormatError if a snapshot or tag that stays is damaged: nothing is deleted then.
+    Raises FormatError if a snapshot or tag that stays is damaged: nothing is deleted then.
     """
     plan = plan_changelog_expiry(table, settings, now_ms)
     if plan.ids and plan.end is not None:

@@ -24,7 +24,7 @@ class Window:
 
 
 def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: TimeOf) -> int:
-    """The first id that stays; at most `window.earliest` if none goes.
+    """Return the first id that stays; at most `window.earliest` if none goes.
 
     Snapshots beyond the greatest number go if nothing holds them; of those between the greatest
     and the least number go the ones whose successor is older than the time they are kept for: a
@@ -41,7 +41,7 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
 def changelogs_end(
     window: Window, latest_changelog: int, retention: Retention, now_ms: int, time_of: TimeOf
 ) -> int:
-    """The first long-lived changelog that stays; the newest always does.
+    """Return the first long-lived changelog that stays; the newest always does.
 
     `window.earliest` is the oldest of them, `window.latest` the newest snapshot: retained numbers
     count snapshots and changelogs together.
@@ -56,7 +56,7 @@ def changelogs_end(
 
 
 def _bounds(window: Window, retention: Retention) -> tuple[int, int]:
-    """The first id whose age is asked for, and the first that stays whatever its age."""
+    """Return the first id whose age is asked for, and the first that stays whatever its age."""
     first = max(window.latest - retention.num_max + 1, window.earliest)
     end = min(window.latest - retention.num_min + 1, window.earliest + retention.limit)
     if window.held_from is not None:

@@ -41,12 +41,12 @@ class ExpireSettings:
 
     @property
     def changelog_decoupled(self) -> bool:
-        """Whether changelogs live longer than their snapshots, in a folder of their own."""
+        """Return whether changelogs live longer than their snapshots, in a folder of their own."""
         return _outlives(self.changelogs, self.snapshots)
 
 
 def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
-    """The settings in table options; ConfigError names one that cannot be meant."""
+    """Return the settings in table options; ConfigError names one that cannot be meant."""
     limit = honoured.EXPIRE_LIMIT.of(options)
     if limit < 1:
         raise ConfigError(f"option '{honoured.EXPIRE_LIMIT.name}' = {limit}: nothing could expire")

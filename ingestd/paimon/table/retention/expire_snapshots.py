@@ -149,7 +149,7 @@ class _Files:
     last: Snapshot
 
     def paths(self) -> list[str]:
-        """All of them, data first."""
+        """Return all of them, data first."""
         names = tag_names(self.table.io, self.table.paths)
         tags = TagNeeds(self.table, [tagged_snapshot(self.table, name) for name in names])
         elsewhere = used_by_other_branches(self.table)
@@ -219,7 +219,7 @@ def _held_by_consumers(
 
 
 def _held_by_record(table: FileStoreTable, end: int) -> int:
-    """The first snapshot that stays so that it, and so each rollback, has a progress record.
+    """Return the first snapshot that stays so that it, and so each rollback, has a progress record.
 
     `end` itself in a table without progress records.
     """
@@ -230,7 +230,7 @@ def _held_by_record(table: FileStoreTable, end: int) -> int:
 
 
 def used_by_other_branches(table: FileStoreTable) -> set[str]:
-    """Names of all files that other branches than the table's own may need."""
+    """Return names of all files that other branches than the table's own may need."""
     if table.branch == MAIN_BRANCH and not branch_names(table.io, table.paths):
         return set()
     used = UsedFiles()

@@ -41,7 +41,7 @@ class TagNeeds:
         self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
 
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
-        """Files (partition, bucket, name) that the nearest tag below an id needs."""
+        """Return files (partition, bucket, name) that the nearest tag below an id needs."""
         place = bisect.bisect_left(self._ids, snapshot_id) - 1
         if place < 0:
             return frozenset()
@@ -59,7 +59,7 @@ class TagNeeds:
 
 
 def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[str]:
-    """Data files, with those beside them, that the delta of a snapshot took away.
+    """Return data files, with those beside them, that the delta of a snapshot took away.
 
     One that it added again on another level is still there. A manifest that is gone belongs to
     an expiry that was cut off: nothing is deleted for it.
@@ -94,7 +94,7 @@ def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
 
 
 def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str]:
-    """Names of manifest lists, each after its manifests; a list that is gone is left out."""
+    """Return names of manifest lists, each after its manifests; a list that is gone is left out."""
     names: list[str] = []
     for name in lists:
         if name is None:
@@ -118,9 +118,9 @@ def indexes_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestE
 
 
 def metadata_names(table: FileStoreTable, snapshots: Iterable[Snapshot]) -> set[str]:
-    """Names of manifests, lists, index and statistics files that snapshots need.
+    """Return names of manifests, lists, index and statistics files that snapshots need.
 
-    FormatError if one that names others is missing.
+    Raises FormatError if one that names others is missing.
     """
     names: set[str] = set()
     for snapshot in snapshots:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
-from ingestd.paimon.table.commit.own_files import LONG_COMMIT_SECONDS
+from ingestd.paimon.table.commit.conflict import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
 from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
@@ -134,7 +134,7 @@ def _is_bucket(directory: str) -> bool:
 
 
 def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
-    """Whether a directory was last changed before a time: no one has just made it."""
+    """Return whether a directory was last changed before a time: no one has just made it."""
     parent, _, name = directory.rpartition("/")
     entries = table.io.list_entries(parent)
     return any(one.name == name and one.modified_ms < older_than_ms for one in entries)

@@ -78,7 +78,7 @@ def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
 
 
 def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
-    """Those of some paths that are below the table, or below its `data-file.external-paths`.
+    """Return those of some paths that are below the table, or below its `data-file.external-paths`.
 
     Nothing else is deleted, whatever manifests say: what is left out is logged.
     """

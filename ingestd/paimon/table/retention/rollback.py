@@ -97,7 +97,7 @@ def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
 
 
 def _tag_of(table: FileStoreTable, target: Snapshot) -> str | None:
-    """A tag that keeps a snapshot which has expired; None if it has not."""
+    """Return a tag that keeps a snapshot which has expired; None if it has not."""
     if find_snapshot(table.io, table.paths, target.id) is not None:
         return None
     names = tag_names(table.io, table.paths)

@@ -50,7 +50,7 @@ class UsedFiles:
     def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
         """All snapshots, tags and long-lived changelogs of all branches but one.
 
-        FormatError if a file of one of them is missing or damaged.
+        Raises FormatError if a file of one of them is missing or damaged.
         """
         for line in all_lines(table):
             if without is None or line.branch != without.branch:

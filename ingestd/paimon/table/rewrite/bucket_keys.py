@@ -50,7 +50,7 @@ class SharedHash:
 def stored_hashes(
     table: FileStoreTable, partition: bytes, bucket: int, files: Sequence[DataFileMeta]
 ) -> Hashes:
-    """The sorted distinct hashes of all keys in the files, deleted ones too."""
+    """Return the sorted distinct hashes of all keys in the files, deleted ones too."""
     parts: list[Hashes] = []
     waiting = 0
     for rows in _key_rows(table, partition, bucket, files):
@@ -64,7 +64,7 @@ def stored_hashes(
 def shared_hashes(
     table: FileStoreTable, partition: bytes, files: Files, hashes: Mapping[int, Hashes]
 ) -> list[SharedHash]:
-    """The hashes that are in several buckets; `hashes` are those of each bucket, sorted."""
+    """Return the hashes that are in several buckets; `hashes` are those of each bucket, sorted."""
     repeated = _in_several(list(hashes.values()))
     if not len(repeated):
         return []
@@ -85,7 +85,7 @@ def _in_several(arrays: Sequence[Hashes]) -> Hashes:
 
 
 def _rows_of(table: FileStoreTable, partition: bytes, files: Files, wanted: Hashes) -> pa.Table:
-    """The rows of all buckets whose hash is wanted: keys, system columns, and `_BUCKET`."""
+    """Return the rows of all buckets whose hash is wanted: keys, system columns, and `_BUCKET`."""
     parts = []
     for bucket, own in files.items():
         for rows in _key_rows(table, partition, bucket, own, system=True):
@@ -120,7 +120,7 @@ def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
 
 
 def _newest_of_places(rows: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The row of each key and bucket with the largest sequence number."""
+    """Return the row of each key and bucket with the largest sequence number."""
     sorted_keys = sort_keys(rows, names)
     order = sorted_keys.order
     key = np.empty(len(order), np.int64)

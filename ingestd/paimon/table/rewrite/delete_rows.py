@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.row_groups import BatchSize
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
@@ -58,7 +58,7 @@ def delete_rows(
 
     Raises ConfigError for a table with keys, buckets or deletion vectors;
     CommitConflictError if files that have such rows were replaced meanwhile, and nothing is
-    deleted then; FormatError for a damaged file.
+    deleted then. Raises FormatError for a damaged file.
     """
     _refuse(table)
     state = load_state(table)
@@ -112,7 +112,7 @@ def _rewritten(
     *,
     keeps: bool,
 ) -> CommitMessage:
-    """The file without its doomed rows; nothing in its place if none is left."""
+    """Return the file without its doomed rows; nothing in its place if none is left."""
     place = (entry.partition, entry.bucket)
     gone = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
     if keeps:

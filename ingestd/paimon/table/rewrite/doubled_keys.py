@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.format.batch_size import BatchSize
+from ingestd.paimon.format.row_groups import BatchSize
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import array_of, to_arrow_type
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -100,7 +100,7 @@ def drop_older(
 def _doomed(
     table: FileStoreTable, shared: Iterable[tuple[bytes, SharedHash]]
 ) -> Mapping[_Place, KeyFilter]:
-    """The keys that are to go, by partition and bucket."""
+    """Return the keys that are to go, by partition and bucket."""
     found: dict[_Place, list[tuple[object, ...]]] = defaultdict(list)
     for partition, one in shared:
         for key, keeper in zip(one.keys, one.keepers, strict=True):

@@ -21,7 +21,7 @@ from ingestd.errors import storage_error
 from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
 from ingestd.paimon.merge.stable_order import places_by_number
 from ingestd.paimon.merge.value_order import sequence_codes, sequence_ranks
-from ingestd.paimon.table.rewrite.chunks import rounds
+from ingestd.paimon.table.rewrite.merged_stream import rounds
 
 MEMORY = 64 << 20
 """Bytes of rows, as columns in memory, that are sorted at a time."""
@@ -37,7 +37,7 @@ class SortOrder(Protocol):
     """How rows are sorted."""
 
     def order(self, rows: pa.Table) -> _Places:
-        """The places of the rows in their order."""
+        """Return the places of the rows in their order."""
         ...
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
@@ -72,7 +72,7 @@ class ByAll:
 
     @classmethod
     def of(cls, names: Sequence[str], sample: pa.Table) -> "ByAll":
-        """The order by the quantiles of a sample."""
+        """Return the order by the quantiles of a sample."""
         return cls({name: np.unique(words(sample.column(name))) for name in names})
 
     def order(self, rows: pa.Table) -> _Places:
@@ -102,10 +102,10 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 
 
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
-    """The rows that `read` gives, in order, in parts of `MEMORY` at most.
+    """Yield the rows that `read` gives, in order, in parts of `MEMORY` at most.
 
     `size` is about how many bytes they have; `sample` has some of them, with the columns that are
-    sorted by. StorageError if the local disk is full.
+    sorted by. Raises StorageError if the local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
     if whole is not None:
@@ -128,7 +128,7 @@ def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> It
 
 
 def _in_memory(read: Read) -> pa.Table | None:
-    """All rows; None if they are many more than was thought."""
+    """Return all rows; None if they are many more than was thought."""
     held, size = list[pa.Table](), 0
     for part in read():
         held.append(part)

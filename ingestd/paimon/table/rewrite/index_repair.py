@@ -89,7 +89,7 @@ def repair_hash_index(
     A key that is in several buckets is only told: its rows stay where they are, and the bucket of
     the newest gets what is written from now on. With `drop_doubled` the others of its rows go, by
     a second snapshot. Raises ConfigError for a table without a hash index, or where the
-    newest row is not all there is to a key; FormatError for damaged data files;
+    newest row is not all there is to a key. Raises FormatError for damaged data files;
     CommitConflictError if others were faster three times, and nothing is left behind then.
     """
     if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
@@ -129,7 +129,7 @@ def _done(
 
 
 def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
-    """The table's state; without index files if the manifest that names them is lost."""
+    """Return the table's state; without index files if the manifest that names them is lost."""
     try:
         return load_state(table)
     except FormatError:
@@ -168,7 +168,7 @@ def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | No
 
 
 def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:
-    """The hash index files of a partition by bucket, of which one is right."""
+    """Return the hash index files of a partition by bucket, of which one is right."""
     found: dict[int, list[IndexManifestEntry]] = defaultdict(list)
     for entry in state.index_of(partition):
         if entry.index_type == HASH_INDEX:
@@ -177,7 +177,7 @@ def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifes
 
 
 def _owned(stored: Mapping[int, Hashes], shared: Sequence[SharedHash]) -> dict[int, Hashes]:
-    """The hashes of each bucket without those that another one owns."""
+    """Return the hashes of each bucket without those that another one owns."""
     owned = dict(stored)
     for bucket, hashes in stored.items():
         others = [one.hash for one in shared if bucket in one.buckets and one.owner != bucket]

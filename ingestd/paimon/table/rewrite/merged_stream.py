@@ -39,7 +39,7 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
 
 
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
-    """The rows of some runs, as `bucket_rows` gives them."""
+    """Yield the rows of some runs, as `bucket_rows` gives them."""
     fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
     sources = [Source(0, tuple(run), fields) for run in runs]
     yield from _merged(bucket, DataFileReader(bucket.table), sources)
@@ -70,9 +70,22 @@ def stored_parts(
     files: Iterable[DataFileMeta],
     fields: Sequence[DataField],
 ) -> Iterator[pa.Table]:
-    """The rows of files of a bucket as they stand, file by file; no part is empty."""
+    """Yield the rows of files of a bucket as they stand, file by file; no part is empty."""
     for file in files:
         place = (bucket.partition, bucket.bucket)
         for _, rows in reader.batches(*place, file, fields, batch_size(1)):
             if rows.num_rows:
                 yield rows
+
+
+def rounds(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
+    """Consecutive parts as one table of this many bytes at most; a larger part comes alone."""
+    held, size = list[pa.Table](), 0
+    for part in parts:
+        if held and size + part.nbytes > most_bytes:
+            yield pa.concat_tables(held)
+            held, size = [], 0
+        held.append(part)
+        size += part.nbytes
+    if held:
+        yield pa.concat_tables(held)

@@ -33,7 +33,7 @@ from ingestd.paimon.table.files.new_files import delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState
-from ingestd.paimon.table.rewrite.chunks import rounds
+from ingestd.paimon.table.rewrite.merged_stream import rounds
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
@@ -74,7 +74,7 @@ def move_waiting(
 def waiting_rows(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> int:
-    """How many rows wait for their bucket."""
+    """Return how many rows wait for their bucket."""
     waiting = live_entries(
         table,
         state.manifests,
@@ -87,7 +87,7 @@ def waiting_rows(
 def waiting_moves(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> Iterator[CommitMessage]:
-    """The files that waiting rows are written to, and those taken away for them, by bucket.
+    """Yield the files that waiting rows are written to, and those taken away for them, by bucket.
 
     The messages of a partition belong into one commit. Nothing for tables of another kind.
     """

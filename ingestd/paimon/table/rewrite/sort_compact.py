@@ -51,12 +51,12 @@ class SortPlan:
 
     @property
     def rows(self) -> int:
-        """Rows of its files, deleted ones too."""
+        """Return rows of its files, deleted ones too."""
         return sum(file.row_count for file in self.bucket.files)
 
     @property
     def bytes(self) -> int:
-        """Bytes of its files."""
+        """Return bytes of its files."""
         return sum(file.file_size for file in self.bucket.files)
 
 
@@ -70,7 +70,7 @@ class Sorted:
 
 
 def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) -> list[DataField]:
-    """The columns to sort by.
+    """Return the columns to sort by.
 
     ConfigError for a table, a strategy or a type that cannot be sorted, or a column that isn't
     there.
@@ -97,7 +97,7 @@ def plan_sort(
     partition_filter: PartitionFilter | None = None,
     state: TableState | None = None,
 ) -> list[SortPlan]:
-    """The partitions that have files; only manifests are read."""
+    """Return the partitions that have files; only manifests are read."""
     state = load_state(table) if state is None else state
     files: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_entries(table, state.manifests, partition_filter=partition_filter):

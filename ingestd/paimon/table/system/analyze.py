@@ -4,19 +4,45 @@ The snapshot that points to the file is of kind ANALYZE and changes
 nothing else; later snapshots go on pointing to it as long as the schema stays the same.
 """
 
+import math
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
-from ingestd.errors import ConfigError
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.casts.java_double import java_double
+from ingestd.paimon.spec.arrow import Array, column_values
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+)
+from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.spec.statistics import TableStatistics, encode_statistics
+from ingestd.paimon.spec.statistics import ColumnStatistics, TableStatistics, encode_statistics
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import TableReader
-from ingestd.paimon.table.system.column_figures import ColumnFigures
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
+
+_FLOATS = ("FLOAT", "DOUBLE")
+_BOUNDED = frozenset(
+    {*INTEGER_ROOTS, *TIMESTAMP_ROOTS, *_FLOATS, "DECIMAL", "BOOLEAN", "DATE", "TIME"}
+)
+_SIZED = BINARY_ROOTS | CHARACTER_ROOTS
+_BYTES = {
+    "BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8,
+    "DATE": 4, "TIME": 4, "TIMESTAMP": 8, "TIMESTAMP_LTZ": 8,
+}  # fmt: skip
+_FEW = 1 << 16
+_NARROW_DECIMAL = 18
 
 
 def analyze_table(
@@ -41,9 +67,9 @@ def analyze_table(
 def compute_statistics(
     table: FileStoreTable, snapshot: Snapshot, columns: Sequence[str] | None = None
 ) -> TableStatistics:
-    """The statistics of a snapshot, in the columns that the table had then.
+    """Return the statistics of a snapshot, in the columns that the table had then.
 
-    The size is that of the files, less what merging takes away. ConfigError for an unknown
+    The size is that of the files, less what merging takes away. Raises ConfigError for an unknown
     column.
     """
     then = table.with_schema(table.schemas(snapshot.schema_id))
@@ -69,3 +95,92 @@ def compute_statistics(
         merged_record_size=round(size * rows / stored) if stored else 0,
         columns=tuple(one.result() for one in figures.values()),
     )
+
+
+class ColumnFigures:
+    """Gathers the figures of one column; of nested types only nulls are counted."""
+
+    def __init__(self, field: DataField) -> None:
+        self._field = field
+        self._root = field.type.root
+        self._nulls = 0
+        self._length = 0
+        self._longest: int | None = None
+        self._rows = 0
+        self._distinct: list[Array] = []
+        self._waiting = 0
+        self._settled = _FEW
+
+    def add(self, column: Any) -> None:  # noqa: ANN401  (stubs of kernels want the exact type)
+        """Take in the cells of a part, a chunked array."""
+        self._rows += len(column)
+        self._nulls += column.null_count
+        if self._root in _SIZED:
+            by_bytes = self._root in BINARY_ROOTS
+            lengths = pc.binary_length(column) if by_bytes else pc.utf8_length(column)
+            self._length += pc.sum(lengths).as_py() or 0
+            longest = pc.max(lengths).as_py()
+            if longest is not None:
+                self._longest = max(self._longest or 0, longest)
+        if self._root in _BOUNDED or self._root in _SIZED:
+            self._distinct.append(pc.unique(column.drop_null().combine_chunks()))
+            self._waiting += len(self._distinct[-1])
+            if self._waiting > self._settled:
+                self._settle()
+
+    def result(self) -> ColumnStatistics:
+        """Return the figures of all that was taken in."""
+        name, number = self._field.name, self._field.id
+        if self._root not in _BOUNDED and self._root not in _SIZED:
+            return ColumnStatistics(name=name, id=number, null_count=self._nulls)
+        self._settle()
+        distinct = self._distinct[0] if self._distinct else None
+        low, high = self._bounds(distinct)
+        average, longest = self._lengths()
+        return ColumnStatistics(
+            name=name,
+            id=number,
+            distinct_count=0 if distinct is None else len(distinct),
+            min=low,
+            max=high,
+            null_count=self._nulls,
+            avg_len=average,
+            max_len=longest,
+        )
+
+    def _settle(self) -> None:
+        if len(self._distinct) > 1:
+            self._distinct = [pc.unique(pa.concat_arrays(self._distinct))]
+        self._waiting = sum(map(len, self._distinct))
+        self._settled = max(_FEW, 2 * self._waiting)
+
+    def _bounds(self, distinct: Array | None) -> tuple[str | None, str | None]:
+        """Least and greatest value; none where there is a NaN, whose order engines dispute."""
+        if distinct is None or len(distinct) == 0 or self._root not in _BOUNDED:
+            return None, None
+        if self._root in _FLOATS and pc.any(pc.is_nan(distinct)).as_py():
+            return None, None
+        bounds = pc.min_max(distinct)
+        ends = [pa.scalar(bounds[name], distinct.type) for name in ("min", "max")]
+        low, high = column_values(pa.chunked_array([pa.array(ends, distinct.type)]))
+        return self._text(low), self._text(high)
+
+    def _text(self, value: object) -> str | None:
+        if isinstance(value, float) and self._root == "DOUBLE":
+            return java_double(value)
+        legacy = self._root not in TIMESTAMP_ROOTS
+        try:
+            text = java_text(self._field.name, self._field.type, value, legacy=legacy)
+        except UnsupportedError:
+            return None
+        # Java reads years 1 to 9999; a text that it cannot read would block every commit of it.
+        return None if self._root in TIMESTAMP_ROOTS and text.startswith("0000-") else text
+
+    def _lengths(self) -> tuple[int | None, int | None]:
+        if self._root in _SIZED:
+            filled = self._rows - self._nulls
+            return (math.ceil(self._length / filled) if filled else None), self._longest
+        size = _BYTES.get(self._root)
+        if size is None:
+            size = 8 if (self._field.type.precision or 0) <= _NARROW_DECIMAL else 16
+        return size, size

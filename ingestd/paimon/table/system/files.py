@@ -71,7 +71,7 @@ TABLE_INDEXES = (
 
 
 def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Rows of `files`: the live data files of a snapshot."""
+    """Return rows of `files`: the live data files of a snapshot."""
     return [_file(table, entry) for entry in live_files(table, snapshot) if entry.bucket >= 0]
 
 
@@ -98,7 +98,7 @@ def _file(table: FileStoreTable, entry: ManifestEntry) -> Cells:
 
 
 def manifest_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Rows of `manifests`: those of a snapshot, base before delta before changelog."""
+    """Return rows of `manifests`: those of a snapshot, base before delta before changelog."""
     return [] if snapshot is None else [_manifest(table, m) for m in _manifests(table, snapshot)]
 
 
@@ -149,14 +149,14 @@ def _grouped(
 
 
 def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestEntry]:
-    """All entries, of deleted files too: their times count as times of change."""
+    """Return all entries, of deleted files too: their times count as times of change."""
     metas = [] if snapshot is None else snapshot_manifests(table, snapshot)
     entries = (e for m in metas for e in read_manifest(table.io, table.paths, m.file_name))
     return [entry for entry in entries if entry.bucket >= 0]
 
 
 def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Rows of `partitions`, by name; record counts are of rows not merged yet."""
+    """Return rows of `partitions`, by name; record counts are of rows not merged yet."""
     groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
     named = [(partition_name(table, p), totals.cells()) for (p, _), totals in groups.items()]
     named.sort(key=lambda pair: pair[0])
@@ -175,7 +175,7 @@ def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]
 
 
 def index_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Rows of `table_indexes`: hash indexes and deletion vectors of a snapshot."""
+    """Return rows of `table_indexes`: hash indexes and deletion vectors of a snapshot."""
     found = [] if snapshot is None else index_entries(table, snapshot)
     return [_index(table, entry) for entry in found]
 

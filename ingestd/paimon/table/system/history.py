@@ -26,7 +26,7 @@ Cells = tuple[object, ...]
 
 
 def columns(*named: tuple[str, str]) -> tuple[DataField, ...]:
-    """Fields from names and types; a type may end with NOT NULL."""
+    """Return fields from names and types; a type may end with NOT NULL."""
     fields = []
     for i, (name, text) in enumerate(named):
         root = text.removesuffix(" NOT NULL")
@@ -62,7 +62,7 @@ BRANCHES = columns(("branch_name", "STRING NOT NULL"), ("create_time", "TIMESTAM
 
 
 def snapshot_rows(table: FileStoreTable) -> list[Cells]:
-    """Rows of `snapshots`, oldest first."""
+    """Return rows of `snapshots`, oldest first."""
     ids = snapshot_ids(table.io, table.paths)
     found = (find_snapshot(table.io, table.paths, one) for one in ids)
     return [_snapshot(one) for one in found if one is not None]
@@ -78,7 +78,7 @@ def _snapshot(one: Snapshot) -> Cells:
 
 
 def tag_rows(table: FileStoreTable) -> list[Cells]:
-    """Rows of `tags`, by name."""
+    """Return rows of `tags`, by name."""
     return [_tag(table, name) for name in tag_names(table.io, table.paths)]
 
 
@@ -93,7 +93,7 @@ def _tag(table: FileStoreTable, name: str) -> Cells:
 
 
 def _millis(parts: Sequence[int] | None) -> int | None:
-    """A local time as Java's JSON has it: numbers from the year down to nanoseconds."""
+    """Return a local time as Java's JSON has it: numbers from the year down to nanoseconds."""
     if parts is None:
         return None
     numbers = [*parts, *[0] * 7][:7]
@@ -116,7 +116,7 @@ def _duration(seconds: float) -> str:
 
 
 def schema_rows(table: FileStoreTable) -> list[Cells]:
-    """Rows of `schemas`, oldest first."""
+    """Return rows of `schemas`, oldest first."""
     return [_schema(table, one) for one in schema_ids(table.io, table.paths)]
 
 
@@ -131,15 +131,15 @@ def _schema(table: FileStoreTable, schema_id: int) -> Cells:
 
 
 def option_rows(table: FileStoreTable) -> list[Cells]:
-    """Rows of `options`, by name."""
+    """Return rows of `options`, by name."""
     return sorted(table.schema.options.items())
 
 
 def consumer_rows(table: FileStoreTable) -> list[Cells]:
-    """Rows of `consumers`, by name; FormatError names a file that is damaged."""
+    """Return rows of `consumers`, by name; FormatError names a file that is damaged."""
     return list(consumers(table).items())
 
 
 def branch_rows(table: FileStoreTable) -> list[Cells]:
-    """Rows of `branches`, by name; when a branch was made is not known to files alone."""
+    """Return rows of `branches`, by name; when a branch was made is not known to files alone."""
     return [(name, None) for name in branch_names(table.io, table.paths)]

@@ -30,7 +30,7 @@ def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistic
 
 
 def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """The one row of `statistics`, or none."""
+    """Return the one row of `statistics`, or none."""
     found = None if snapshot is None else read_statistics(table, snapshot)
     if found is None:
         return []

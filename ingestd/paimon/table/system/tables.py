@@ -36,7 +36,7 @@ class SystemTable:
 def _whenever(
     rows: Callable[[FileStoreTable], list[Cells]],
 ) -> Callable[[FileStoreTable, Snapshot | None], list[Cells]]:
-    """Rows that are the same whatever snapshot is looked at."""
+    """Return rows that are the same whatever snapshot is looked at."""
     return lambda table, _: rows(table)
 
 
@@ -58,7 +58,7 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
 
 
 def system_table(name: str) -> SystemTable:
-    """The system table of a name; ConfigError with the nearest name if there is none."""
+    """Return the system table of a name; ConfigError with the nearest name if there is none."""
     found = SYSTEM_TABLES.get(name)
     if found is None:
         close = difflib.get_close_matches(name, SYSTEM_TABLES, n=1)
@@ -68,7 +68,7 @@ def system_table(name: str) -> SystemTable:
 
 
 def read_system_table(table: FileStoreTable, name: str, snapshot: Snapshot | None) -> pa.Table:
-    """The rows of a system table; ConfigError if there is none of that name."""
+    """Return the rows of a system table. Raises ConfigError if there is none of that name."""
     view = system_table(name)
     cells = view.rows(table, snapshot)
     arrays = [column_of([row[i] for row in cells], f.type) for i, f in enumerate(view.fields)]

@@ -5,6 +5,8 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +15,20 @@ import pyarrow.compute as pc
 
 from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.base import is_key_sorted
-from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.arrow import column_of, column_values
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
-from ingestd.paimon.spec.data_types import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import (
+    KEY_PREFIX,
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    DataField,
+    DataType,
+)
+from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER
+from ingestd.paimon.spec.file_index_bitmap import decode_bitmap_index
+from ingestd.paimon.spec.file_index_bloom import may_contain
+from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.buckets.assigner import assign_among
@@ -27,11 +40,13 @@ from ingestd.paimon.table.files.data_files import (
     live_path,
     stored_rows,
 )
+from ingestd.paimon.table.files.file_index_read import read_file_indexes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.verify.file_index import check_file_index
+from ingestd.paimon.table.read.bucket_read import comparable_key
 from ingestd.paimon.table.verify.findings import VerifyFindings
-from ingestd.paimon.table.verify.levels import check_levels
 from ingestd.paimon.table.verify.stats import check_stats
+
+_CODE = "file-index"
 
 
 @dataclass(slots=True)
@@ -162,3 +177,107 @@ def all_hashes(content: BucketContent) -> npt.NDArray[np.int32]:
     """Hashes of all keys of a bucket, sorted."""
     parts: Sequence[npt.NDArray[np.int32]] = content.key_hashes
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
+
+
+def check_file_index(
+    table: FileStoreTable, entry: ManifestEntry, rows: pa.Table, findings: VerifyFindings
+) -> None:
+    """Check the indexes of a data file against its rows; `table` as of the file's schema."""
+    name = entry.file.file_name
+    with findings.reading(name, _CODE):
+        indexes = read_file_indexes(table, entry.partition, entry.bucket, entry.file) or {}
+        fields = {field.name: field for field in table.schema.fields}
+        for column, kinds in indexes.items():
+            if column not in fields:
+                # Indexes of single keys of a map are named map[key].
+                if column.partition("[")[0] not in fields:
+                    findings.error(_CODE, name, f"has an index of column {column}, which is none")
+                continue
+            bloom, bitmap = kinds.get(BLOOM_FILTER), kinds.get(BITMAP)
+            if bloom is not None and _denies(bloom, rows, fields[column], name):
+                findings.error(_CODE, name, f"the bloom filter of {column} denies values")
+            if bitmap is not None and _differs(bitmap, rows, fields[column], name):
+                findings.error(_CODE, name, f"the bitmap index of {column} is not of its rows")
+
+
+def _denies(bloom: bytes, rows: pa.Table, field: DataField, source: str) -> bool:
+    if not is_hashable(field.type):
+        return False
+    hashes = hash_values(rows.column(field.name), field.type)
+    return not bool(may_contain(bloom, hashes, source).all())
+
+
+def _differs(data: bytes, rows: pa.Table, field: DataField, source: str) -> bool:
+    index = decode_bitmap_index(data, field.type, source)
+    if index is None or (field.type.precision or 0) > 6:
+        return False
+    column: Any = rows.column(field.name)
+    seen = np.zeros(rows.num_rows, np.int64)
+    for value in (None, *index.values()):
+        places = index.positions(value)
+        if len(places) and int(places[-1]) >= rows.num_rows:
+            return True
+        seen[places] += 1
+        cells = column.take(pa.array(places))
+        if value is None:
+            fits = cells.null_count == len(cells)
+        elif value != value:
+            fits = pc.all(pc.is_nan(cells)).as_py() is not False
+        else:
+            equal: Any = pc.equal(cells, column_of([value], field.type)[0])
+            fits = cells.null_count == 0 and pc.all(equal).as_py() is not False
+        if not fits:
+            return True
+    return bool(np.any(seen != 1))
+
+
+def check_levels(
+    table: FileStoreTable, entries: Sequence[ManifestEntry], findings: VerifyFindings
+) -> None:
+    """Level 0 must tell what is newer, every other level must hold each key once."""
+    totals = {entry.total_buckets for entry in entries}
+    if len(totals) > 1:
+        names = ", ".join(entry.file.file_name for entry in entries)
+        findings.error("total-buckets", names, f"the files disagree: {sorted(totals)}")
+    if not table.schema.primary_keys or entries[0].bucket < 0:
+        # What waits for its bucket is in no tree yet.
+        return
+    types = [field.type for field in table.schema.select(table.schema.trimmed_primary_keys)]
+    levels: dict[int, list[DataFileMeta]] = {}
+    for entry in entries:
+        levels.setdefault(entry.file.level, []).append(entry.file)
+    for level, files in sorted(levels.items()):
+        with findings.reading(files[0].file_name, "key-range"):
+            if level == 0:
+                _check_sequences(types, files, findings)
+            else:
+                _check_ranges(types, level, files, findings)
+
+
+def _check_ranges(
+    types: Sequence[DataType], level: int, files: Sequence[DataFileMeta], findings: VerifyFindings
+) -> None:
+    ordered = sorted(files, key=lambda file: comparable_key(types, file.min_key))
+    for one, two in pairwise(ordered):
+        if comparable_key(types, one.max_key) >= comparable_key(types, two.min_key):
+            findings.error(
+                "level-overlap", two.file_name, f"overlaps {one.file_name} on level {level}"
+            )
+
+
+def _check_sequences(
+    types: Sequence[DataType], files: Sequence[DataFileMeta], findings: VerifyFindings
+) -> None:
+    """Files of one key range must not share sequence numbers; rolled files share no keys."""
+    ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
+    for one, two in pairwise(ordered):
+        if one.max_sequence_number < two.min_sequence_number:
+            continue
+        low, high = comparable_key(types, one.min_key), comparable_key(types, one.max_key)
+        if comparable_key(types, two.max_key) < low or comparable_key(types, two.min_key) > high:
+            continue
+        findings.warning(
+            "sequence-overlap",
+            two.file_name,
+            f"shares sequence numbers and keys with {one.file_name}",
+        )

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from ingestd.errors import FormatError
+from ingestd.paimon.spec.deletion_vector import decode_dv_index
 from ingestd.paimon.spec.index_manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
+    DeletionVectorRange,
     IndexManifestEntry,
     decode_hash_index,
 )
@@ -20,14 +23,17 @@ from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
+from ingestd.paimon.table.files.deletion_vectors import dv_index_path, read_dv_index
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.manifest_store import read_index_manifest
 from ingestd.paimon.table.verify.content import BucketContent, all_hashes
-from ingestd.paimon.table.verify.deletions import check_deletion_vectors
 from ingestd.paimon.table.verify.findings import VerifyFindings
 
 _Bucket = tuple[bytes, int]
+_CODE = "deletion-vector"
+RowCounts = Mapping[str, int]
+"""Rows of the live data files of one bucket, by name."""
 
 
 def check_index(
@@ -124,3 +130,46 @@ def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: VerifyFindings) -
                 f"buckets {buckets}",
                 f"{twice} hashes of one partition are in the index of more than one bucket",
             )
+
+
+def check_deletion_vectors(
+    table: FileStoreTable,
+    entry: IndexManifestEntry,
+    row_counts: RowCounts,
+    findings: VerifyFindings,
+) -> frozenset[str]:
+    """Check an index file; the names of the data files that it has vectors of."""
+    ranges = entry.dv_ranges or ()
+    with findings.reading(entry.file_name, _CODE):
+        path = dv_index_path(table, entry)
+        data = read_dv_index(table, path)
+        if len(data) != entry.file_size:
+            message = f"has {len(data)} bytes, {entry.file_size} are promised"
+            findings.error(_CODE, entry.file_name, message)
+        if len(ranges) != entry.row_count:
+            message = f"has {len(ranges)} vectors, {entry.row_count} are promised"
+            findings.error(_CODE, entry.file_name, message)
+        for part in ranges:
+            _check_vector(data, part, path, row_counts, findings)
+    return frozenset(part.data_file_name for part in ranges)
+
+
+def _check_vector(
+    data: bytes,
+    part: DeletionVectorRange,
+    path: str,
+    row_counts: RowCounts,
+    findings: VerifyFindings,
+) -> None:
+    name = part.data_file_name
+    rows = row_counts.get(name)
+    if rows is None:
+        findings.error(_CODE, name, f"has a deletion vector in {path} and is no live file")
+        return
+    try:
+        positions = decode_dv_index(data, (part,), path)[name]
+    except FormatError as error:
+        findings.error(_CODE, name, error.message)
+        return
+    if len(positions) and int(positions[-1]) >= rows:
+        findings.error(_CODE, name, f"has {rows} rows, row {int(positions[-1])} is deleted")

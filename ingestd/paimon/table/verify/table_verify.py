@@ -11,18 +11,30 @@ from collections.abc import Iterable, Mapping
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.manifest_store import read_manifest, read_manifest_list
-from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    latest_snapshot,
+    read_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.time_travel import (
+    branch_names,
+    on_branch,
+    tag_names,
+    tagged_snapshot,
+)
+from ingestd.paimon.table.retention.consumers import consumers
+from ingestd.paimon.table.retention.referenced_files import files_of
+from ingestd.paimon.table.system.statistics import read_statistics
 from ingestd.paimon.table.verify.content import BucketContent, check_buckets
 from ingestd.paimon.table.verify.findings import Finding, VerifyFindings
 from ingestd.paimon.table.verify.index import check_index
-from ingestd.paimon.table.verify.references import check_references
 from ingestd.paimon.table.verify.stats import check_partition_stats
 
 __all__ = ["Finding", "verify"]
-
 _Live = Mapping[object, ManifestEntry]
 
 
@@ -51,7 +63,7 @@ def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Findin
 def _snapshots(
     table: FileStoreTable, ids: list[int], findings: VerifyFindings
 ) -> dict[int, Snapshot]:
-    """All snapshots that can be read, checked against each other."""
+    """Return all snapshots that can be read, checked against each other."""
     snapshots: dict[int, Snapshot] = {}
     for snapshot_id in range(ids[0], ids[-1] + 1):
         where = f"snapshot-{snapshot_id}"
@@ -149,7 +161,7 @@ def _check_count(
 def _list_entries(
     table: FileStoreTable, name: str, size: int | None, findings: VerifyFindings
 ) -> list[ManifestEntry]:
-    """The entries of a manifest list's manifests, as far as they can be read."""
+    """Return the entries of a manifest list's manifests, as far as they can be read."""
     entries: list[ManifestEntry] = []
     with findings.reading(name):
         _check_size(table, table.paths.manifest(name), size, findings)
@@ -197,3 +209,46 @@ def _check_manifest(
                 )
     partitions = [entry.partition for entry in entries]
     check_partition_stats(table, meta.file_name, meta.partition_stats, partitions, findings)
+
+
+def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
+    """Check the tags and consumers of a branch, and from the main branch the other branches."""
+    there: set[str] = set()
+    for name in tag_names(table.io, table.paths):
+        with findings.reading(f"tag-{name}"):
+            _look_for(table, tagged_snapshot(table, name), f"tag-{name}", there, findings)
+    with findings.reading("consumer"):
+        consumers(table)
+    with findings.reading("statistics"):
+        newest = latest_snapshot(table.io, table.paths)
+        if newest is not None:
+            read_statistics(table, newest)
+    if table.branch == MAIN_BRANCH:
+        for name in branch_names(table.io, table.paths):
+            _check_branch(table, name, there, findings)
+
+
+def _check_branch(
+    table: FileStoreTable, name: str, there: set[str], findings: VerifyFindings
+) -> None:
+    where = f"branch-{name}"
+    try:
+        line = on_branch(table, name)
+    except ConfigError:
+        findings.error("branch", where, "has no schema")
+        return
+    with findings.reading(where):
+        newest = latest_snapshot(line.io, line.paths)
+        if newest is not None:
+            _look_for(line, newest, where, there, findings)
+
+
+def _look_for(
+    table: FileStoreTable, snapshot: Snapshot, where: str, there: set[str], findings: VerifyFindings
+) -> None:
+    """Note the files of a snapshot that are missing; `there` has those that were found before."""
+    for path in sorted(files_of(table, snapshot) - there):
+        if table.io.exists(path):
+            there.add(path)
+        else:
+            findings.error("missing-file", where, f"{path} does not exist")

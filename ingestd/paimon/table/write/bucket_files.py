@@ -56,7 +56,7 @@ class WrittenBucketFiles:
 
     @property
     def key_stats_mode(self) -> str:
-        """Rows that wait for their bucket are not found by their keys."""
+        """Return rows that wait for their bucket are not found by their keys."""
         return "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
 
     def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:

@@ -23,12 +23,12 @@ INPUT = "input"
 
 
 def writes_input(table: FileStoreTable) -> bool:
-    """Whether whoever writes rows of a table also writes its changelog."""
+    """Return whether whoever writes rows of a table also writes its changelog."""
     return bool(table.schema.primary_keys) and changelog_producer(table.schema) == INPUT
 
 
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
-    """A source of names for new changelog files: one UUID, then a counter."""
+    """Return a source of names for new changelog files: one UUID, then a counter."""
     prefix = honoured.CHANGELOG_PREFIX.of(table.schema.options)
     extension = table.options.for_changelog().file_extension
     stem, count = f"{prefix}{uuid.uuid4()}", iter(range(1 << 31))

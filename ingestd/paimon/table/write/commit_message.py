@@ -1,4 +1,4 @@
-"""What a writer hands to the committer: files that exist and wait to become visible."""
+"""Written files that a writer passes to the committer, not yet visible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from ingestd.paimon.table.metadata.scan import PartitionFilter
 class CommitMessage:
     """Changes of one bucket.
 
-    `partition` is the serialized partition row. `new_files` and `changelog_files` land in an
-    APPEND snapshot (or in an OVERWRITE), together with `new_index_files`; `compact_before`,
+    `partition` is the serialized partition row. `new_files`, `changelog_files` and
+    `new_index_files` are committed in an APPEND snapshot (or in an OVERWRITE); `compact_before`,
     `compact_after` and `compact_changelog` in a COMPACT snapshot after it (with the index files
-    if there is nothing to append). A name that was deleted from a level once must not be added
-    there again: readers take it for deleted.
+    if nothing is appended). A file name that was deleted from a level must not be added there
+    again: readers take it for deleted.
 
-    A compaction relies on the rest of the bucket: `compact_beside` names its other files above
-    level 0 (None: not looked at). `removed_index_files` names index files of deletion vectors whose
-    place the new ones take where a bucket may have several of them.
+    `compact_expected` are the other files of the bucket above level 0, which the compaction relies
+    on (None: not checked). `removed_index_files` are index files of deletion vectors that the new
+    ones replace where a bucket may have several of them.
     """
 
     partition: bytes
@@ -33,12 +33,12 @@ class CommitMessage:
     compact_after: tuple[DataFileMeta, ...] = ()
     new_index_files: tuple[IndexManifestEntry, ...] = ()
     compact_changelog: tuple[DataFileMeta, ...] = ()
-    compact_beside: frozenset[str] | None = None
+    compact_expected: frozenset[str] | None = None
     removed_index_files: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether it changes nothing."""
+        """Return whether the message changes nothing."""
         return not (
             self.new_files
             or self.changelog_files
@@ -54,12 +54,12 @@ class CommitMessage:
 class ManifestCommittable:
     """All changes of one commit.
 
-    `identifier` grows with every commit of a user. `overwrite` empties the partitions that
-    `replaced` names (None: the whole table) before the new files, in the same OVERWRITE
-    snapshot; with `rewrites` only if these are the files that go. `statistics` names a
-    statistics file; an ANALYZE snapshot with nothing else points to it. `properties` go into the
-    snapshot as they are. The commit lands only on a table that carries the properties in
-    `builds_on` (an empty value: does not carry the name).
+    `identifier` increases with every commit of a user. `overwrite` empties the partitions in
+    `replaced` (None: the whole table) and adds the new files in one OVERWRITE snapshot; with
+    `rewrites` only if exactly these files are deleted. `statistics` is a statistics file, which is
+    committed in an ANALYZE snapshot of its own. `properties` are written into the snapshot
+    unchanged. The commit is refused unless the newest snapshot carries the properties in
+    `builds_on` (an empty value: does not have the property).
     """
 
     identifier: int

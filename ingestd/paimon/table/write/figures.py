@@ -17,7 +17,7 @@ from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource,
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
-from ingestd.paimon.spec.stats_total import StatsTotal
+from ingestd.paimon.spec.stats import StatsTotal
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 KEY_STATS_MODE = "truncate(128)"
@@ -28,7 +28,7 @@ class FileOrigin(Protocol):
 
     @property
     def table(self) -> FileStoreTable:
-        """The table."""
+        """Return the table."""
         ...
 
     @property
@@ -72,7 +72,7 @@ class FileFigures:
 
     @property
     def indexed(self) -> pa.Table | None:
-        """All rows with the columns of file indexes."""
+        """Return all rows with the columns of file indexes."""
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:
@@ -94,7 +94,7 @@ class FileFigures:
         self._ends = [*self._ends[:1], keys.take(pa.array([0, keys.num_rows - 1]))]
 
     def meta(self, name: str, size: int) -> DataFileMeta:
-        """The entry of the file that has all rows, `size` bytes of it."""
+        """Return the entry of the file that has all rows, `size` bytes of it."""
         table = self._place.table
         stats, stats_columns = self._values.result()
         first, last = self._sequences or (
@@ -136,5 +136,5 @@ def _row(rows: pa.Table, position: int) -> list[object]:
 
 
 def retract_count(rows: pa.Table) -> int:
-    """How many rows take a row back."""
+    """Return how many rows take a row back."""
     return int(np.count_nonzero(retractions(rows.column(VALUE_KIND).to_numpy())))

@@ -35,7 +35,7 @@ UNKNOWN_SEQUENCE = -1
 
 
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
-    """A source of names for new data files: one UUID, then a counter."""
+    """Return a source of names for new data files: one UUID, then a counter."""
     options = table.options.at_level(0)
     stem, count = f"{options.data_file_prefix}{uuid.uuid4()}", iter(range(1 << 31))
     return lambda: f"{stem}-{next(count)}.{options.file_extension}"
@@ -58,7 +58,7 @@ def write_bucket(
     `partition_values`. Files roll at `target-file-size`. With the changelog producer `input` all
     rows also go to changelog files, as they are before they are merged.
 
-    ValueError for rows that are not the table's: a column missing or of another type, a null
+    Raises ValueError for rows that are not the table's: a column missing or of another type, a null
     in a NOT NULL column, a retraction in an append table.
     """
     data = WrittenBucketFiles(table, partition_values, bucket, table.options.at_level(0), new_name)
@@ -79,7 +79,7 @@ def write_bucket(
 
 
 def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """The rows that are written, with exactly the columns that are the table's."""
+    """Return the rows that are written, with exactly the columns that are the table's."""
     checked = _checked(rows, table.schema)
     if VALUE_KIND in checked.column_names:
         checked = rows_to_write(checked, table.merge_rules)
@@ -87,7 +87,7 @@ def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
 
 
 def _merged(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """One row of each key in key order, where rows are merged."""
+    """Return one row of each key in key order, where rows are merged."""
     if not table.schema.primary_keys:
         return rows
     if table.options.bucket == POSTPONE_BUCKET:

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.paimon.format.base import load_format, read_wanted, stream_wanted
-from ingestd.paimon.format.batch_size import BatchSize
-from ingestd.paimon.format.row_groups import GroupFilter, wanted_groups
+from ingestd.paimon.format.row_groups import BatchSize, GroupFilter, wanted_groups
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.predicate_stats import ColumnStats
 from tests.support.native_tables import native_table, rows_table

@@ -10,14 +10,8 @@ import pytest
 from obstore.store import MemoryStore
 
 from ingestd.errors import StorageError, UnsupportedError
-from ingestd.paimon.io import hdfs_calls, object_store
-from ingestd.paimon.io.file_io import (
-    FileIO,
-    LocalFileIO,
-    MemoryFileIO,
-    absolute_path,
-    file_io_for,
-)
+from ingestd.paimon.io import hdfs_client, object_store
+from ingestd.paimon.io.file_io import FileIO, LocalFileIO, MemoryFileIO, absolute_path, file_io_for
 from ingestd.paimon.io.hdfs import HdfsFileIO
 from ingestd.paimon.io.object_store import ObjectFileIO
 from tests.support.fake_hdfs import FakeHdfs
@@ -33,7 +27,7 @@ def place(
         return ObjectFileIO(), "s3://bucket/warehouse"
     if request.param == "hdfs":
         names = FakeHdfs()
-        monkeypatch.setattr(hdfs_calls, "client_of", lambda *_: names)
+        monkeypatch.setattr(hdfs_client, "client_of", lambda *_: names)
         return HdfsFileIO(), "hdfs://cluster/warehouse"
     if request.param == "memory":
         return MemoryFileIO(), "/warehouse"

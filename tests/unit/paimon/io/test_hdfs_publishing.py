@@ -2,8 +2,8 @@
 
 import pytest
 
-from ingestd.paimon.io.hdfs_calls import Hdfs
-from ingestd.paimon.io.hdfs_publishing import publish
+from ingestd.paimon.io.hdfs import publish
+from ingestd.paimon.io.hdfs_client import Hdfs
 from tests.support.fake_hdfs import FakeHdfs, Trouble, UnknownFeatureError
 
 LOST = OSError("RPC listener disconnected")

@@ -5,9 +5,9 @@ import io
 import pytest
 
 from ingestd.errors import StorageError
-from ingestd.paimon.io import hdfs_calls
-from ingestd.paimon.io.hdfs_calls import Hdfs
-from ingestd.paimon.io.hdfs_reader import HdfsReader
+from ingestd.paimon.io import hdfs_client
+from ingestd.paimon.io.hdfs import HdfsReader
+from ingestd.paimon.io.hdfs_client import Hdfs
 from tests.support.fake_hdfs import FakeHdfs
 
 GONE = RuntimeError('DataTransferError("the datanode is gone")')
@@ -16,8 +16,8 @@ GONE = RuntimeError('DataTransferError("the datanode is gone")')
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
     fake = FakeHdfs({"/": None, "/f": bytes(range(100))})
-    monkeypatch.setattr(hdfs_calls, "client_of", lambda *_: fake)
-    monkeypatch.setattr(hdfs_calls, "_FIRST_WAIT", 0.0)
+    monkeypatch.setattr(hdfs_client, "client_of", lambda *_: fake)
+    monkeypatch.setattr(hdfs_client, "_FIRST_WAIT", 0.0)
     return fake
 
 

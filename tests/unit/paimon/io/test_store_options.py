@@ -2,12 +2,7 @@ import pytest
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import file_io_for
-from ingestd.paimon.io.store_options import (
-    S3,
-    check_storage_options,
-    client_name,
-    storage_options,
-)
+from ingestd.paimon.io.store_options import S3, check_storage_options, client_name, storage_options
 
 
 def test_only_options_of_stores_are_taken() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import ingestd.paimon as paimon
 from ingestd.errors import ConfigError
-from ingestd.paimon.library import packages
+from ingestd.paimon.library import scan
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import AddColumn
@@ -108,12 +108,12 @@ def test_other_packages_get_the_rows_or_are_named(
     def absent(name: str) -> object:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(packages, "import_module", absent)
+    monkeypatch.setattr(scan, "import_module", absent)
     for name in ("pandas", "polars", "duckdb"):
         with pytest.raises(ConfigError, match=f"pip install {name}"):
             getattr(table, f"to_{name}")()
     taker = SimpleNamespace(from_arrow=lambda rows: rows)
-    monkeypatch.setattr(packages, "import_module", lambda name: taker)
+    monkeypatch.setattr(scan, "import_module", lambda name: taker)
     assert ids(table.to_polars()) == [2, 3]
     assert ids(table.to_duckdb().read_all()) == [2, 3]
     own = SimpleNamespace(from_arrow=lambda rows: ["mine", rows.read_all().num_rows])

@@ -45,7 +45,7 @@ def compaction(**changes: object) -> CommitMessage:
         new_files=(),
         compact_before=(NEWER,),
         compact_after=(moved,),
-        compact_beside=frozenset({"upper"}),
+        compact_expected=frozenset({"upper"}),
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -63,11 +63,11 @@ def test_a_compaction_lands_over_appends_and_other_buckets() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"compact_before": (UPPER,), "compact_after": (), "compact_beside": None},
+        {"compact_before": (UPPER,), "compact_after": (), "compact_expected": None},
         {
             "compact_before": (),
             "compact_after": (data_file("side", level=3, keys=(5, 6)),),
-            "compact_beside": None,
+            "compact_expected": None,
         },
     ],
 )

@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import read_table
-from ingestd.paimon.table.verify.file_index import check_file_index
+from ingestd.paimon.table.verify.content import check_file_index
 from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import native_table, put

@@ -16,8 +16,7 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.files import written_check
-from ingestd.paimon.table.files.column_checksums import ColumnChecksums
-from ingestd.paimon.table.files.written_check import is_checked
+from ingestd.paimon.table.files.written_check import ColumnChecksums, is_checked
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import NOW_MS, native_table, put, rows_table

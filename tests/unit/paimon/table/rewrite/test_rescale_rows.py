@@ -10,8 +10,8 @@ from ingestd.paimon.table.compact.bucket import CompactBucket
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.rewrite import rescale_rows
-from ingestd.paimon.table.rewrite.rescale_rows import Rewrite, rewritten
+from ingestd.paimon.table.rewrite import rescale
+from ingestd.paimon.table.rewrite.rescale import Rewrite, rewritten
 from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import native_table, put
 
@@ -43,12 +43,12 @@ def test_a_row_goes_where_its_remainder_may_be(before: int, after: int) -> None:
     assert all(rewrite.feeds(int(old), int(new)) for old, new in pairs)
 
 
-@pytest.mark.parametrize("writers", [1, rescale_rows.OPEN_WRITERS])
+@pytest.mark.parametrize("writers", [1, rescale.OPEN_WRITERS])
 @pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2), (3, 5)])
 def test_every_bucket_becomes_one_sorted_run_on_the_top_level(
     before: int, after: int, writers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rescale_rows, "OPEN_WRITERS", writers)
+    monkeypatch.setattr(rescale, "OPEN_WRITERS", writers)
     table = filled(before)
     old = old_buckets(table)
     messages = list(rewritten(Rewrite(table, old[0].partition, before, after), old))

@@ -1,0 +1,34 @@
+"""The journeys run, and no reader has to walk further than before."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ingestd.cdc.native.module import native_module
+
+ROOT = Path(__file__).resolve().parents[2]
+FURTHEST = {
+    "Debezium JSON record to Parquet row": (64, 96, 17, 82, 5),
+    "commit with conflict and retry": (10, 21, 18, 26, 4),
+    "merged read": (19, 39, 22, 34, 2),
+    "parameter chunk from DebeziumJson.decode": (29, 31, 14, 38, 2),
+    "parameter ranges from decode_ranges": (45, 68, 17, 57, 0),
+}
+"""Modules, all modules, stack, returns and calls back up; lower them when a journey is shorter."""
+
+
+@pytest.mark.skipif(native_module() is None, reason="the native reader is not built")
+def test_no_journey_is_longer_than_it_was() -> None:
+    command = [sys.executable, "-m", "bench.journeys"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = [line.strip("| ").split(" | ") for line in run.stdout.splitlines()[2:]]
+    figures = {name: tuple(map(int, numbers)) for name, *numbers in lines}
+    assert figures.keys() == FURTHEST.keys()
+    longer = {
+        name: numbers
+        for name, numbers in figures.items()
+        if any(now > most for now, most in zip(numbers, FURTHEST[name], strict=True))
+    }
+    assert longer == {}

@@ -1,0 +1,98 @@
+"""What each merge engine makes of keys that come with another partition."""
+
+import numpy as np
+
+from ingestd.paimon.table.cross_partition.assigner import (
+    NOWHERE,
+    KeyRows,
+    Moves,
+    ends_gone,
+    moves_of,
+)
+
+A, B, C = 0, 1, 2
+ADD, BEFORE, AFTER, DELETE = range(4)
+
+
+def rows(old: int, *changes: tuple[int, int]) -> KeyRows:
+    """One key that was in a partition, and (kind, partition) of its rows."""
+    kinds, came = zip(*changes, strict=True)
+    return KeyRows(
+        np.zeros(len(changes), np.int64),
+        np.array(kinds, np.int8),
+        np.array(came, np.int64),
+        np.array([old], np.int64),
+    )
+
+
+def moves(engine: str, one: KeyRows, *, every_step: bool = True) -> tuple[object, ...]:
+    return _plain(moves_of(engine, one, every_step=every_step))
+
+
+def _plain(found: Moves) -> tuple[object, ...]:
+    left = list(zip(found.left.tolist(), found.left_in.tolist(), strict=True))
+    return found.target.tolist(), found.kept.tolist(), left
+
+
+def test_a_row_of_a_new_key_goes_where_it_says() -> None:
+    for engine in ("deduplicate", "partial-update", "aggregation", "first-row"):
+        assert moves(engine, rows(NOWHERE, (ADD, B))) == ([B], [True], [])
+
+
+def test_deduplicate_deletes_where_the_key_was() -> None:
+    assert moves("deduplicate", rows(A, (AFTER, B))) == ([B], [True], [(0, A)])
+    assert moves("deduplicate", rows(A, (AFTER, A))) == ([A], [True], [])
+
+
+def test_deduplicate_takes_back_where_the_key_is() -> None:
+    assert moves("deduplicate", rows(A, (DELETE, C))) == ([A], [True], [])
+    assert moves("deduplicate", rows(NOWHERE, (DELETE, C))) == ([C], [True], [])
+    assert moves("deduplicate", rows(A, (AFTER, B), (DELETE, A))) == ([B, B], [True] * 2, [(0, A)])
+
+
+def test_deduplicate_follows_every_step_if_it_has_to() -> None:
+    path = rows(A, (BEFORE, A), (AFTER, B), (BEFORE, B), (AFTER, C))
+    assert moves("deduplicate", path) == ([A, B, B, C], [True] * 4, [(1, A), (3, B)])
+
+
+def test_deduplicate_leaves_out_what_a_key_only_passes() -> None:
+    path = rows(A, (AFTER, B), (BEFORE, B), (AFTER, C))
+    found = moves("deduplicate", path, every_step=False)
+    assert found == ([B, B, C], [False, False, True], [(0, A)])
+    back = rows(A, (AFTER, B), (AFTER, A))
+    assert moves("deduplicate", back, every_step=False) == ([B, A], [False, True], [(0, A)])
+
+
+def test_merging_engines_go_on_in_the_old_partition() -> None:
+    for engine in ("partial-update", "aggregation"):
+        assert moves(engine, rows(A, (ADD, B), (ADD, C))) == ([A, A], [True, True], [])
+        assert moves(engine, rows(NOWHERE, (ADD, B), (ADD, C))) == ([B, B], [True, True], [])
+
+
+def test_first_row_leaves_out_rows_of_other_partitions() -> None:
+    assert moves("first-row", rows(A, (ADD, B), (ADD, A))) == ([A, A], [False, True], [])
+    assert moves("first-row", rows(NOWHERE, (ADD, B), (ADD, C))) == ([B, B], [True, False], [])
+
+
+def test_keys_do_not_disturb_each_other() -> None:
+    many = KeyRows(
+        np.array([0, 0, 1, 2]),
+        np.array([AFTER, AFTER, DELETE, AFTER], np.int8),
+        np.array([B, C, B, A]),
+        np.array([A, NOWHERE, B]),
+    )
+    found = _plain(moves_of("deduplicate", many, every_step=True))
+    assert found == ([B, C, B, A], [True] * 4, [(0, A), (1, B), (3, B)])
+    assert ends_gone(many, "deduplicate", remove_on_delete=False).tolist() == [False, True, False]
+
+
+def test_a_key_is_gone_if_its_last_row_removes_it() -> None:
+    deleted, taken_back = rows(A, (ADD, A), (DELETE, A)), rows(A, (BEFORE, A))
+    for engine, remove, expected in (
+        ("deduplicate", False, [True, True]), ("aggregation", False, [False, False]),
+        ("aggregation", True, [True, False]), ("partial-update", True, [True, False]),
+    ):  # fmt: skip
+        found = [
+            ends_gone(one, engine, remove_on_delete=remove)[0] for one in (deleted, taken_back)
+        ]
+        assert found == expected
