@@ -5,16 +5,15 @@ change in its database, `source_position` its place in the database's log as a n
 compared, null where it is not known.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.cdc.base import RecordChunk, SourceTable
+from ingestd.cdc.base import RecordChunk, SourceTable, describe_format, format_descriptors
 from ingestd.cdc.schema_lookup import Framing
-from ingestd.errors import ConfigError
-from ingestd.ingest.computed.event_times import event_times
+from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
@@ -92,3 +91,22 @@ def metadata_column(
         return times.take(pa.array(which)).cast(arrow_type)
     keys: Values = pa.array(chunk.keys, arrow_type)
     return keys.take(pa.array(records))
+
+
+def event_times(
+    data_format: str, messages: Sequence[bytes | None], framing: Framing = _CONFLUENT
+) -> Values:
+    """Return milliseconds since 1970 of each message; null where it does not state a time.
+
+    `framing` is how schema ids precede messages. Raises UnsupportedError for a data format whose
+    messages do not state the time of a change.
+    """
+    event_time = describe_format(data_format).event_time
+    if event_time is None:
+        known = sorted(one.name for one in format_descriptors() if one.event_time)
+        raise UnsupportedError(
+            f"metadata column 'op_ts': the data format '{data_format}' is not known to tell the "
+            f"time of a change, only {', '.join(known)}; leave it out, or take "
+            "'timestamp', the time of the record"
+        )
+    return event_time.of_messages([message and framing.json_body(message) for message in messages])

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.cdc.texts import picked
 from ingestd.ingest.rows.conform import Failure
-from ingestd.ingest.rows.router import Router
-from ingestd.ingest.settings.rejection import SourceRejection
 
 Mask = npt.NDArray[np.bool_]
 
@@ -118,24 +116,6 @@ def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> RejectedRecor
         key=chunk.keys[index],
         value=chunk.values[index],
     )
-
-
-def rejected_unrouted(
-    router: Router, chunk: RecordChunk, batch: ChangeBatch
-) -> list[RejectedRecord]:
-    """The records of a batch that has no route, if they are not just to be left out."""
-    complaint = router.complaint(chunk.topic, batch.source)
-    if complaint is None:
-        return []
-    return rejected_all(chunk, batch, SourceRejection("route", complaint.reason, complaint.message))
-
-
-def rejected_all(
-    chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
-) -> list[RejectedRecord]:
-    """Every record of a batch, for one reason."""
-    failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
-    return judge_records(chunk, batch.offset, [failure])[1]
 
 
 def rejected_whole(

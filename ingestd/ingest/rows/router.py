@@ -1,16 +1,24 @@
-"""Where the rows of a source table go.
+"""Route source tables to target tables, and decide which of them a target accepts.
 
 A route depends on names only, so that every task finds the same one and the driver can tell which
-source tables would meet in one target.
+source tables share a target. A message states the name of its source table: if its target belongs
+to another source table, keeps the dead letters, orders its rows by another column, or cannot be
+created, only the record is rejected.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ingestd.cdc.base import SourceTable
+import numpy as np
+
+from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
-from ingestd.ingest.settings.context import Feed, RoutingConfig
+from ingestd.ingest.rows.batch_rows import judge_records
+from ingestd.ingest.rows.conform import Failure
+from ingestd.ingest.settings.context import BatchContext, Feed, RoutingConfig
+from ingestd.ingest.settings.ordering import refuse_other_ordering
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.settings.routing_rules import CompiledRule, Matched, sanitize
 from ingestd.paimon.catalog.base import Identifier, check_case
 
@@ -228,3 +236,78 @@ def _compiled(routing: RoutingConfig) -> tuple[CompiledRule, ...]:
     return tuple(
         CompiledRule(rule, f"routing.rules[{number}]") for number, rule in enumerate(routing.rules)
     )
+
+
+class Admission:
+    """Decide whether a source table may write to a target table; decisions are cached."""
+
+    def __init__(self, context: BatchContext, router: Router) -> None:
+        self.router = router
+        self._context = context
+        self._known: dict[tuple[str, Feed], SourceRejection | None] = {}
+
+    def target(
+        self, source: str, chunk: RecordChunk, batch: ChangeBatch
+    ) -> tuple[str | None, list[RejectedRecord]]:
+        """Return the target table of a batch (None if unrouted) and the rejected records."""
+        table = self.router.route(chunk.topic, batch.source)
+        if table is None:
+            return None, rejected_unrouted(self.router, chunk, batch)
+        rejection_reason = self.rejection_reason(table, Feed(source, *batch.source))
+        return table, [] if rejection_reason is None else rejected_all(
+            chunk, batch, rejection_reason
+        )
+
+    def rejection_reason(self, table: str, feed: Feed) -> SourceRejection | None:
+        """Return why a target (by identifier) accepts no rows of a source table, or None."""
+        key = (table, feed)
+        if key not in self._known:
+            self._known[key] = self._judge(table, feed)
+        return self._known[key]
+
+    def _judge(self, table: str, feed: Feed) -> SourceRejection | None:
+        context = self._context
+        if table == context.dead_letters:
+            problem = (
+                f"{feed} is routed to {table}, which keeps the dead letters; give it another "
+                "target in routing.table-mapping"
+            )
+            return SourceRejection("route", "reserved-table", problem)
+        if table in context.refused_tables:
+            return context.refused_tables[table]
+        owners = context.owners_of(table)
+        if owners and feed not in owners:
+            shared = sharing_problem(context.routing, table, owners | {feed})
+            if shared is not None:
+                return SourceRejection("route", "table-taken", shared)
+        return self._other_ordering(table)
+
+    def _other_ordering(self, table: str) -> SourceRejection | None:
+        """Return why a table created with another ordering accepts no rows, or None."""
+        target, settings = self._context.tables.get(table), self._context.settings_of(table)
+        if target is None:
+            return None
+        options, column = target.table.schema.options, settings.position_column
+        try:
+            refuse_other_ordering(table, options, column, by_position=settings.by_position)
+        except ConfigError as error:
+            return SourceRejection("schema", "other-ordering", error.message)
+        return None
+
+
+def rejected_unrouted(
+    router: Router, chunk: RecordChunk, batch: ChangeBatch
+) -> list[RejectedRecord]:
+    """Return the records of a batch without a route as rejected; none if they are dropped."""
+    complaint = router.complaint(chunk.topic, batch.source)
+    if complaint is None:
+        return []
+    return rejected_all(chunk, batch, SourceRejection("route", complaint.reason, complaint.message))
+
+
+def rejected_all(
+    chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
+) -> list[RejectedRecord]:
+    """Return every record of a batch as rejected for one reason."""
+    failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
+    return judge_records(chunk, batch.offset, [failure])[1]

@@ -1,8 +1,8 @@
-"""Rows of one table from many blobs: the order in which they count, and runs of bounded size.
+"""Order the rows of one table from many blobs, in runs of bounded size, and find repeated ones.
 
-Within a topic partition offsets decide. Between topic partitions the position in the source's log
-does: a key may change its partition (its bytes do when the type of a key column changes), and then
-its rows must still count in the order of the source.
+Rows of a topic partition are ordered by offset. Rows of several topic partitions are ordered by the
+position in the source's log: a key may change its partition (its bytes do if the type of a key
+column changes), and its rows must still count in the order of the source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,6 @@ from ingestd.ingest.rows.blobs import OFFSET, POSITION, UNAVAILABLE_PREFIX, RowB
 from ingestd.ingest.values.row_groups import stable_places
 
 Numbers = npt.NDArray[np.int64]
-
 RANK = "ingestd:rank"
 """Place of a row among all rows of the table in this task, from 0."""
 
@@ -144,3 +143,32 @@ def _run(
         order = np.argsort(rank)
         rows, of_topic = rows.take(order), of_topic[order]
     return Run(rows, of_topic)
+
+
+def repeated_rows(
+    rows: pa.Table, topics: npt.NDArray[np.int64], columns: list[str]
+) -> npt.NDArray[np.bool_]:
+    """Return a mask of rows with the topic, position and values of an earlier row; shape (rows,).
+
+    A connector that was killed sends changes again. In a table without a primary key such rows
+    would be duplicates. Rows without a position, and rows of a snapshot, which share one, are
+    never repeats. `topics` is the number of the topic of each row.
+    """
+    repeated = np.zeros(rows.num_rows, np.bool_)
+    positions = rows.column(POSITION).to_numpy()
+    order = np.argsort(positions, kind="stable")
+    ordered = positions[order]
+    twin = np.zeros(len(order), np.bool_)
+    twin[1:] = ordered[1:] == ordered[:-1]
+    twin[:-1] |= twin[1:]
+    suspects = np.sort(order[twin & (ordered >= 0)])
+    if not len(suspects):
+        return repeated
+    # These are few rows, so that Python values are affordable.
+    values = rows.select(columns).take(suspects).to_pylist()
+    seen: set[str] = set()
+    for row, value in zip(suspects, values, strict=True):
+        text = repr((int(topics[row]), int(positions[row]), value))
+        repeated[row] = text in seen
+        seen.add(text)
+    return repeated

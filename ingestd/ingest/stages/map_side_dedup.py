@@ -1,7 +1,10 @@
-"""Rows on their way out of a decode task: as blobs at once, or when more of their keys have come.
+"""Drop rows in a decode task that a later row of the same key in its share replaces.
 
-Rows of a table that keeps the newest row of a key are held back until the task has read its share,
-or as much as it may hold. What a later row takes the place of then never leaves the task.
+Rows of a table that keeps only the newest row of a key are held back until the task has read its
+share, or its memory limit is reached. A row is dropped only where nothing but the newest row
+counts: tables that merge, order by a column, or write a changelog get all rows.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
 
 from collections.abc import Iterator
@@ -10,27 +13,38 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestd.ingest.rows.blobs import KIND, OFFSET, Blob, BlobOrigin, UnsentRows, split_by_slot
-from ingestd.ingest.rows.newest_rows import (
-    can_be_left_out,
-    keeps_newest,
-    newest_rows,
-    with_reached_positions,
+from ingestd.ingest.rows.blobs import (
+    HASH,
+    KIND,
+    OFFSET,
+    POSITION,
+    UNAVAILABLE_PREFIX,
+    Blob,
+    BlobOrigin,
+    UnsentRows,
+    split_by_slot,
 )
 from ingestd.ingest.rows.placement import Slots, place
 from ingestd.ingest.settings.context import BatchContext, TableContext
 from ingestd.ingest.values.counts import Counts, TopicPartition
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.buckets.hash_index import key_hashes
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.changelog_write import writes_input
 
 Pairs = Iterator[tuple[int, Blob]]
-
 _LEAST_ROWS = 2048
-"""Fewer rows of a topic partition are not worth looking for the newest among them."""
+"""Fewer rows of a topic partition are sent without deduplication."""
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class _Held:
-    """Rows of one table and topic partition, and the slot of each."""
+    """Rows of one table and topic partition, and their slots."""
 
     parts: list[tuple[pa.Table, Slots]] = field(default_factory=list)
 
@@ -44,19 +58,19 @@ class _Held:
         return len(names) == 1 and all(can_be_left_out(part) for part, _ in self.parts)
 
     def in_order(self) -> tuple[pa.Table, Slots]:
-        """All rows by their offsets."""
+        """Return all rows in the order of their offsets, and their slots."""
         rows = pa.concat_tables([part for part, _ in self.parts])
         slots = np.concatenate([slots for _, slots in self.parts])
         offsets = rows.column(OFFSET).to_numpy()
         if bool((offsets[1:] >= offsets[:-1]).all()):
             return rows, slots
-        # Batches of one chunk may have rows of one table in turn.
+        # Several batches of one chunk may have rows of the table.
         order = np.argsort(offsets, kind="stable")
         return rows.take(order), slots[order]
 
 
 class MapSideDedup:
-    """What one decode task hands on; rows that are left out are counted as rows all the same."""
+    """Output of one decode task. Dropped rows are counted as rows."""
 
     def __init__(self, context: BatchContext, task_index: int, counts: Counts) -> None:
         self._context = context
@@ -66,7 +80,7 @@ class MapSideDedup:
         self._bytes = 0
 
     def add(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
-        """Take rows of a table, in its columns; blobs of those that are not held back."""
+        """Add rows of a table, in its columns; yield blobs of those that are not held back."""
         placed, slots = place(target, rows, self._context.slots, self._index)
         if not keeps_newest(target.table):
             yield from _blobs(target.identifier, where, placed, slots)
@@ -76,11 +90,11 @@ class MapSideDedup:
 
     @property
     def is_full(self) -> bool:
-        """Whether as much is held back as may be; to be asked between chunks of records."""
+        """Return whether the memory limit is reached; to be called between chunks of records."""
         return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
-        """Blobs of all that is held back."""
+        """Yield blobs of all rows that are held back."""
         held, self._held, self._bytes = self._held, {}, 0
         for key in list(held):
             yield from self._release(*key, held.pop(key))
@@ -94,7 +108,7 @@ class MapSideDedup:
         rows = with_reached_positions(rows, slots)
         stay = newest_rows(self._context.tables[identifier].table, rows)
         self._count_others(identifier, rows.column(KIND).to_numpy(), stay)
-        # What is taken is in memory several times until it has gone.
+        # In pieces: rows that are taken are in memory several times.
         pieces = 1 + rows.nbytes // self._context.max_chunk_bytes
         for some in np.array_split(stay, min(pieces, len(stay))):
             first, count = int(some[0]), int(some[-1] - some[0]) + 1
@@ -118,7 +132,75 @@ def _blobs(
     slots: Slots,
     picked: npt.NDArray[np.int64] | None = None,
 ) -> Pairs:
-    """A blob for each slot, of all rows or of those that are picked."""
+    """Yield one blob per slot, of all rows or of the `picked` ones."""
     for slot, part in split_by_slot(rows, slots, picked):
         first = int(part.column(OFFSET)[0].as_py())
         yield slot, UnsentRows(BlobOrigin(table, *where, first), part)
+
+
+def keeps_newest(table: FileStoreTable) -> bool:
+    """Return whether only the newest row of a key, by arrival, counts in a table.
+
+    False if other columns order the rows, row kinds are ignored, the input is the changelog, or
+    keys may change their partition.
+    """
+    rules = table.merge_rules
+    return (
+        bool(table.schema.primary_keys)
+        and rules.engine == "deduplicate"
+        and not (rules.sequence_fields or rules.rowkind_field)
+        and not (rules.ignore_delete or rules.ignore_update_before)
+        and not writes_input(table)
+        and bucket_mode(table.schema) in (BucketMode.HASH_FIXED, BucketMode.HASH_DYNAMIC)
+    )
+
+
+def can_be_left_out(rows: pa.Table) -> bool:
+    """Return whether rows have all cells, so that none is taken from an older row."""
+    if any(name.startswith(UNAVAILABLE_PREFIX) for name in rows.column_names):
+        return False
+    return not bool((rows.column(KIND).to_numpy() == RowKind.UPDATE_BEFORE).any())
+
+
+def newest_rows(table: FileStoreTable, rows: pa.Table) -> Places:
+    """Return ascending positions of the rows without a later row of the same key.
+
+    Rows with equal hashes whose keys are not known to be equal are both kept.
+    """
+    hashes = rows.column(HASH).to_numpy() if HASH in rows.column_names else key_hashes(table, rows)
+    packed = (hashes.astype(np.int64) << 32) | np.arange(len(hashes))
+    packed.sort()
+    twins = np.flatnonzero((packed[1:] >> 32) == (packed[:-1] >> 32))
+    earlier, later = packed[twins] & 0xFFFFFFFF, packed[twins + 1] & 0xFFFFFFFF
+    same = np.ones(len(twins), np.bool_)
+    for name in table.schema.primary_keys if len(twins) else ():
+        same &= _equal(rows.column(name), earlier, later)
+    stays = np.ones(len(hashes), np.bool_)
+    stays[earlier[same]] = False
+    return np.flatnonzero(stays)
+
+
+def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
+    """Return rows of a topic partition with the largest source position up to each, by slot.
+
+    This position orders rows of several partitions; rows that are dropped count for it, too.
+    """
+    if POSITION not in rows.column_names:
+        return rows
+    reached = rows.column(POSITION).to_numpy().copy()
+    if not bool((reached[1:] < reached[:-1]).any()):
+        return rows
+    for slot in np.unique(slots):
+        mine = np.flatnonzero(slots == slot)
+        reached[mine] = np.maximum.accumulate(reached[mine])
+    at = rows.column_names.index(POSITION)
+    return rows.set_column(at, POSITION, pa.array(reached))
+
+
+def _equal(column: Values, one: Places, other: Places) -> npt.NDArray[np.bool_]:
+    if pa.types.is_integer(column.type) and not column.null_count:
+        numbers = column.to_numpy()
+        same: npt.NDArray[np.bool_] = numbers[one] == numbers[other]
+        return same
+    equal: Values = pc.equal(column.take(pa.array(one)), column.take(pa.array(other)))
+    return np.asarray(pc.fill_null(equal, False))

@@ -1,40 +1,47 @@
-"""Rows of one source table on their way into the columns of their target.
+"""Bring rows of a source table into the columns of their target table.
 
-What messages bring may contradict what the configuration asks for: a column of the name that a
-computed one is to have, a type that a function does not take. That is an error about the rows
-given here; the caller finds the records that cause it.
+Messages may contradict the configuration: a column with the name of a computed one, a name that the
+target cannot have, a type that a function does not take. The error is about all rows given here;
+the caller finds the records that cause it. Updates and deletes of a table without a primary key are
+dropped, or kept as rows with their kind, as `keyless-table-mode` says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.batch_rows import effective_positions, rejected_whole, select_rows
 from ingestd.ingest.rows.conform import Failure, conform
-from ingestd.ingest.rows.invalid_columns import without_invalid
-from ingestd.ingest.rows.keyless_changes import audited, is_audit, latest_only
 from ingestd.ingest.rows.row_shape import Shapes
 from ingestd.ingest.schemas.apply_renames import apply_renames
 from ingestd.ingest.schemas.column_history import read_column_history
-from ingestd.ingest.settings.context import BatchContext, TableContext
-from ingestd.paimon.spec.data_types import DataType
+from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
+from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
+from ingestd.paimon.spec.data_types import DataType, RowKind
 
 IMPOSSIBLE = (SchemaConflictError, ConfigError, UnsupportedError)
-"""What `shape` raises where the rows contradict the settings of their table."""
+"""Raised by `shape` if rows contradict the settings of their table."""
+REASON = "invalid-column-name"
+KIND_COLUMN = "row_kind"
+"""Column of an audit table: `+I`, `-U`, `+U` or `-D`, as in Paimon's audit log."""
+_KINDS: Array = pa.array(["+I", "-U", "+U", "-D"])
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedRows:
-    """Rows as their target is to have them.
+    """Rows of a change batch in the columns of their target.
 
-    `batch` has the columns of the source, `shaped` those that the settings make of them; both lack
-    rows that are `skipped`, counted by reason. Some of the rows are among the `failures`, or all
-    records are `lost`. `rows` are in the target's columns, `failures` included; None as long as it
-    lacks the columns `beyond`, or does not exist.
+    `batch` has the columns of the source, `shaped` those after the settings of the table; both are
+    without the rows that were `skipped`, counted by reason. `failures` are invalid values of some
+    rows; `lost` are the records if all of them are rejected. `rows` are in the target's columns,
+    `failures` included; None if the target lacks the columns `beyond`, or does not exist.
     """
 
     batch: ChangeBatch
@@ -54,9 +61,9 @@ class RowShaper:
         self._shapes = shapes
 
     def shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch, table: str) -> ShapedRows:
-        """The rows of a batch of the chunk, for the target with that identifier.
+        """Return the rows of a batch of the chunk for a target table, by identifier.
 
-        Changes nothing but what it returns. Raises one of `IMPOSSIBLE`.
+        Raises one of `IMPOSSIBLE`.
         """
         target, settings = self._context.tables.get(table), self._context.settings_of(table)
         skipped: dict[str, int] = {}
@@ -88,7 +95,7 @@ class RowShaper:
 def only_new(
     source: str, chunk: RecordChunk, target: TableContext, batch: ChangeBatch
 ) -> tuple[ChangeBatch, dict[str, int]]:
-    """Without rows that the table holds already, or was truncated after, and their counts."""
+    """Drop rows that the table contains, or that a truncate removed; return counts by reason."""
     covered = target.covered_until(source, chunk.topic, chunk.partition)
     new = batch.offset >= covered
     skipped = {"covered": int(np.count_nonzero(~new))}
@@ -99,3 +106,136 @@ def only_new(
         skipped["truncated"] = int(np.count_nonzero(~newer))
         batch = select_rows(batch, newer)
     return batch, skipped
+
+
+def without_invalid(
+    batch: ChangeBatch,
+    settings: TableSettings,
+    target: TableContext | None,
+    *,
+    case_sensitive: bool = True,
+) -> tuple[ChangeBatch, tuple[Failure, ...]]:
+    """The batch without columns that its table cannot have, and the rows that lose a value by it.
+
+    Those are all of them where such a column is part of the message key, or no other is left.
+    Where the policy leaves out what is refused, no row loses anything that it was to have.
+    """
+    options = settings.options if target is None else target.table.schema.options
+    names = (*batch.types, *batch.unavailable, *batch.primary_keys)
+    invalid = {
+        **nested_name_problems(batch.types, options),
+        **column_name_problems(dict.fromkeys(names), options),
+        **({} if case_sensitive else _capitals(names, target)),
+    }
+    if not invalid:
+        return batch, ()
+    lost = invalid.keys() & set(batch.primary_keys) or not batch.types.keys() - invalid.keys()
+    if not lost and settings.evolution.on_refused == "ignore":
+        return _without(batch, invalid), ()
+    failures = tuple(
+        Failure(rows, "schema", REASON, _message(name, problem))
+        for name, problem in invalid.items()
+        if (rows := _rows_of(batch, name, whole=bool(lost))).any()
+    )
+    return (batch if lost else _without(batch, invalid)), failures
+
+
+def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, str]:
+    """Columns that a catalog which folds names adds to no table."""
+    known = () if target is None else target.table.schema.field_names
+    problem = "has capitals, and warehouse.catalog.case-sensitive is false"
+    return {name: problem for name in names if name != name.lower() and name not in known}
+
+
+def _rows_of(batch: ChangeBatch, name: str, *, whole: bool) -> npt.NDArray[np.bool_]:
+    if whole:
+        return np.ones(len(batch.offset), np.bool_)
+    if name not in batch.types:
+        return np.zeros(len(batch.offset), np.bool_)
+    # What a retraction says of other columns than the key is of no use to anybody.
+    retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
+    there: npt.NDArray[np.bool_] = np.asarray(batch.columns.column(name).is_valid()) & ~retracts
+    return there
+
+
+def _without(batch: ChangeBatch, invalid: Mapping[str, str]) -> ChangeBatch:
+    return replace(
+        batch,
+        columns=batch.columns.drop_columns([name for name in invalid if name in batch.types]),
+        types={name: one for name, one in batch.types.items() if name not in invalid},
+        unavailable={name: one for name, one in batch.unavailable.items() if name not in invalid},
+    )
+
+
+def _message(name: str, problem: str) -> str:
+    if "within it" in problem:
+        way_out = "leave it out by select.exclude, or let the table's file.format be parquet"
+    else:
+        way_out = (
+            "give it another name by the table's schema.aliases (new name: old name), or leave it "
+            "out by select.exclude"
+        )
+    return f"column {name!r} {problem}; {way_out}"
+
+
+def is_audit(settings: TableSettings, batch: ChangeBatch, target: TableContext | None) -> bool:
+    """Whether every change is to be a row: the table, which may not be there yet, has no key."""
+    return settings.keyless_table_mode == "audit" and _is_keyless(settings, batch, target)
+
+
+def latest_only(
+    batch: ChangeBatch, settings: TableSettings, target: TableContext | None
+) -> tuple[ChangeBatch, int]:
+    """Drop deletes and old rows in mode `latest-only`; return the rest and the number dropped."""
+    if settings.keyless_table_mode != "latest-only" or not _is_keyless(settings, batch, target):
+        return batch, 0
+    gone = np.isin(batch.row_kind, (RowKind.DELETE, RowKind.UPDATE_BEFORE))
+    return _as_inserts(select_rows(batch, ~gone)), int(np.count_nonzero(gone))
+
+
+def audited(
+    batch: ChangeBatch, settings: TableSettings, target: TableContext | None
+) -> ChangeBatch:
+    """Turn changes into rows with a column of their kind, in mode `audit`.
+
+    Raises SchemaConflictError if the source has a column of the same name.
+    """
+    if not is_audit(settings, batch, target):
+        return batch
+    return _as_inserts(_with_kinds(batch))
+
+
+def _is_keyless(settings: TableSettings, batch: ChangeBatch, target: TableContext | None) -> bool:
+    if target is not None:
+        return not target.table.schema.primary_keys
+    keys = settings.primary_keys
+    return not (batch.primary_keys if keys is None else keys)
+
+
+def _with_kinds(batch: ChangeBatch) -> ChangeBatch:
+    if KIND_COLUMN in batch.types:
+        names = ".".join(part for part in batch.source if part)
+        raise SchemaConflictError(
+            f"keyless-table-mode 'audit' writes the kind of each change to '{KIND_COLUMN}', but "
+            f"{names} has a column of that name; leave it out by select.exclude, or let "
+            "keyless-table-mode be latest-only"
+        )
+    column = _KINDS.take(batch.row_kind)
+    return replace(
+        batch,
+        columns=batch.columns.append_column(KIND_COLUMN, column),
+        types={**batch.types, KIND_COLUMN: DataType("STRING")},
+    )
+
+
+def _as_inserts(batch: ChangeBatch) -> ChangeBatch:
+    """Turn changes into inserts; cells that the source left out become null."""
+    columns = batch.columns
+    for name, left_out in batch.unavailable.items():
+        if name not in batch.types:
+            continue
+        values = columns.column(name)
+        filled = pc.if_else(pa.array(left_out), pa.scalar(None, values.type), values)
+        columns = columns.set_column(columns.column_names.index(name), name, filled)
+    kinds = np.full(len(batch.offset), RowKind.INSERT, np.int8)
+    return replace(batch, columns=columns, unavailable={}, row_kind=kinds)

@@ -13,7 +13,7 @@ from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.batch_rows import rejected_record
-from ingestd.ingest.rows.source_admission import Admission
+from ingestd.ingest.rows.router import Admission
 from ingestd.ingest.schemas.column_history import (
     ProvenChange,
     Stated,

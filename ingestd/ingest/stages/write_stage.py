@@ -12,21 +12,11 @@ import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
 from ingestd.ingest.dead_letters.dead_letter_topic import send_dead_letters
-from ingestd.ingest.rows.blobs import (
-    BUCKET,
-    HASH,
-    KIND,
-    OFFSET,
-    POSITION,
-    Blob,
-    RowBlob,
-    receive,
-)
+from ingestd.ingest.rows.blobs import BUCKET, HASH, KIND, OFFSET, POSITION, Blob, RowBlob, receive
 from ingestd.ingest.rows.placement import assigners_of, partition_values
-from ingestd.ingest.rows.repeats import repeated_rows
 from ingestd.ingest.rows.unavailable import fill_unavailable
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.stages.arrival import RANK, Run, runs
+from ingestd.ingest.stages.arrival import RANK, Run, repeated_rows, runs
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.values.counts import Counts
 from ingestd.ingest.values.row_groups import group_rows, stable_places

@@ -21,7 +21,7 @@ from ingestd.errors import storage_error
 from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
 from ingestd.paimon.merge.stable_order import places_by_number
 from ingestd.paimon.merge.value_order import sequence_codes, sequence_ranks
-from ingestd.paimon.table.rewrite.chunks import rounds
+from ingestd.paimon.table.rewrite.merged_stream import rounds
 
 MEMORY = 64 << 20
 """Bytes of rows, as columns in memory, that are sorted at a time."""

@@ -33,7 +33,7 @@ from ingestd.paimon.table.files.new_files import delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState
-from ingestd.paimon.table.rewrite.chunks import rounds
+from ingestd.paimon.table.rewrite.merged_stream import rounds
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket

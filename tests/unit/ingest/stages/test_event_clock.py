@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.cdc.base import FormatSettings, RecordChunk
 from ingestd.cdc.schema_lookup import Framing
-from ingestd.ingest.computed.event_times import event_times
+from ingestd.ingest.computed.metadata_columns import event_times
 from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import SourceSettings

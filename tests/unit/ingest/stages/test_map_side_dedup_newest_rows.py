@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.ingest.rows.blobs import HASH, KIND, POSITION, UNAVAILABLE_PREFIX
-from ingestd.ingest.rows.newest_rows import (
+from ingestd.ingest.stages.map_side_dedup import (
     can_be_left_out,
     keeps_newest,
     newest_rows,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import UnsupportedError
-from ingestd.ingest.computed.values import as_texts, substring, trim, truncate
+from ingestd.ingest.computed.functions import as_texts, substring, trim, truncate
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import parse_type
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.table.rewrite.chunks import rounds
+from ingestd.paimon.table.rewrite.merged_stream import rounds
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.errors import UnsupportedError
-from ingestd.ingest.computed.event_times import event_times
+from ingestd.ingest.computed.metadata_columns import event_times
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from ingestd.errors import PolicyStopError, SourceError
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.spark.retries import KnownRanges, QueryRetries
+from ingestd.spark.set_aside import KnownRanges, QueryRetries
 from tests.support.clock import Clock
 
 
