@@ -27,7 +27,7 @@ def merge(
 
 
 def pick(rows: pa.Table, keys: SortedKeys, rules: MergeRules | None) -> Positions:
-    """Return the positions of the rows that `merge` returns; only system columns of `rows` are read."""
+    """Return the positions of the rows of `merge`; only system columns of `rows` are read."""
     if rules is None or not rules.ignore_delete:
         return keys.order[np.flatnonzero(keys.last)]
     given = MergeInput.of(rows, keys, rules)

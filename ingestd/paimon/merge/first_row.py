@@ -24,7 +24,7 @@ def merge(
 
 
 def pick(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
-    """Return the positions of the rows that `merge` returns; only system columns of `rows` are read.
+    """Return the positions of the rows of `merge`; only system columns of `rows` are read.
 
     Raises what `merge` raises.
     """
