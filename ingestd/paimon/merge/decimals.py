@@ -29,7 +29,7 @@ _Step = Callable[[int | None, int, bool], int | None]
 
 
 def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the sum of what is no null; what is taken back is subtracted."""
+    """Return the sum of values that are not null; retracted values are subtracted."""
     array = whole(column)
     kind: Any = array.type
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))

@@ -214,7 +214,7 @@ def nested_update(column: Column, events: MergeEvents, ops: Ops, function: Field
 def nested_partial_update(
     column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """Return one row of each nested key: of every field the newest value that is no null."""
+    """Return one row of each nested key, with the newest value of each field that is not null."""
     elements = Elements.of(column, events, ops, virtual=True)
     rows = elements.values
     alone = (elements.cells == 1)[elements.key]

@@ -39,7 +39,7 @@ class MergeInput:
 
     @classmethod
     def of(cls, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> "MergeInput":
-        """Return the rows, which stand in `keys` as they are to be merged."""
+        """Return the merged rows; `keys` is their merge order."""
         events = MergeEvents.of(keys)
         kinds: Kinds = rows.column(VALUE_KIND).to_numpy()[events.rows]
         retracts = retractions(kinds)

@@ -23,7 +23,7 @@ from ingestd.paimon.spec.arrow import Column
 
 
 def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the newest value, null or not; null once it is taken back."""
+    """Return the newest value, null or not; null once it is retracted."""
     at = events.last((ops != SKIP) & (ops != REVERSED))
     return events.pick(column, _without(at, ops[at] == RETRACT))
 
@@ -34,7 +34,7 @@ def primary_key(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the newest value that is no null; null once such a one is taken back."""
+    """Return the newest value that is not null; null once such a value is retracted."""
     known = events.valid(column)
     decides = (ops == SET) | (known & ((ops == AGG) | (ops == RETRACT)))
     at = events.last(decides)
@@ -61,7 +61,7 @@ def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the oldest value that is no null."""
+    """Return the oldest value that is not null."""
     first = events.first(events.valid(column) & (ops == AGG))
     begins = np.zeros(len(ops), np.bool_)
     begins[first[first >= 0]] = True

@@ -36,7 +36,7 @@ _Reduce = Callable[[Numbers, Numbers, Index], Numbers]
 
 
 def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the sum of what is no null; what is taken back is subtracted."""
+    """Return the sum of values that are not null; retracted values are subtracted."""
     if pa.types.is_decimal(column.type):
         return decimal_sum(column, events, ops)
     return _reduced(column, events, ops, _sums)
@@ -67,7 +67,7 @@ def _reduced(column: Column, events: MergeEvents, ops: Ops, reduce: _Reduce) -> 
 
 
 def _leading_divisions(events: MergeEvents, ops: Ops, counts: Mask) -> Mask:
-    """Return values that are taken back where nothing is yet: there is nothing to divide."""
+    """Return where a value is retracted before any was added, which cannot be divided."""
     divides: Mask = counts & (ops == RETRACT)
     if not bool(divides.any()):
         return divides
@@ -99,7 +99,7 @@ def _products(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
 
 
 def _with_divisions(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
-    """Return one event of each key after the other: dividing does not commute."""
+    """Return the quotient, computed event by event, as division does not commute."""
     sizes = np.diff(np.append(starts, len(values)))
     result = values[starts].copy()
     for step in range(1, int(sizes.max(initial=0))):

@@ -195,7 +195,7 @@ def make_auto_tags(
 
 
 def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[str]:
-    """Return names of the tags whose time is over; none if `tag.time-expire-enabled` is false."""
+    """Return the names of expired tags; none if `tag.time-expire-enabled` is false."""
     if not bool_option(options, "tag.time-expire-enabled", True):
         return []
     return expired_tags(table, now_ms)
