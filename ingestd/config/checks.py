@@ -26,7 +26,7 @@ from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
 from ingestd.paimon.io.file_io import file_io_for, is_local
-from ingestd.paimon.spec.options import core_options, refuse_unsupported
+from ingestd.paimon.spec.options import core_options, refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 
 _ONE_MACHINE = ("local", "local-cluster")
@@ -159,6 +159,7 @@ class _Checks:
                 0,
             )
             core_options(schema)
+            refuse_new_options(settings.options)
             refuse_unsupported(schema, for_write=True)
         except IngestdError as error:
             self._add(path, error.message)

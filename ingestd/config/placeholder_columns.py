@@ -7,8 +7,9 @@ table is created.
 from collections.abc import Mapping
 
 from ingestd.ingest.settings.context import TableSettings
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataField, DataType
-from ingestd.paimon.spec.merge_rules import columns_named, function_name, listed
+from ingestd.paimon.spec.merge_rules import columns_named, function_name
 
 UNKNOWN_KEY = "key"
 """Stands for the columns of a message key that no message has shown yet."""
@@ -47,7 +48,7 @@ def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
 
 
 def _bucket_keys(settings: TableSettings) -> tuple[str, ...]:
-    return listed(settings.options.get("bucket-key", ""))
+    return honoured.BUCKET_KEY.of(settings.options)
 
 
 def _imagined(settings: TableSettings, name: str) -> DataType:
@@ -58,10 +59,10 @@ def _imagined(settings: TableSettings, name: str) -> DataType:
         return _TEXT
     function = function_name(settings.options, name)
     if function in ("nested_update", "nested_partial_update"):
-        nested = listed(settings.options.get(f"fields.{name}.nested-key", ""))
+        nested = honoured.NESTED_KEY.named(name).of(settings.options)
         return DataType("ARRAY", element=_row(*nested, "of"))
     if function == "merge_map_with_keytime":
-        time = settings.options.get(f"fields.{name}.ts-field", "time")
+        time = honoured.TIME_FIELD.named(name).of(settings.options) or "time"
         return DataType("MAP", key=_TEXT.not_null(), value=_row(f"{time} of", time))
     return _OF_FUNCTION.get(function or "", _TEXT)
 

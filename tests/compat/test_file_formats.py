@@ -30,9 +30,9 @@ from tests.support.pypaimon import Pypaimon
 pytestmark = pytest.mark.compat
 
 FORMATS = [
-    *(("parquet", name) for name in ("zstd", "snappy", "gzip", "lz4", "none")),
+    *(("parquet", name) for name in ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "none")),
     *(("orc", name) for name in ("zstd", "snappy", "lz4", "zlib", "none")),
-    *(("avro", name) for name in ("zstd", "deflate", "null", "bzip2")),
+    *(("avro", name) for name in ("zstd", "deflate", "null", "bzip2", "snappy")),
 ]
 FAR = ("timestamp3", "timestamp6", "ltz0", "ltz3")
 """Columns with values beyond the years that ORC timestamps are read of."""

@@ -9,6 +9,7 @@ from ingestd.cdc.base import ChangeBatch
 from ingestd.ingest.rows.batch_rows import select_rows
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.paimon.merge.row_kinds import retraction_refusal
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.changelog_write import INPUT, writes_input
@@ -53,4 +54,4 @@ def tells_changes(table: FileStoreTable) -> bool:
 
 
 def _is_input(settings: TableSettings) -> bool:
-    return settings.options.get("changelog-producer", "").strip().lower() == INPUT
+    return honoured.CHANGELOG_PRODUCER.of(settings.options) == INPUT

@@ -11,9 +11,10 @@ from dataclasses import astuple, dataclass
 
 from ingestd.errors import FormatError, SchemaConflictError
 from ingestd.ingest.values.type_merge import merge_types
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataType
 
-COLUMN_HISTORY_OPTION = "ingestd.column-changes"
+COLUMN_HISTORY_OPTION = honoured.COLUMN_CHANGES.name
 """Option of a table: [[position, old name, new name or "", and where it was read], ...] as JSON."""
 MAX_ENTRIES = 200
 """Changes that a table remembers; rows older than the forgotten ones would bring columns back."""
@@ -59,7 +60,7 @@ Ledger = tuple[ProvenChange, ...]
 
 def read_column_history(options: Mapping[str, str], table: str) -> Ledger:
     """The changes that a table has followed, oldest first; FormatError if they are unreadable."""
-    text = options.get(COLUMN_HISTORY_OPTION)
+    text = honoured.COLUMN_CHANGES.of(options)
     if text is None:
         return ()
     try:

@@ -17,7 +17,7 @@ from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import columns_named
-from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 
 _ASSIGNERS = "dynamic-bucket.assigner-parallelism"
@@ -59,6 +59,7 @@ def first_schema(
         raise type(error)(
             f"table {table} cannot be created for {found[0]}: {error.message}"
         ) from error
+    refuse_new_options(schema.options)
     refuse_unsupported(schema, for_write=True)
     return schema
 

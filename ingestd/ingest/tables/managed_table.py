@@ -7,10 +7,10 @@ from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import Coverage, Emptying, TableContext
 from ingestd.ingest.tables.positions import Vector
 from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import (
     BASE_PROPERTY,
     BATCH_COMMIT_IDENTIFIER,
-    CARRIED_OPTION,
     OVERWRITTEN_PROPERTY,
     Snapshot,
 )
@@ -44,7 +44,7 @@ class ManagedTable:
 
 def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
     """Return the pipelines whose records the snapshots of a table carry, by its option."""
-    value = table.schema.options.get(CARRIED_OPTION, "")
+    value = honoured.PIPELINES.of(table.schema.options) or ""
     return frozenset(name for name in value.split(",") if name)
 
 

@@ -35,7 +35,7 @@ from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _GROUP_SIZE = BatchSize(32 << 20, 1 << 20)
-_PAGE_SIZE = BatchSize(1 << 20, 1024)
+_PAGE_ROWS = 1024
 """The library looks at the size of a page after this many rows."""
 _SAMPLE_ROWS = 4096
 _DELTAS = "DELTA_BINARY_PACKED"
@@ -267,25 +267,29 @@ class _Sink:
         open_writer: Any = pq.ParquetWriter
         row_bytes = first.nbytes / max(first.num_rows, 1)
         self._stream = sink
+        self._group_size = _GROUP_SIZE
+        if options.block_size is not None:
+            self._group_size = BatchSize(options.block_size, _GROUP_SIZE.rows)
         self._writer = open_writer(
             sink,
             first.schema,
             compression=compression,
             compression_level=options.zstd_level if compression == "zstd" else None,
-            use_dictionary=_dictionary_columns(first),
+            use_dictionary=_dictionary_columns(first, options.parquet_dictionary),
             column_encoding=_encodings(first.schema) if options.number_deltas else None,
             use_deprecated_int96_timestamps=_has_nanoseconds(first.schema),
             store_schema=False,
             store_decimal_as_integer=True,
             write_time_adjusted_to_utc=True,
             write_page_checksum=True,
-            write_batch_size=_PAGE_SIZE.fitting(row_bytes),
+            data_page_size=options.page_size,
+            write_batch_size=BatchSize(options.page_size, _PAGE_ROWS).fitting(row_bytes),
         )
 
     def write(self, rows: pa.Table) -> None:
         """Write more rows, in row groups of their own."""
         row_bytes = rows.nbytes / max(rows.num_rows, 1)
-        self._writer.write_table(rows, row_group_size=_GROUP_SIZE.fitting(row_bytes))
+        self._writer.write_table(rows, row_group_size=self._group_size.fitting(row_bytes))
 
     @property
     def size(self) -> int:
@@ -307,8 +311,10 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
         writer.write(table)
 
 
-def _dictionary_columns(table: pa.Table) -> list[str]:
+def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | bool:
     """Text columns whose values repeat; numbers are left to the compression, which costs less."""
+    if wanted is not None:
+        return wanted
     if table.num_rows == 0:
         return []
     sample = table.slice(0, _SAMPLE_ROWS)

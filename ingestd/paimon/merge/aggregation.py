@@ -1,4 +1,4 @@
-"""The merge engine that computes every column with a function of its own.
+"""The merge engine `aggregation`: each column is computed by its own aggregate function.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -23,16 +23,16 @@ _KEEP_KEY = FieldFunction(PRIMARY_KEY)
 def merge(
     rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
 ) -> pa.Table:
-    """One row of each key, ordered by key; the row of a key that has only one stays as it is.
+    """Return one row per key, ordered by key; the only row of a key is kept unchanged.
 
-    Raises UnsupportedError for a deletion that a function cannot take back.
+    Raises UnsupportedError for a deletion whose values a function cannot retract.
     """
     given = MergeInput.of(rows, keys, replace(rules, ignore_delete=False))
     events = given.events
     removed = (given.kinds == RowKind.DELETE) & rules.remove_on_delete
     ops: Ops = np.where(given.retracts, RETRACT, AGG)
     ops[given.ignored] = SKIP
-    # A row that removes the record leaves its own values behind, which count again from there.
+    # A row that removes the record keeps its own values, and aggregation starts again from them.
     ops[removed | given.single[events.key]] = SET
 
     def column(name: str, values: Column) -> Column:

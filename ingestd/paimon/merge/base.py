@@ -1,7 +1,7 @@
-"""The order of keys, and which merge engines there are.
+"""The registry of merge engines, and the order of keys.
 
-A merge engine gets the rows of some keys in any order and makes one row of each key. Keys
-compare as numbers, and strings and binaries by their bytes.
+A merge engine takes rows in any order and returns one row per key. Numeric keys compare by value,
+strings and binary keys by their bytes.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -30,15 +30,17 @@ MERGE_ENGINES: Mapping[str, str] = {
 """Merge engine name -> module with the functions of `MergeEngine`."""
 
 Ranks = npt.NDArray[Any]
-"""Numbers that compare as the values of a column do."""
+"""Numbers that compare like the values of a column."""
 Positions = npt.NDArray[np.int64]
-"""Places of rows in a table, from 0."""
+"""Row positions in a table, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortedKeys:
-    """Rows by key: `order` has row positions by key, and within a key from oldest to newest;
-    `first` marks the positions of `order` at which a key begins."""
+    """Rows grouped by key.
+
+    `order` (n,) holds row positions by key, from oldest to newest within a key; `first` (n,) marks
+    the positions of `order` at which a key begins."""
 
     order: Positions
     first: npt.NDArray[np.bool_]
@@ -60,22 +62,22 @@ class MergeEngine(Protocol):
     def merge(
         self, rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
     ) -> pa.Table:
-        """Return one row of each key, ordered by key; `keys` says which rows are older.
+        """Return one row per key, ordered by key; `keys` holds the order of the input rows.
 
-        Keys of which every row is ignored may have none.
+        A key may have no row if all its rows are ignored.
         """
         ...
 
 
 @runtime_checkable
 class PickingEngine(Protocol):
-    """A merge engine whose merged rows are rows as they stand.
+    """A merge engine that returns some of its input rows unchanged.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
     """
 
     def pick(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
-        """Which rows `merge` gives, ordered by key; `rows` needs no more than system columns."""
+        """Return the positions of the rows of `merge`; `rows` needs only system columns."""
         ...
 
 
@@ -90,7 +92,7 @@ def load_merge_engine(name: str) -> MergeEngine:
 
 
 def key_order(table: pa.Table, key_columns: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Row positions ordered by key; rows of one key keep their order."""
+    """Return row positions ordered by key; rows of one key keep their order."""
     return sort_keys(table, key_columns).order
 
 
@@ -99,9 +101,9 @@ def sort_keys(
     key_columns: Sequence[str],
     sequence: npt.NDArray[np.int64] | None = None,
 ) -> SortedKeys:
-    """Return the rows of a table by key (no nulls), then by sequence number, then as they stand.
+    """Sort the rows of a table by key (no nulls), sequence number and row position.
 
-    Raises ValueError if there is no key column or one has a type that cannot be a key.
+    Raises ValueError without key columns, or if a column's type cannot be a key.
     """
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     if not ranks:
@@ -112,7 +114,7 @@ def sort_keys(
 
 
 def is_key_sorted(table: pa.Table, key_columns: Sequence[str]) -> bool:
-    """Return whether each row's key is greater than the key before it."""
+    """Return whether each key is greater than the one before it."""
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     greater = np.zeros(max(table.num_rows - 1, 0), bool)
     equal = ~greater
@@ -131,9 +133,9 @@ def _starts(ranks: Sequence[Ranks]) -> npt.NDArray[np.bool_]:
 
 
 def column_ranks(column: Column) -> list[Ranks]:
-    """Arrays that order a column, the most significant one first.
+    """Return arrays that order a column, the most significant one first.
 
-    Raises ValueError if it has nulls or a type that cannot be a key.
+    Raises ValueError if the column has nulls or a type that cannot be a key.
     """
     array = _whole(column)
     if array.null_count:
@@ -144,7 +146,7 @@ def column_ranks(column: Column) -> list[Ranks]:
     if pa.types.is_decimal128(kind):
         return _decimal_ranks(array)
     if pa.types.is_floating(kind):
-        # -0.0 and 0.0 are one key to Java, too.
+        # In Java, too, -0.0 and 0.0 are the same key.
         return [float_codes(array.to_numpy() + 0)]
     if pa.types.is_boolean(kind):
         return [array.cast(pa.uint8()).to_numpy()]
@@ -167,7 +169,7 @@ def _whole(column: Column) -> Array:
 
 
 def _decimal_ranks(array: Array) -> list[Ranks]:
-    """Return the two halves of the 128-bit numbers; the lower one alone if it holds every value."""
+    """Return the two halves of 128-bit numbers, or only the lower one if it holds every value."""
     kind: Any = array.type
     data: Any = array.buffers()[1]
     words = np.frombuffer(data, np.int64)
@@ -179,7 +181,7 @@ def _decimal_ranks(array: Array) -> list[Ranks]:
 
 
 def float_codes(values: Ranks) -> Ranks:
-    """Whole numbers that order floating-point ones: NaN after all, -0.0 before 0.0."""
+    """Return integers in the order of floating-point numbers: NaN is last, -0.0 is before 0.0."""
     whole = np.int32 if values.dtype == np.float32 else np.int64
     bits: Ranks = np.where(np.isnan(values), values.dtype.type("nan"), values).view(whole)
     return np.where(bits < 0, bits ^ np.iinfo(whole).max, bits)

@@ -1,8 +1,8 @@
 """Sums and products of decimals.
 
-What stays in bounds is added in whole arrays. A key that may leave them goes row by row, since
-what Java makes of it depends on where: a number that is too large becomes null, and the next
-value starts again.
+Keys whose result stays within the precision are computed in whole arrays. A key that may overflow
+is computed row by row, because the result in Java depends on where it overflows: the number becomes
+null there, and the next value starts a new sum.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -25,11 +25,11 @@ _WORD = 64
 
 _Words = npt.NDArray[np.int64]
 _Step = Callable[[int | None, int, bool], int | None]
-"""What there is, a value, and whether it is taken back -> what there is then; unscaled."""
+"""Accumulator, value, and whether the value is retracted -> the new accumulator; unscaled."""
 
 
 def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the sum of values that are not null; retracted values are subtracted."""
+    """Return the sum per key of values that are not null; retracted values are subtracted."""
     array = whole(column)
     kind: Any = array.type
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
@@ -37,8 +37,8 @@ def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
     taken_back = ops[chosen.at] == RETRACT
     present, result = chosen.present, np.zeros((events.count, 2), np.int64)
     result[present] = _limb_sums(words, taken_back, chosen)
-    # Compact numbers may leave the precision, but not 64 bits; the bound is a float, so near it
-    # the exact way decides.
+    # Compact numbers may exceed the precision, but not 64 bits. The bound is a float, so keys near
+    # it are computed exactly.
     limit = 2.0**62 if kind.precision <= _COMPACT_DIGITS else 10.0**kind.precision * (1 - 1e-9)
     doubtful = _bounds(words, chosen) >= limit
     if bool(doubtful.any()):
@@ -47,8 +47,10 @@ def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """The product of what is no null, rounded half up to the scale at every step; what is taken
-    back is divided by. Raises UnsupportedError for a quotient without an end, as in Java."""
+    """Return the product per key of values that are not null, rounded half up at each step.
+
+    The product is divided by retracted values. Raises UnsupportedError for a quotient with an
+    infinite expansion, like Java."""
     array = whole(column)
     kind: Any = array.type
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
@@ -67,7 +69,7 @@ def row_by_row(
     step: _Step,
     into: tuple[_Words, Mask, Mask],
 ) -> None:
-    """Fold the keys that the last of `into` marks, writing their words and presence."""
+    """Fold the keys that the last of `into` marks, and write their words and presence."""
     result, present, wanted = into
     mine = np.flatnonzero(wanted[chosen.key])
     found: dict[int, int | None] = {}
@@ -122,7 +124,7 @@ def _quotient(now: int, value: int) -> Fraction:
 
 
 def _words(array: Array) -> _Words:
-    """Low and high half of each 128-bit number."""
+    """Return the low and high halves of 128-bit numbers."""
     data: Any = array.buffers()[1]
     if data is None:
         return np.zeros((len(array), 2), np.int64)
@@ -131,14 +133,14 @@ def _words(array: Array) -> _Words:
 
 
 def _bounds(words: _Words, chosen: Chosen) -> npt.NDArray[np.float64]:
-    """Return the sum of the absolute values of each key, nearly."""
+    """Return the sum of the absolute values of each key, approximately."""
     values = np.abs(words[:, 1] * 2.0**_WORD + words[:, 0].view(np.uint64))
     sums = np.add.reduceat(values, chosen.starts) if len(values) else values
     return spread(sums, chosen.present)
 
 
 def _limb_sums(words: _Words, taken_back: Mask, chosen: Chosen) -> _Words:
-    """128-bit sums from sums of 32-bit limbs, of the keys that have events."""
+    """Return 128-bit sums, computed from sums of 32-bit limbs, of the keys that have events."""
     starts = chosen.starts
     if not len(starts):
         return np.zeros((0, 2), np.int64)

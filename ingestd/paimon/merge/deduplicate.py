@@ -1,4 +1,4 @@
-"""The merge engine that keeps the newest row of a key, whatever its kind."""
+"""The merge engine `deduplicate`: the newest row of a key, of any row kind."""
 
 from collections.abc import Sequence
 
@@ -19,15 +19,15 @@ def merge(
 ) -> pa.Table:
     """Return the newest row of each key, ordered by key.
 
-    Without `keys` the rows stand from oldest to newest. If the rules ignore deletions, the newest
-    row that is not one; keys of deletions only have no row.
+    Without `keys`, the rows are in order from oldest to newest. If the rules ignore deletions, a
+    key has its newest row that is no deletion, or none if it has only deletions.
     """
     keys = sort_keys(rows, key_columns) if keys is None else keys
     return take_rows(rows, pick(rows, keys, rules))
 
 
 def pick(rows: pa.Table, keys: SortedKeys, rules: MergeRules | None) -> Positions:
-    """Where the rows stand that `merge` gives; only system columns of `rows` are looked at."""
+    """Return the positions of the rows of `merge`; only system columns of `rows` are read."""
     if rules is None or not rules.ignore_delete:
         return keys.order[np.flatnonzero(keys.last)]
     given = MergeInput.of(rows, keys, rules)

@@ -1,7 +1,7 @@
 """The aggregate functions collect, merge_map, nested_update and nested_partial_update.
 
-Keys into which only values come are folded in whole arrays; the others, and nested_update with a
-limit, go element by element (`element_steps`).
+Keys without retractions are folded in whole arrays; the others, and nested_update with a limit, are
+folded element by element (`element_steps`).
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -43,8 +43,11 @@ _Parts = list[Part]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """How a function merges: `merge` what there is (None: nothing) with what comes after it,
-    `retract` from what there is. `turns`: an older value is what there is, and the other comes."""
+    """The steps of an element function.
+
+    `merge` combines the accumulator (None: empty) with a newer cell, `retract` removes a cell from
+    it. `turns` is whether an older cell takes the place of the accumulator, which is then merged
+    into it."""
 
     merge: Callable[[_Parts | None, _Parts], _Parts]
     retract: Callable[[_Parts, _Parts], _Parts]
@@ -54,7 +57,7 @@ class Fold:
 def stepwise(
     elements: Elements, codes: Index, ops: Ops, keys: Mask, fold: Fold
 ) -> tuple[Index, Mask]:
-    """Positions of the elements that stay of the marked keys, by key, and which keys have cells."""
+    """Return the positions of the kept elements of the marked keys, and which keys have cells."""
     chosen = elements.chosen
     present = chosen.present.copy()
     bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
@@ -82,7 +85,7 @@ def _step(now: _Parts | None, new: _Parts, op: int, fold: Fold) -> _Parts | None
 
 
 def collecting(distinct: bool) -> Fold:
-    """collect: what is taken back is taken out once for each time."""
+    """Return the steps of collect: a retraction removes one occurrence of each of its elements."""
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
         together = [*(now or ()), *new]
@@ -102,7 +105,7 @@ def collecting(distinct: bool) -> Fold:
 
 
 def mapping() -> Fold:
-    """merge_map: entries by map key, which are taken back by map key, too."""
+    """Return the steps of merge_map: entries are added and retracted by map key."""
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
         return new if now is None else list(_by_code([*now, *new]).values())
@@ -111,7 +114,7 @@ def mapping() -> Fold:
 
 
 def nesting(keyed: bool, limit: int | None) -> Fold:
-    """nested_update, by nested key or as whole rows, up to a number of rows."""
+    """Return the steps of nested_update: by nested key or by whole row, up to a number of rows."""
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
         if now is None:
@@ -150,11 +153,11 @@ def _without_codes(now: _Parts, new: _Parts) -> _Parts:
 
 
 def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """Return all elements; with `distinct` each once, in the order in which they came.
+    """Return all elements per key; with `distinct`, each element once, in order of arrival.
 
-    Java keeps distinct elements in no order, and takes no two binary values for equal.
+    Java keeps distinct elements in no defined order, and never treats two binary values as equal.
     """
-    # Java turns older values around only where it wraps the function to ignore retractions.
+    # Java reverses older values only where it wraps the function to ignore retractions.
     retracts = _keys_with(events, ops == RETRACT)
     turns = function.ignore_retract
     elements = Elements.of(column, events, ops, virtual=turns)
@@ -170,7 +173,7 @@ def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFuncti
 
 
 def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask:
-    """Elements of cells into which others come without a look at their own repetitions."""
+    """Return the elements of cells in which repeated elements are kept."""
     if not pa.types.is_nested(elements.values.type):
         return _ends_with_set(events, ops)[elements.key]
     of_cell = ops[elements.chosen.at]
@@ -181,7 +184,7 @@ def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask
 
 
 def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """Return the entries of all maps, the newest of each map key."""
+    """Return the entries of all maps per key, the newest of each map key."""
     retracts = _keys_with(events, ops == RETRACT)
     elements = Elements.of(column, events, ops, virtual=not bool(retracts.any()))
     entries: Any = elements.values
@@ -193,7 +196,9 @@ def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunc
 
 
 def nested_update(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """All rows of the arrays; with `nested_key` the newest of each key, `count_limit` at most."""
+    """Return all rows of the arrays per key; with `nested_key`, the newest row of each nested key.
+
+    At most `count_limit` rows are kept."""
     limited = function.count_limit is not None
     step_keys = np.ones(events.count, np.bool_) if limited else _keys_with(events, ops == RETRACT)
     virtual = not bool(step_keys.any())
@@ -214,13 +219,13 @@ def nested_update(column: Column, events: MergeEvents, ops: Ops, function: Field
 def nested_partial_update(
     column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """Return one row of each nested key, with the newest value of each field that is not null."""
+    """Return one row per nested key, with the newest value of each field that is not null."""
     elements = Elements.of(column, events, ops, virtual=True)
     rows = elements.values
     alone = (elements.cells == 1)[elements.key]
     used = np.flatnonzero(alone | ~is_null(elements.values))
     codes = _row_codes(elements.values, function.nested_key)
-    # Rows of a cell that stands alone stay as they are, so each is a key of its own.
+    # Rows of a key's only cell are kept as they are, so each row counts as a nested key of its own.
     codes = np.where(alone, len(codes) + np.arange(len(codes)), codes)[used]
     key = elements.key[used]
     order = np.lexsort((np.arange(len(used)), codes, key))
@@ -242,7 +247,7 @@ def nested_partial_update(
 def _folded(
     elements: Elements, kept: Mask, fold: Fold, how: tuple[Index, Ops, Mask, Column]
 ) -> Array:
-    """Return the kept elements of most keys, and what `fold` makes of the keys that go by steps."""
+    """Return the elements of keys folded in arrays, joined with those of keys folded by steps."""
     codes, ops, step_keys, column = how
     at = np.flatnonzero(kept & ~step_keys[elements.key])
     if not bool(step_keys.any()):
@@ -255,7 +260,7 @@ def _folded(
 
 
 def _row_codes(rows: Array, names: tuple[str, ...]) -> Index:
-    """Codes of rows by some of their fields, or by all."""
+    """Return codes of rows by some of their fields, or by all."""
     if not names:
         return value_codes(rows).copy()
     kind: Any = rows.type
@@ -264,7 +269,7 @@ def _row_codes(rows: Array, names: tuple[str, ...]) -> Index:
 
 
 def _child(rows: Array, number: int) -> Array:
-    """Return a field of structs, null where the struct is."""
+    """Return a field of structs, null where the struct is null."""
     struct: Any = rows
     child: Array = struct.flatten()[number]
     return child

@@ -1,7 +1,7 @@
-"""Cells of arrays and maps taken apart into elements, and put together again.
+"""Elements of array and map cells, and the assembly of cells from elements.
 
-All cells that count are taken apart once. What stays of their elements is decided by numbers that
-stand for equal values, and the result is put together by position, whatever the type is.
+Cells are flattened into elements once. Codes that are equal for equal values decide which elements
+are kept, and the result is taken by position, so no function depends on the element type.
 """
 
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from ingestd.paimon.spec.arrow import Array, Column
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """The elements of the chosen cells, key by key.
+    """The elements of the chosen cells, in order of keys.
 
-    `values` has them one after the other; `key` is the key of each, `event` the number of its
-    event among the chosen ones.
+    `values` (n,) holds the elements, `key` (n,) the number of each element's key, `event` (n,) the
+    number of its event among the chosen ones.
     """
 
     values: Array
@@ -40,9 +40,9 @@ class Elements:
     def of(
         cls, column: Column, events: MergeEvents, ops: Ops, *, virtual: bool = False
     ) -> "Elements":
-        """Elements of all cells since the last SET that are no null.
+        """Return the elements of all cells since the last SET that are not null.
 
-        `virtual` puts older rows (REVERSED) in front.
+        With `virtual`, older rows (REVERSED) come first.
         """
         array = whole(column)
         counts = events.since_set(ops) & events.valid(array)
@@ -55,13 +55,13 @@ class Elements:
 
     @property
     def cells(self) -> Index:
-        """Number of the cells that count, by key."""
+        """Return the number of chosen cells per key."""
         return np.diff(self.chosen.offsets)
 
     def gather(self, at: Index, kind: pa.DataType) -> Array:
-        """Return one array or map a key from the elements at some positions, which are by key.
+        """Return one array or map per key from the elements at some positions, in order of keys.
 
-        Keys without a cell that counts are null.
+        Keys without a chosen cell are null.
         """
         offsets = list_offsets(self.key[at], self.chosen.present)
         return list_array(kind, offsets, self.values.take(at))
@@ -72,7 +72,7 @@ def _numbered(sizes: Index) -> Index:
 
 
 def _flat(taken: Array) -> Array:
-    """Elements of lists, or entries of maps as structs, of cells without nulls."""
+    """Return the elements of lists, or the entries of maps as structs, of cells without nulls."""
     cells: Any = taken
     start, end = cells.offsets[0].as_py(), cells.offsets[-1].as_py()
     if not pa.types.is_map(cells.type):
@@ -86,12 +86,12 @@ def _flat(taken: Array) -> Array:
 
 
 def first_of_each(key: Index, code: Index) -> Mask:
-    """Marks the first element of each code within its key."""
+    """Return a mask of the first element of each code within its key."""
     return _one_of_each(key, code, np.arange(len(key)))
 
 
 def last_of_each(key: Index, code: Index) -> Mask:
-    """Marks the last element of each code within its key."""
+    """Return a mask of the last element of each code within its key."""
     return _one_of_each(key, code, -np.arange(len(key)))
 
 
@@ -105,15 +105,15 @@ def _one_of_each(key: Index, code: Index, priority: Index) -> Mask:
 
 
 def list_offsets(key: Index, present: Mask) -> Array:
-    """Offsets of the lists of each key, null for those that are not present."""
+    """Return the list offsets of each key, null for keys that are not present."""
     offsets = np.searchsorted(key, np.arange(len(present) + 1)).astype(np.int32)
     nulls: Array = pa.array(offsets, mask=np.append(~present, False))
     return nulls
 
 
 def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
-    """Return an array of a list or map type from offsets (null: the cell is) and elements."""
-    # The stubs know fewer element types than there are.
+    """Return an array of a list or map type from its elements and offsets (null: a null cell)."""
+    # The type stubs lack some element types.
     lists: Any = pa.ListArray
     maps: Any = pa.MapArray
     entries: Any = values
@@ -126,7 +126,7 @@ def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
 
 
 def is_null(values: Array) -> Mask:
-    """Return whether each element is a null."""
+    """Return whether each element is null."""
     marks: Any = pc.is_null(values)
     nulls: Mask = marks.to_numpy(zero_copy_only=False)
     return nulls

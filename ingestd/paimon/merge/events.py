@@ -1,7 +1,7 @@
-"""What happens to the keys of a merge: rows in order, and per column what each row does to it.
+"""The events of a merge: rows in order by key, and the operation of each row on a column.
 
-A merge engine says for every column what each event does (an operation); the aggregate function
-of the column folds the events of a key into one value.
+A merge engine assigns every event an operation for each column; the aggregate function of the
+column folds the events of a key into one value.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -21,23 +21,23 @@ Mask = npt.NDArray[np.bool_]
 Ops = npt.NDArray[np.uint8]
 
 SKIP = np.uint8(0)
-"""The row does not concern the column."""
+"""The row leaves the column unchanged."""
 AGG = np.uint8(1)
-"""The row's value comes after what there is."""
+"""The row's value is newer than the accumulated one."""
 REVERSED = np.uint8(2)
-"""The row's value comes before what there is: it is older by its sequence group."""
+"""The row's value is older than the accumulated one, by its sequence group."""
 RETRACT = np.uint8(3)
-"""The row's value is taken back."""
+"""The row's value is retracted."""
 SET = np.uint8(4)
-"""The row's value replaces what there is, null or not."""
+"""The row's value replaces the accumulated one, null or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeEvents:
-    """Events by key, oldest first within a key; every key has at least one.
+    """Events by key, from oldest to newest; every key has at least one.
 
-    `rows` are positions in the merged table, `starts` the first event of each key, `key` the
-    number of the key of each event.
+    `rows` (n,) holds positions in the input table, `starts` (keys,) the first event of each key,
+    `key` (n,) the number of each event's key.
     """
 
     rows: Index
@@ -46,26 +46,26 @@ class MergeEvents:
 
     @classmethod
     def of(cls, keys: SortedKeys) -> "MergeEvents":
-        """Return one event a row."""
+        """Return one event per row."""
         return cls(keys.order, np.flatnonzero(keys.first), np.cumsum(keys.first) - 1)
 
     @property
     def count(self) -> int:
-        """Number of keys."""
+        """Return the number of keys."""
         return len(self.starts)
 
     @property
     def ends(self) -> Index:
-        """After the last event of each key."""
+        """Return the end (exclusive) of each key's events."""
         return np.append(self.starts[1:], len(self.rows))
 
     @property
     def sizes(self) -> Index:
-        """Number of events of each key."""
+        """Return the number of events of each key."""
         return self.ends - self.starts
 
     def repeated(self, twice: Mask) -> "MergeEvents":
-        """Return the events, the marked ones two times."""
+        """Return the events with the marked ones repeated."""
         again = np.repeat(np.arange(len(self.rows)), 1 + twice)
         key = self.key[again]
         return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
@@ -84,7 +84,7 @@ class MergeEvents:
         return np.where(found == none, -1, found)
 
     def valid(self, column: Column) -> Mask:
-        """Return whether the cell of each event is no null."""
+        """Return whether the cell of each event is not null."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
         known: Any = column.is_valid()
@@ -92,7 +92,7 @@ class MergeEvents:
         return marks
 
     def since_set(self, ops: Ops) -> Mask:
-        """Events that count: from the last SET of the key on, without those that SKIP."""
+        """Return the events from the last SET of each key on, without those that SKIP."""
         counts: Mask = ops != SKIP
         sets = ops == SET
         if bool(sets.any()):
@@ -100,7 +100,7 @@ class MergeEvents:
         return counts
 
     def pick(self, column: Column, at: Index) -> Column:
-        """For each key the cell of an event, null where it is -1."""
+        """Return the cell of one event per key, null where the event is -1."""
         missing = at < 0
         if not bool(missing.any()):
             return column.take(self.rows[at])
@@ -111,7 +111,10 @@ class MergeEvents:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Some events of each key, which may have none: `at` are the events, ordered by key."""
+    """A selection of events in order of keys: `at` (n,) holds their numbers.
+
+    A key may have none.
+    """
 
     at: Index
     key: Index
@@ -125,23 +128,23 @@ class Chosen:
 
     @property
     def offsets(self) -> Index:
-        """Bounds of the events of each key, one more than keys."""
+        """Return the bounds (keys + 1,) of the events of each key."""
         return np.searchsorted(self.key, np.arange(self.count + 1))
 
     @property
     def present(self) -> Mask:
-        """Return keys that have an event."""
+        """Return a mask (keys,) of the keys that have an event."""
         sizes = np.diff(self.offsets)
         return sizes > 0
 
     @property
     def starts(self) -> Index:
-        """First event of each key that has one."""
+        """Return the first event of each key that has one."""
         return self.offsets[:-1][self.present]
 
 
 def in_virtual_order(events: MergeEvents, ops: Ops, chosen: Chosen) -> Chosen:
-    """Return the chosen events as if the older ones had come first, the last REVERSED in front."""
+    """Return the chosen events with older ones first; the last REVERSED event is the first."""
     older = ops[chosen.at] == REVERSED
     if not bool(older.any()):
         return chosen
@@ -161,7 +164,7 @@ def whole(column: Column) -> Array:
 
 
 def spread(values: npt.NDArray[Any], present: Mask) -> npt.NDArray[Any]:
-    """Return values of the keys that are present, zeros in between."""
+    """Return one value per key, zero for keys that are not present."""
     full = np.zeros(len(present), values.dtype)
     full[present] = values
     return full

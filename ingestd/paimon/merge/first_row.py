@@ -1,4 +1,4 @@
-"""The merge engine that keeps the oldest row of a key.
+"""The merge engine `first-row`: the oldest row of a key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -16,15 +16,15 @@ from ingestd.paimon.spec.merge_rules import MergeRules
 def merge(
     rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
 ) -> pa.Table:
-    """The oldest row of each key, ordered by key; keys of which every row is ignored have none.
+    """Return the oldest row of each key, ordered by key; a key whose rows are all ignored has none.
 
-    UnsupportedError for a deletion among several rows of a key, unless deletions are ignored.
+    Raises UnsupportedError for a deletion among several rows of a key unless deletions are ignored.
     """
     return rows.take(pick(rows, keys, rules))
 
 
 def pick(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
-    """Where the rows stand that `merge` gives; only system columns of `rows` are looked at.
+    """Return the positions of the rows of `merge`; only system columns of `rows` are read.
 
     Raises what `merge` raises.
     """

@@ -1,4 +1,4 @@
-"""Aggregate functions by name: how the events of a key become one value of a column.
+"""The registry of aggregate functions, which fold the events of a key into one value.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -48,19 +48,21 @@ RETRACTABLE = frozenset(
         "merge_map", "nested_update",
     }
 )  # fmt: skip
-"""Functions from which a value can be taken back."""
+"""Functions that can retract a value."""
 
 
 def takes_retractions(function: FieldFunction) -> bool:
-    """Return whether deletions do no harm: values are taken back, or deletions are ignored."""
+    """Return whether a column accepts deletions: it retracts values, or ignores deletions."""
     return function.ignore_retract or function.name in RETRACTABLE
 
 
 def fold(
     name: str, column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """One cell a key; `name` is the column's. UnsupportedError names a function that cannot take
-    back what it is asked to, or that does not exist here."""
+    """Return one cell per key of the column `name`.
+
+    Raises UnsupportedError for an unknown function, or one that cannot retract a value that the
+    events retract."""
     if function.ignore_retract:
         ops = np.where(ops == RETRACT, SKIP, ops)
     elif function.name not in RETRACTABLE and bool((ops == RETRACT).any()):

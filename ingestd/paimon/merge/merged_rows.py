@@ -1,4 +1,4 @@
-"""What merge engines that compute rows start from, and the table they end with."""
+"""The input and the output table of merge engines that compute rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 
 LEVEL = "_LEVEL"
-"""A column with the level of each row's file, for tables where a level holds what is above."""
+"""The column with the level of each row's file, for tables whose lower levels are merged."""
 
 Kinds = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
 class MergeInput:
-    """Rows to merge, seen by their events.
+    """Rows to merge, and their events.
 
-    `kinds` is the row kind of each event, `retracts` marks those that take back, `absent` those
-    that a lower level has taken in, `ignored` those and the retractions that are to be ignored;
-    `single` the keys with one row, which stays as it is.
+    `kinds` (n,) is the row kind of each event. The masks: `retracts` retractions, `absent` events
+    already merged into a lower level, `ignored` these and the retractions to ignore; `single`
+    (keys,) keys with one row, which is kept unchanged.
     """
 
     rows: pa.Table
@@ -39,7 +39,7 @@ class MergeInput:
 
     @classmethod
     def of(cls, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> "MergeInput":
-        """Return the merged rows; `keys` is their merge order."""
+        """Return the rows in the order of `keys`."""
         events = MergeEvents.of(keys)
         kinds: Kinds = rows.column(VALUE_KIND).to_numpy()[events.rows]
         retracts = retractions(kinds)
@@ -52,16 +52,16 @@ class MergeInput:
 
     @property
     def last(self) -> Index:
-        """Return the last event of each key that counts; the last one of all if none does."""
+        """Return the last event of each key that is not ignored, or its last event if all are."""
         if not bool(self.ignored.any()):
             return self.events.ends - 1
         found = self.events.last(~self.ignored)
         return np.where(found < 0, self.events.ends - 1, found)
 
     def table(self, column: Callable[[str, Column], Column], deleted: Mask) -> pa.Table:
-        """Return the merged rows, `column` giving the cells of a column; system columns are added.
+        """Return the merged rows with system columns; `column` returns the cells of a column.
 
-        A merged row is an insert, or a delete where `deleted` says so.
+        A merged row is an insert, or a delete where `deleted` marks it.
         """
         last = self.last
         kinds = np.where(deleted, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT))
@@ -79,13 +79,13 @@ class MergeInput:
 
 
 def retractions(kinds: Kinds) -> Mask:
-    """Return which row kinds take a row back."""
+    """Return a mask of the row kinds that retract a row."""
     marks: Mask = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
     return marks
 
 
 def _below_newest_level(levels: npt.NDArray[Any], events: MergeEvents) -> Mask:
-    """Return rows above level 0 but for those of the lowest such level of the key."""
+    """Return the rows above level 0, except those of the lowest such level of their key."""
     above = np.where(levels > 0, levels, np.iinfo(levels.dtype).max)
     lowest = np.minimum.reduceat(above, events.starts) if events.count else above
     ignored: Mask = (levels > 0) & (levels > lowest[events.key])

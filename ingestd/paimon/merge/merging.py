@@ -1,4 +1,4 @@
-"""Rows of a table merged by its rules: put in order, then given to the merge engine.
+"""The merge of a table's rows: they are sorted, then merged by the merge engine.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -24,12 +24,12 @@ from ingestd.paimon.spec.merge_rules import MergeRules
 def merge_rows(
     rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool = False
 ) -> pa.Table:
-    """Return one row of each key, ordered by key; what is ignored altogether has none.
+    """Return one row per key, ordered by key; a key whose rows are all ignored has none.
 
-    `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any
-    others of the table. `oldest_first` says that rows of one key stand in the order of their
-    sequence numbers, which are not looked at then. Raises UnsupportedError for a deletion that the
-    engine cannot take.
+    `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any other
+    columns of the table. With `oldest_first`, the rows of a key are in the order of their sequence
+    numbers, which are then not read. Raises UnsupportedError for a deletion that the engine does
+    not support.
     """
     if not rows.num_rows:
         return rows
@@ -38,17 +38,17 @@ def merge_rows(
 
 
 def picks_rows(rules: MergeRules) -> bool:
-    """Return whether merged rows are rows as they stand, so that `picked_rows` says which."""
+    """Return whether the merge engine returns input rows unchanged (see `picked_rows`)."""
     return isinstance(load_merge_engine(rules.engine), PickingEngine)
 
 
 def picked_rows(
     rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool = False
 ) -> Positions:
-    """Where the rows stand that `merge_rows` gives, of an engine that picks rows.
+    """Return the positions of the rows that `merge_rows` returns, for an engine that picks rows.
 
-    `rows` has the key columns, the sequence fields and the system columns; `oldest_first` as for
-    `merge_rows`, which tells what is raised as well. ValueError for an engine of another kind.
+    `rows` has the key columns, the sequence fields and the system columns. `oldest_first` and what
+    is raised are as in `merge_rows`; ValueError for an engine of another kind.
     """
     engine = load_merge_engine(rules.engine)
     if not isinstance(engine, PickingEngine):
@@ -67,9 +67,9 @@ def _keys(
 
 
 def ordered_rows(rows: pa.Table, key_columns: Sequence[str], rules: MergeRules) -> SortedKeys:
-    """Return the rows by key, and within a key from the oldest to the newest.
+    """Return the rows by key, and within a key from oldest to newest.
 
-    Age goes by the sequence fields, then by the sequence number.
+    Rows are ordered by the sequence fields, then by the sequence number.
     """
     numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
     if not rules.sequence_fields:

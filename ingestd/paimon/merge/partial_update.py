@@ -1,7 +1,7 @@
-"""The merge engine that fills rows in column by column.
+"""The merge engine `partial-update`: rows are completed column by column.
 
-Columns outside sequence groups keep the newest value that is no null. Columns of a group follow
-its sequence columns, nulls included, or are computed by a function.
+Columns outside sequence groups keep the newest value that is not null. Columns of a group follow
+its sequence columns, nulls included, or are computed by an aggregate function.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -43,8 +43,10 @@ _FOLLOW = FieldFunction(LAST_VALUE)
 
 
 class GroupOrder:
-    """One sequence group of the rows of a merge: `known` marks events whose sequence columns are
-    not all null, `accepted` those that are not older than what was accepted before."""
+    """The order of a merge's events in one sequence group.
+
+    `known` (n,) marks events whose sequence columns are not all null, `accepted` (n,) those that
+    are not older than any accepted before."""
 
     def __init__(
         self, group: SequenceGroup, rows: pa.Table, events: MergeEvents, counts: Mask
@@ -55,17 +57,17 @@ class GroupOrder:
         for column in columns:
             known |= is_valid(column)
         self.known: Mask = known[events.rows] & counts
-        # From 1 on, since below every sequence there is the empty row.
+        # Codes start at 1: the empty row is below every sequence.
         self._ranks: Index = np.where(self.known, sequence_ranks(columns)[events.rows] + 1, 0)
         self.accepted: Mask = self.among(events.key)
 
     def restart(self, segments: Index) -> None:
-        """Let what is accepted depend on the events of the same segment only."""
+        """Recompute `accepted` so that it depends only on the events of the same segment."""
         self.accepted = self.among(segments)
 
     def among(self, segments: Index) -> Mask:
-        """Events that are accepted when every segment, numbered in order, begins again."""
-        # An offset of its own keeps each segment above the one before.
+        """Return a mask of the events that are accepted if each segment starts from nothing."""
+        # An offset per segment keeps its codes above those of the segment before.
         width = int(self._ranks.max(initial=0)) + 1
         lifted = self._ranks + segments * width
         highest = np.maximum.accumulate(lifted) if len(lifted) else lifted
@@ -76,18 +78,17 @@ class GroupOrder:
 def group_orders(
     groups: Sequence[SequenceGroup], given: MergeInput, counts: Mask
 ) -> list[GroupOrder]:
-    """Return the groups whose sequence columns were read; `counts` marks the events that matter."""
+    """Return the order of each group; `counts` marks the events that are not ignored."""
     names = set(given.rows.column_names)
     wanted = [group for group in groups if set(group.sequence) <= names]
     return [GroupOrder(group, given.rows, given.events, counts) for group in wanted]
 
 
 def restarts(orders: Sequence[GroupOrder], given: MergeInput) -> Mask:
-    """Events that delete the whole row by one of the groups that remove, which `orders` then
-    take into account.
+    """Return a mask of events that delete the whole row by a sequence group.
 
-    Each such event changes what the groups accept after it, so the first of every key is found
-    at once, then the second, and so on.
+    `orders` is updated: after such an event the groups accept other events. So the first of every
+    key is found at once, then the second, and so on.
     """
     events, found = given.events, np.zeros(len(given.kinds), np.bool_)
     deletes = (given.kinds == RowKind.DELETE) & ~given.ignored & ~given.single[events.key]
@@ -118,10 +119,10 @@ def _begins(events: MergeEvents) -> Mask:
 def merge(
     rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
 ) -> pa.Table:
-    """One row of each key, ordered by key; the row of a key that has only one stays as it is.
+    """Return one row per key, ordered by key; the only row of a key is kept unchanged.
 
-    Raises UnsupportedError for a deletion among several rows of a key if the rules do not say what
-    becomes of it, or a function cannot take it back.
+    Raises UnsupportedError for a deletion among several rows of a key if no option says what it
+    does, or if a function cannot retract its values.
     """
     given = MergeInput.of(rows, keys, rules)
     leads = _leading_retractions(given)
@@ -131,7 +132,7 @@ def merge(
         removed |= (given.kinds == RowKind.DELETE) & ~given.ignored
     elif not rules.groups:
         _refuse_retractions(given)
-    # A deletion that comes first gives the row its values, and then takes back what it can.
+    # A deletion that comes first sets the row's values, then retracts what it can.
     twice = leads & ~given.ignored & ~removed & bool(rules.groups)
     updates = _Updates.of(given, orders, leads | removed, twice)
 
@@ -161,7 +162,7 @@ def _refuse_retractions(given: MergeInput) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Updates:
-    """What each event does to the columns; `source` is the event of the merge input for each."""
+    """The operation of each event on the columns; `source` is its number in the merge input."""
 
     events: MergeEvents
     source: Index
@@ -192,7 +193,7 @@ class _Updates:
     def column(self, name: str, values: Column, functions: Mapping[str, FieldFunction]) -> Column:
         order = self.by_column.get(name)
         if order is None:
-            # Outside of groups nothing is taken back.
+            # Columns outside groups are not retracted.
             ops = np.where(self.retracts, SKIP, self.base)
             return fold(name, values, self.events, ops, _FILL_IN)
         accepted, known = order.accepted[self.source], order.known[self.source]

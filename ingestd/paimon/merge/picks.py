@@ -1,6 +1,6 @@
-"""Aggregate functions whose result is one of the values: the row that has it is looked for.
+"""Aggregate functions that return one of their input values.
 
-Each takes a column, the events and what they do to it, and gives one cell a key.
+Each takes a column, the events and their operations, and returns one cell per key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -23,18 +23,18 @@ from ingestd.paimon.spec.arrow import Column
 
 
 def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the newest value, null or not; null once it is retracted."""
+    """Return the newest value per key, null or not; null once it is retracted."""
     at = events.last((ops != SKIP) & (ops != REVERSED))
     return events.pick(column, _without(at, ops[at] == RETRACT))
 
 
 def primary_key(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the value of the newest row, of whatever kind."""
+    """Return the value of the newest row per key, of any row kind."""
     return events.pick(column, events.last((ops != SKIP) & (ops != REVERSED)))
 
 
 def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the newest value that is not null; null once such a value is retracted."""
+    """Return the newest value per key that is not null; null once such a value is retracted."""
     known = events.valid(column)
     decides = (ops == SET) | (known & ((ops == AGG) | (ops == RETRACT)))
     at = events.last(decides)
@@ -42,7 +42,7 @@ def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column
     at = _without(at, empty)
     older = known & (ops == REVERSED)
     if bool(older.any()):
-        # An older value fills in for none.
+        # An older value replaces a null.
         since = np.where(decides, np.arange(len(ops)), -1)
         after = older & (np.arange(len(ops)) > _floor(events, since))
         at = np.where(at < 0, events.first(after), at)
@@ -50,18 +50,18 @@ def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column
 
 
 def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the oldest value, null or not."""
+    """Return the oldest value per key, null or not."""
     merges = (ops == AGG) | (ops == REVERSED)
     first = events.first(merges)
     begins = np.zeros(len(ops), np.bool_)
     begins[first[first >= 0]] = True
-    # The first merge fixes the value, unless it is of an older row: then what is there stays.
+    # The first merge sets the value, unless it is that of an older row.
     decides = (ops == SET) | (begins & (ops == AGG)) | (~begins & (ops == REVERSED))
     return events.pick(column, events.last(decides))
 
 
 def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the oldest value that is not null."""
+    """Return the oldest value per key that is not null."""
     first = events.first(events.valid(column) & (ops == AGG))
     begins = np.zeros(len(ops), np.bool_)
     begins[first[first >= 0]] = True
@@ -73,7 +73,7 @@ def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Colum
 
 
 def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> Index:
-    """Row by row, for keys into which older rows come."""
+    """Fold row by row, for keys that get older rows."""
     at = at.copy()
     for key in np.unique(events.key[ops == REVERSED]).tolist():
         place, fixed = -1, False
@@ -93,12 +93,12 @@ def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> 
 
 
 def largest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the maximum; nulls do not count."""
+    """Return the maximum per key; nulls are ignored."""
     return _extreme(column, events, ops, np.maximum)
 
 
 def smallest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the minimum; nulls do not count."""
+    """Return the minimum per key; nulls are ignored."""
     return _extreme(column, events, ops, np.minimum)
 
 
@@ -121,6 +121,6 @@ def _without(at: Index, empty: np.ndarray) -> Index:
 
 
 def _floor(events: MergeEvents, since: Index) -> Index:
-    """For each event the last deciding one of its key, whether before it or after it."""
+    """Return the last deciding event of each event's key, which may come before or after it."""
     found: Index = np.maximum.reduceat(since, events.starts)
     return found[events.key]

@@ -1,4 +1,4 @@
-"""The kinds of rows as a writer takes them: from a column of the table, or some of them ignored.
+"""Row kinds as a writer takes them: read from `rowkind.field`, without those that are ignored.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/
 """
@@ -22,14 +22,14 @@ NO_KIND = -1
 
 
 def kinds_of(column: Column) -> Kinds:
-    """Row kinds from a column of +I, -U, +U and -D; `NO_KIND` for anything else."""
+    """Return row kinds from a column of +I, -U, +U and -D; `NO_KIND` for any other text."""
     found: Any = pc.index_in(column, value_set=_SYMBOLS)
     kinds: npt.NDArray[Any] = pc.fill_null(found, NO_KIND).to_numpy()
     return kinds.astype(np.int8)
 
 
 def ignored_kinds(rules: MergeRules, kinds: Kinds) -> npt.NDArray[np.bool_]:
-    """Marks the rows that the options tell a writer to leave out."""
+    """Return a mask of the rows that the options tell a writer to ignore."""
     if rules.ignore_delete:
         return retractions(kinds)
     marks: npt.NDArray[np.bool_] = (kinds == RowKind.UPDATE_BEFORE) & rules.ignore_update_before
@@ -37,7 +37,7 @@ def ignored_kinds(rules: MergeRules, kinds: Kinds) -> npt.NDArray[np.bool_]:
 
 
 def retraction_refusal(rules: MergeRules) -> str | None:
-    """Why a table cannot take deleted rows, and the way out; None if it can."""
+    """Return why a table cannot take deletions and what to change, or None if it can."""
     if rules.ignore_delete or rules.remove_on_delete or rules.engine == "deduplicate":
         return None
     if rules.engine == "first-row":
@@ -58,10 +58,10 @@ def retraction_refusal(rules: MergeRules) -> str | None:
 
 
 def rows_to_write(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """Return the rows with the kinds that they have in the table, without those that are ignored.
+    """Return the rows with their row kinds in the table, without ignored rows.
 
-    UnsupportedError if `rowkind.field` holds no row kind somewhere, or for a deleted row that the
-    merge engine cannot take: files with such rows could not be read.
+    Raises UnsupportedError if a value of `rowkind.field` is no row kind, or for a deletion that the
+    merge engine does not support: files with such rows could not be read.
     """
     if rules.rowkind_field is not None:
         kinds = kinds_of(rows.column(rules.rowkind_field))

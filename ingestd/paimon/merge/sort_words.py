@@ -1,7 +1,7 @@
-"""Values of columns as numbers that compare as the values do, whatever rows are beside them.
+"""Sort words: numbers that compare like the values of a column, in every batch alike.
 
-Unlike ranks these are the same in every batch, so that rows which are never in memory together
-can be put into one order by them. Texts and binaries are known by their first eight bytes.
+Unlike ranks, they do not depend on the other rows of a batch, so they order rows that are never in
+memory together. Of strings and binary values, only the first eight bytes count.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/
 """
@@ -27,17 +27,17 @@ from ingestd.paimon.spec.data_types import (
 
 Words = npt.NDArray[np.uint64]
 Keys = npt.NDArray[np.bytes_]
-"""Fixed-size byte strings that compare as rows do."""
+"""Fixed-size byte strings that compare like rows."""
 
 RANK_BITS = 16
 _SIGN = np.uint64(1 << 63)
 _NUMBERS = {"BOOLEAN", "DATE", "TIME", "FLOAT", "DOUBLE", "DECIMAL"}
 SORTABLE = INTEGER_ROOTS | TIMESTAMP_ROOTS | CHARACTER_ROOTS | BINARY_ROOTS | _NUMBERS
-"""Roots of the types that can be sorted by."""
+"""Type roots of columns that rows can be sorted by."""
 
 
 def words(column: Column) -> Words:
-    """Return one number a cell, 0 for null: no greater than that of any greater value."""
+    """Return one number per cell, 0 for null; a greater value never has a smaller number."""
     array = whole(column)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -52,8 +52,9 @@ def words(column: Column) -> Words:
 
 
 def interleaved(ranks: Sequence[npt.NDArray[np.uint16]]) -> Keys:
-    """Numbers of 16 bits with their bits in turn: rows that are near each other in all of them
-    are mostly near each other in the order of these keys (z-order)."""
+    """Interleave the bits of 16-bit numbers (z-order).
+
+    Rows that are close in all numbers are mostly close in the order of the result."""
     stacked = np.stack(ranks, axis=1).astype(">u2")
     bits = np.unpackbits(stacked.view(np.uint8), axis=1).reshape(len(stacked), -1, RANK_BITS)
     mixed = np.packbits(bits.transpose(0, 2, 1).reshape(len(stacked), -1), axis=1)

@@ -1,8 +1,8 @@
-"""The order of rows by several numbers, rows of equal numbers as they stand.
+"""A stable sort of rows by several numbers.
 
-As many numbers of a row as fit are put into one of 64 bits. If there is room for the row's
-place as well, a plain sort of such numbers is stable and several times faster than one that has
-to be. Rows that stand in a few sorted runs are merged.
+As many of a row's numbers as fit are packed into 64 bits. If the row's position fits as well, an
+unstable sort of the packed numbers gives the stable order, and is several times faster than a
+stable sort. Rows that consist of a few sorted runs are merged.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -19,7 +19,7 @@ Numbers = npt.NDArray[Any]
 
 _WORD = 64
 _RUN_ROWS = 1024
-"""Runs of at least this many rows, on the average, are merged and not sorted."""
+"""Runs of at least this many rows on average are merged instead of sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Codes:
     bits: int
 
     def before(self, lower: "_Codes") -> "_Codes":
-        """Both in one number."""
+        """Return both codes packed into one number."""
         if not self.bits:
             return lower
         shifted = self.values << np.uint64(lower.bits)
@@ -38,7 +38,7 @@ class _Codes:
 
 
 def stable_order(ranks: Sequence[Numbers]) -> Places:
-    """Places of rows by some whole numbers, the most significant first (at least one)."""
+    """Return row positions ordered by `ranks`, the most significant first (at least one)."""
     if not len(ranks[0]):
         return np.empty(0, np.int64)
     if len(ranks) == 1 and _stands_in_runs(ranks[0]):
@@ -49,7 +49,7 @@ def stable_order(ranks: Sequence[Numbers]) -> Places:
 
 
 def places_by_number(numbers: Numbers) -> Iterator[tuple[int, Places]]:
-    """Each of some whole numbers, ascending, with the places that have it as they stand."""
+    """Yield each distinct number, ascending, with its positions in order."""
     order = np.argsort(numbers, kind="stable")
     borders = np.flatnonzero(np.diff(numbers[order])) + 1
     for mine in np.split(order, borders) if len(order) else ():
@@ -57,7 +57,7 @@ def places_by_number(numbers: Numbers) -> Iterator[tuple[int, Places]]:
 
 
 def _fused(ranks: Sequence[Numbers]) -> list[_Codes]:
-    """As few numbers as can be that order rows as `ranks` do."""
+    """Return as few numbers as possible that order rows like `ranks`."""
     fused: list[_Codes] = []
     for rank in ranks:
         codes = _from_zero(rank)
@@ -71,7 +71,7 @@ def _fused(ranks: Sequence[Numbers]) -> list[_Codes]:
 def _from_zero(rank: Numbers) -> _Codes:
     low, high = int(rank.min()), int(rank.max())
     wide = rank if rank.dtype == np.uint64 else rank.astype(np.int64, copy=False).view(np.uint64)
-    # Numbers wrap around at 64 bits, so that this is right below zero as well.
+    # Numbers wrap around at 64 bits, so this is right for negative numbers as well.
     return _Codes(wide - np.uint64(low % 2**_WORD), (high - low).bit_length())
 
 
@@ -91,7 +91,7 @@ def _stands_in_runs(numbers: Numbers) -> bool:
 
 
 def _within_ties(order: Places, codes: Sequence[Numbers]) -> Places:
-    """Return rows that the first numbers leave equal, put in order by the others."""
+    """Return the order with rows of equal first numbers ordered by the other numbers."""
     first, others = codes[0][order], codes[1:]
     same = np.append(False, first[1:] == first[:-1])
     falls = _falls(order, np.flatnonzero(same), others)
@@ -109,7 +109,7 @@ def _within_ties(order: Places, codes: Sequence[Numbers]) -> Places:
 
 
 def _falls(order: Places, at: Places, others: Sequence[Numbers]) -> Places:
-    """Return those places of the order at which a row is less than the one before it."""
+    """Return the positions of the order at which a row is less than the one before it."""
     left, right = order[at - 1], order[at]
     equal, less = np.ones(len(at), np.bool_), np.zeros(len(at), np.bool_)
     for numbers in others:

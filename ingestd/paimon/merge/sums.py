@@ -1,7 +1,7 @@
 """The aggregate functions sum and product.
 
-Whole numbers wrap around as in Java. Floating-point numbers are added one after the other in the
-order of the events, so that the result is Java's to the last bit.
+Integers wrap around as in Java. Floating-point numbers are added one by one in the order of the
+events, so the result equals Java's to the last bit.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -28,24 +28,24 @@ from ingestd.paimon.merge.events import (
 from ingestd.paimon.spec.arrow import Array, Column
 
 _LONG_KEY = 64
-"""From this many events on a key is folded by itself instead of together with the others."""
+"""A key with at least this many events is folded by itself instead of with the others."""
 
 Numbers = npt.NDArray[Any]
 _Reduce = Callable[[Numbers, Numbers, Index], Numbers]
-"""One number a key, from values, whether each is taken back, and the first one of each key."""
+"""Values, whether each is retracted, and the first of each key -> one number per key."""
 
 
 def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the sum of values that are not null; retracted values are subtracted."""
+    """Return the sum per key of values that are not null; retracted values are subtracted."""
     if pa.types.is_decimal(column.type):
         return decimal_sum(column, events, ops)
     return _reduced(column, events, ops, _sums)
 
 
 def product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the product of what is no null; what is taken back is divided by.
+    """Return the product per key of values that are not null, divided by retracted values.
 
-    Raises UnsupportedError if whole numbers are divided by zero.
+    Raises UnsupportedError if integers are divided by zero.
     """
     if pa.types.is_decimal(column.type):
         return decimal_product(column, events, ops)
@@ -67,7 +67,7 @@ def _reduced(column: Column, events: MergeEvents, ops: Ops, reduce: _Reduce) -> 
 
 
 def _leading_divisions(events: MergeEvents, ops: Ops, counts: Mask) -> Mask:
-    """Return where a value is retracted before any was added, which cannot be divided."""
+    """Return a mask of retracted values without an earlier value: there is nothing to divide."""
     divides: Mask = counts & (ops == RETRACT)
     if not bool(divides.any()):
         return divides
@@ -99,7 +99,7 @@ def _products(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
 
 
 def _with_divisions(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
-    """Return the quotient, computed event by event, as division does not commute."""
+    """Fold one event of each key at a time, because division does not commute."""
     sizes = np.diff(np.append(starts, len(values)))
     result = values[starts].copy()
     for step in range(1, int(sizes.max(initial=0))):
@@ -117,16 +117,16 @@ def _quotient(now: Numbers, divisor: Numbers) -> Numbers:
         return now / divisor
     if bool((divisor == 0).any()):
         raise UnsupportedError("a product cannot take back the factor 0")
-    # Java cuts towards zero; the smallest number divided by -1 wraps around to itself.
+    # Java truncates towards zero; the smallest integer divided by -1 wraps around to itself.
     cut = now // divisor
     quotient: Numbers = cut + ((cut * divisor != now) & ((now < 0) != (divisor < 0)))
     return quotient
 
 
 def fold_left(function: np.ufunc, values: Numbers, starts: Index) -> Numbers:
-    """Return the values of each key by a function of two, strictly from left to right.
+    """Fold the values of each key by a binary function, strictly from left to right.
 
-    `reduceat` would group them differently, and floating-point numbers tell.
+    `reduceat` groups values differently, which changes floating-point results.
     """
     sizes = np.diff(np.append(starts, len(values)))
     result: Numbers = values[starts].copy()

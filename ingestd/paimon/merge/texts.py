@@ -25,7 +25,9 @@ from ingestd.paimon.spec.merge_rules import FieldFunction
 
 
 def listagg(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """All texts that are neither null nor empty; with `distinct` no word of a later text twice."""
+    """Return the joined strings per key, without null and empty ones.
+
+    With `distinct`, words of later strings that occurred before are left out."""
     array = whole(column)
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
     present = chosen.present
@@ -50,8 +52,8 @@ def _is_filled(texts: Array) -> Mask:
 
 
 def _distinct(key: Index, texts: Array, delimiter: str) -> tuple[Index, Array]:
-    """Return the first text of each key whole, and of the others the words that are new."""
-    # An empty delimiter joins without a gap, yet words are distinguished by blanks.
+    """Return the first string of each key whole, and the new words of the others."""
+    # An empty delimiter joins without a gap, but words are still split at blanks.
     split: Any = pc.split_pattern(texts, delimiter or " ")
     sizes = np.diff(split.offsets.to_numpy())
     words, word_key = split.flatten(), np.repeat(key, sizes)

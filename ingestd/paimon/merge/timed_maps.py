@@ -1,6 +1,6 @@
-"""The aggregate function merge_map_with_keytime: of each map key the entry with the latest time.
+"""The aggregate function merge_map_with_keytime: the entry with the latest time of each map key.
 
-Every entry's value is a row with a text that tells its time.
+The value of an entry is a row with its time as text.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -21,7 +21,9 @@ from ingestd.paimon.spec.merge_rules import FieldFunction
 def merge_map_with_keytime(
     column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """Entries by map key; a null value removes its key, one without a time changes nothing."""
+    """Return the newest entry of each map key; a null value removes the key.
+
+    A value without a time changes nothing."""
     elements = Elements.of(column, events, ops)
     alone = elements.cells == 1
     at = np.flatnonzero(alone[elements.key])
@@ -34,8 +36,7 @@ def merge_map_with_keytime(
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """What there is to know of each entry: its map key, if its value is null, and its time (-1:
-    none)."""
+    """Each entry's map key, whether its value is null, and its time (-1: no time)."""
 
     code: Index
     removes: Mask
@@ -52,7 +53,7 @@ class _Timed:
         return cls(value_codes(struct.field(0)), is_null(items), times)
 
     def fold(self, elements: Elements, ops: Ops) -> Index:
-        """Return positions of the entries that stay of the keys with several maps."""
+        """Return the positions of the kept entries of keys with several maps."""
         chosen = elements.chosen
         bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
         found: dict[int, dict[int, int]] = {}

@@ -1,4 +1,4 @@
-"""Equal values as equal numbers, for elements of arrays and keys of maps of any type."""
+"""Codes of values: equal values have equal codes, for array elements and map keys of any type."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from ingestd.paimon.spec.arrow import Array
 
 
 def value_codes(array: Array) -> Index:
-    """One number a cell, from 0, the same for cells of the same value; nulls are one value."""
+    """Return one code per cell, from 0, equal for equal values; null is a value."""
     kind = array.type
     if pa.types.is_struct(kind):
         struct: Any = array
@@ -27,12 +27,12 @@ def value_codes(array: Array) -> Index:
 
 
 def joint_codes(columns: Sequence[Index], count: int) -> Index:
-    """Return one number a row for the combination of its numbers in some columns."""
+    """Return one code per row for the combination of its codes in several columns."""
     return dense_ranks(columns) if columns else np.zeros(count, np.int64)
 
 
 def _codes_of_texts(array: Array) -> Index:
-    """Lists and maps have no codes in Arrow: they are distinguished by their printed form."""
+    """Return codes of lists and maps by their printed form, since Arrow cannot encode them."""
     known: dict[str, int] = {}
     codes = [known.setdefault(repr(value), len(known)) for value in array.to_pylist()]
     return np.array(codes, np.int64)

@@ -1,7 +1,7 @@
-"""Values of a column as numbers that compare as the values do, nulls below everything.
+"""Numbers that compare like the values of a column, with nulls first.
 
-Texts and binaries compare by their bytes, and NaN is more than all numbers. -0.0 is less than 0.0
-as a value, and equal to it as a sequence.
+Strings and binary values compare by their bytes, and NaN is greater than all numbers. -0.0 is less
+than 0.0 as a value, and equal to it in a sequence field.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
 """
@@ -21,38 +21,38 @@ from ingestd.paimon.spec.arrow import Array, Column
 
 
 def order_codes(column: Column) -> Ranks:
-    """Return one number a cell; that of a null says nothing."""
+    """Return one number per cell; the number of a null is undefined."""
     array = _filled(whole(column))
     if pa.types.is_floating(array.type):
         return float_codes(array.to_numpy(zero_copy_only=False))
     ranks = column_ranks(array)
-    # Callers put numbers below zero beside them.
+    # Callers add negative numbers of their own.
     signed = ranks[0].dtype != np.uint64
     return ranks[0] if len(ranks) == 1 and signed else dense_ranks(ranks)
 
 
 def sequence_ranks(columns: Sequence[Column]) -> Index:
-    """Return the place of each row in the order of some columns, equal rows sharing one, from 0."""
+    """Return the rank of each row by several columns, from 0; equal rows share a rank."""
     return dense_ranks(sequence_codes(columns))
 
 
 def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
-    """Return numbers that order rows by some columns, the most significant first.
+    """Return numbers that order rows by several columns, the most significant first.
 
-    Nulls come first, in a descending order as well.
+    Nulls come first, also in descending order.
     """
     ranks: list[Ranks] = []
     for column in columns:
         if column.null_count:
             ranks.append(is_valid(column))
-        # Nulls have been filled with one value, so they are equal to each other.
+        # Nulls were replaced by one value, so they are equal.
         codes = column_ranks(_filled(whole(column)))
         ranks += [_flipped(code) for code in codes] if descending else codes
     return ranks
 
 
 def dense_ranks(ranks: Sequence[Ranks]) -> Index:
-    """Return rows by some numbers, the most significant first, as one number without gaps."""
+    """Return the dense rank of each row by several numbers, the most significant first."""
     order = stable_order(ranks)
     differs = np.zeros(len(order), np.bool_)
     for rank in ranks:
@@ -64,19 +64,19 @@ def dense_ranks(ranks: Sequence[Ranks]) -> Index:
 
 
 def is_valid(column: Column) -> Mask:
-    """Return whether each cell is no null."""
+    """Return whether each cell is not null."""
     known: Any = column.is_valid()
     marks: Mask = known.to_numpy(zero_copy_only=False)
     return marks
 
 
 def _flipped(codes: Ranks) -> Ranks:
-    # Complements turn the order of whole numbers around, of unsigned ones as well.
+    # Complements reverse the order of integers, signed or unsigned.
     return ~codes
 
 
 def _filled(array: Array) -> Array:
-    """Any value instead of nulls, which the order of keys does not know."""
+    """Replace nulls by some value, because the order of keys has no nulls."""
     if not array.null_count:
         return array
     kind = array.type

@@ -4,7 +4,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-pr
 """
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.table_schema import TableSchema
 
 PRODUCERS = ("none", "input", "lookup", "full-compaction")
@@ -13,7 +13,7 @@ _COMPACTING = ("lookup", "full-compaction")
 
 def changelog_producer(schema: TableSchema) -> str:
     """Who writes the changelog of a table: the value of the option, `none` if it is not set."""
-    return schema.options.get("changelog-producer", "none").strip().lower()
+    return honoured.CHANGELOG_PRODUCER.of(schema.options)
 
 
 def check_changelog_options(schema: TableSchema) -> None:
@@ -29,7 +29,7 @@ def check_changelog_options(schema: TableSchema) -> None:
             f"option {named} needs a primary key: the rows of a table without one are its "
             "changelog; remove the option"
         )
-    if producer in _COMPACTING and bool_option(schema.options, "streaming-read-overwrite", False):
+    if producer in _COMPACTING and honoured.STREAMING_READ_OVERWRITE.of(schema.options):
         raise ConfigError(
             f"option {named} cannot be used with 'streaming-read-overwrite' = 'true': a reader "
             "would see the rows of an overwrite twice"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -73,14 +74,10 @@ def _hides_level_0(table: FileStoreTable) -> bool:
     first-row tables do not write a key again.
     """
     options = table.schema.options
-    vectors = _is_true(options, "deletion-vectors.enabled")
-    merges = vectors and _is_true(options, "deletion-vectors.merge-on-read")
-    first_row = options.get("merge-engine", "").strip().lower() == "first-row"
+    vectors = honoured.DELETION_VECTORS.of(options)
+    merges = vectors and honoured.DELETION_VECTORS_MERGE.of(options)
+    first_row = honoured.MERGE_ENGINE.of(options) == "first-row"
     return bool(table.schema.primary_keys) and (first_row or (vectors and not merges))
-
-
-def _is_true(options: Mapping[str, str], name: str) -> bool:
-    return options.get(name, "false").strip().lower() == "true"
 
 
 def plan_read(
@@ -166,13 +163,13 @@ class _Planner:
             return True
         if len(files) > 1:
             return False
-        engine = self._table.schema.options.get("merge-engine", "deduplicate").strip().lower()
+        engine = honoured.MERGE_ENGINE.of(self._table.schema.options)
         return engine in _VERBATIM_ENGINES or files[0].level > 0
 
     def _pruned(self, unit: ReadUnit) -> ReadUnit | None:
         if self._all is None:
             return unit
-        engine = self._table.schema.options.get("merge-engine", "deduplicate").strip().lower()
+        engine = honoured.MERGE_ENGINE.of(self._table.schema.options)
         if not unit.verbatim and engine not in _VERBATIM_ENGINES:
             return unit
         tests: tuple[tuple[str, Callable[[BucketFiles, DataFileMeta], bool]], ...] = (
@@ -193,8 +190,7 @@ class _Planner:
         return may_match(self._all, stats_test(known))
 
     def _indexes_may_match(self, bucket: BucketFiles, file: DataFileMeta) -> bool:
-        enabled = self._table.schema.options.get("file-index.read.enabled", "true")
-        if self._all is None or enabled.strip().lower() == "false":
+        if self._all is None or not honoured.INDEX_READ.of(self._table.schema.options):
             return True
         indexes = read_file_indexes(self._table, bucket.partition, bucket.bucket, file)
         return indexes is None or indexes_may_match(self._table, file, indexes, self._all)

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.base import SortedKeys, load_merge_engine
 from ingestd.paimon.merge.merging import ordered_rows
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import changelog_producer
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.bucket_files import WrittenBucketFiles
 
 INPUT = "input"
-_PREFIX = "changelog-file.prefix"
 
 
 def writes_input(table: FileStoreTable) -> bool:
@@ -29,7 +29,7 @@ def writes_input(table: FileStoreTable) -> bool:
 
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
     """Return a source of names for new changelog files: one UUID, then a counter."""
-    prefix = table.schema.options.get(_PREFIX, "changelog-")
+    prefix = honoured.CHANGELOG_PREFIX.of(table.schema.options)
     extension = table.options.for_changelog().file_extension
     stem, count = f"{prefix}{uuid.uuid4()}", iter(range(1 << 31))
     return lambda: f"{stem}-{next(count)}.{extension}"
