@@ -12,7 +12,7 @@ from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.changelog_write import INPUT, writes_input
+from ingestd.paimon.table.write.table_write import INPUT, writes_input
 
 
 def wants_images(context: BatchContext) -> bool:

@@ -23,7 +23,7 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.log_checks import fingerprint_of_last
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.paimon.table.write.changelog_write import writes_input
+from ingestd.paimon.table.write.table_write import writes_input
 
 LEAST_RECORDS = 1_000
 """A smaller chunk is decoded again sooner than kept and found."""

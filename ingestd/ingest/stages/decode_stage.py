@@ -29,8 +29,7 @@ from ingestd.ingest.rows.router import Admission, Router
 from ingestd.ingest.rows.row_shape import Shapes
 from ingestd.ingest.schemas.discovery import CachedChunk, Discovery
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
-from ingestd.ingest.stages.event_clock import EventClock
-from ingestd.ingest.stages.findings import Findings
+from ingestd.ingest.stages.findings import EventClock, Findings
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
 from ingestd.ingest.stages.shaped_rows import IMPOSSIBLE, RowShaper, ShapedRows
 from ingestd.ingest.stages.table_events import TableEvents

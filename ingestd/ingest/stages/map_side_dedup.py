@@ -34,7 +34,7 @@ from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.changelog_write import writes_input
+from ingestd.paimon.table.write.table_write import writes_input
 
 Pairs = Iterator[tuple[int, Blob]]
 _LEAST_ROWS = 2048

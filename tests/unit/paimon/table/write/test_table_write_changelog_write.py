@@ -11,9 +11,13 @@ from ingestd.paimon.format.base import format_of, load_format
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.changelog_write import changelog_file_names, writes_input
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+from ingestd.paimon.table.write.table_write import (
+    changelog_file_names,
+    data_file_names,
+    write_bucket,
+    writes_input,
+)
 from tests.support.native_tables import native_table, rows_table
 
 COLUMNS = [("id", "INT"), ("v", "STRING")]
