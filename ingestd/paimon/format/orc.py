@@ -46,14 +46,14 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return bytes of the file that `write_file` would write."""
+    """Return the bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a file to be written in parts; `first` tells the columns."""
+    """Open a file to be written in parts; `first` has its columns."""
     return _Sink(sink, first.schema, options)
 
 

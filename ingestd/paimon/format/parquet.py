@@ -100,7 +100,7 @@ class StreamedFile:
         )
 
     def _row_bytes(self, number: int) -> float:
-        """Return the mean of a row group, as its pages are before they are compressed."""
+        """Return the mean uncompressed bytes of a row of a row group."""
         total = sum(chunk.total_uncompressed_size for chunk in self._chunks(number))
         return total / max(self.reader.metadata.row_group(number).num_rows, 1)
 
@@ -131,7 +131,7 @@ def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float
 def open_streamed(
     source: pa.NativeFile, columns: Sequence[str] | None, size: BatchSize
 ) -> StreamedFile:
-    """Return a file of which only the pages at hand are in memory."""
+    """Open a file for streaming, with only the current pages in memory."""
     metadata = pq.read_metadata(source)
     source.seek(0)
     share = size.memory // max(metadata.num_columns, 1)
@@ -154,7 +154,7 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return bytes of the file that `write_file` would write."""
+    """Return the bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())

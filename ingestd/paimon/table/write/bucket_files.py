@@ -1,7 +1,6 @@
-"""Rows of one bucket, all in memory, as files of level 0: data files or changelog files.
+"""Write rows of one bucket, all in memory, to data files or changelog files of level 0.
 
-Both have the same columns and the same entry in a manifest; how they are encoded and what they are
-called may differ.
+Both have the same columns and manifest entries; their encoding and names may differ.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
@@ -32,9 +31,9 @@ _SAMPLE_ROWS = 16384
 
 @dataclass(frozen=True, slots=True)
 class WrittenBucketFiles:
-    """Where the files of a bucket go, how they are encoded, and what the manifest says of them.
+    """Writes files of a bucket, with their encoding and manifest entries.
 
-    `indexed` says whether they get the file indexes of the table, which changelog files have not.
+    `indexed` is whether they have the file indexes of the table; changelog files have none.
     """
 
     table: FileStoreTable
@@ -46,17 +45,17 @@ class WrittenBucketFiles:
 
     @property
     def level(self) -> int:
-        """New rows are of level 0."""
+        """Return level 0, the level of new rows."""
         return 0
 
     @property
     def source(self) -> FileSource:
-        """No compaction has made the files."""
+        """Return the source of files that no compaction wrote."""
         return FileSource.APPEND
 
     @property
     def key_stats_mode(self) -> str:
-        """Return rows that wait for their bucket are not found by their keys."""
+        """Return `none` for postponed buckets, whose rows are not looked up by key."""
         return "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
 
     def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
@@ -74,14 +73,14 @@ class WrittenBucketFiles:
         return tuple(written)
 
     def delete(self, files: list[DataFileMeta] | tuple[DataFileMeta, ...]) -> None:
-        """Take back files that no one can have seen."""
+        """Delete files that are not committed."""
         delete_files(self.table, self.partition_values, self.bucket, files)
 
     def _rolled(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """Consecutive parts of about the target file size.
+        """Yield consecutive parts of about the target file size.
 
-        Encoded rows are smaller than Arrow rows, so only what is larger than one file in Arrow
-        needs a sample that tells how large it will be.
+        Encoded rows are smaller than Arrow rows: only rows that exceed the target size in Arrow are
+        measured, by encoding a sample.
         """
         per_file = max(rows.num_rows, 1)
         target = self.options.target_file_size
