@@ -156,7 +156,7 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
         ),
         (
             "defaults: {options: {partition.mark-done-action: success-file}}",
-            "defaults",
+            "defaults.options",
             "marks no partition as done",
         ),
         ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),
