@@ -27,7 +27,6 @@ from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _ATTRIBUTE = b"paimon.id"
-_STRIPE_SIZE = 64 << 20
 _COPIES = 3
 """A batch is in memory as the library's own columns, too, and so is the next one."""
 _FAST_ZSTD_LEVEL = 1
@@ -102,7 +101,9 @@ class _Sink:
             open_stream(self._kept, mode="w"),
             file_version="0.12",
             compression=library_compression("orc", options.file_compression),
-            stripe_size=options.block_size or _STRIPE_SIZE,
+            stripe_size=options.orc.stripe_size,
+            row_index_stride=options.orc.index_stride,
+            dictionary_key_size_threshold=options.orc.dictionary_threshold,
             compression_strategy="speed" if fast else "compression",
         )
 
