@@ -25,7 +25,7 @@ from ingestd.paimon.merge.base import SortedKeys, load_merge_engine
 from ingestd.paimon.merge.merging import merge_rows, ordered_rows
 from ingestd.paimon.merge.row_kinds import rows_to_write
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.changelog_checks import changelog_producer
+from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.options import CoreOptions
@@ -45,7 +45,6 @@ from ingestd.paimon.table.write.figures import KEY_STATS_MODE, FileFigures, retr
 
 UNKNOWN_SEQUENCE = -1
 """Sequence number of rows in postponed buckets."""
-INPUT = "input"
 _SAMPLE_ROWS = 16384
 
 
@@ -155,7 +154,7 @@ def write_bucket(
     data = WrittenBucketFiles(table, partition_values, bucket, table.options.at_level(0), new_name)
     total = table.options.bucket
     checked = _prepare(table, rows)
-    if not writes_input(table):
+    if not writes_input(table.schema):
         merged = _merged(table, checked)
         return CommitMessage(partition, bucket, total, new_files=data.write(merged))
     changelog, merged = input_and_merged(table, checked)
@@ -216,11 +215,6 @@ def _checked_append(rows: pa.Table) -> pa.Table:
     if VALUE_KIND in rows.column_names and retract_count(rows):
         raise ValueError("an append table takes no retractions")
     return rows
-
-
-def writes_input(table: FileStoreTable) -> bool:
-    """Return whether a writer of rows also writes the changelog of the table."""
-    return bool(table.schema.primary_keys) and changelog_producer(table.schema) == INPUT
 
 
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
