@@ -1,9 +1,9 @@
 """Writes the generated parts of the documentation: `python -m docs.generate [--check]`.
 
 Module tables come from docstrings, configuration.md from the configuration's model, metrics.md
-from the collectors, the chart's README from its values, compatibility.md from what the tests
-found, the pictures of architecture.md from the import contracts. With --check nothing is written
-and stale pages are named, exit status 1.
+from the collectors, the chart's README from its values, table-options.md from the declarations of
+table options, compatibility.md from what the tests found, the pictures of architecture.md from the
+import contracts. With --check nothing is written and stale pages are named, exit status 1.
 """
 
 import ast
@@ -17,6 +17,7 @@ from docs.chart_page import chart_page
 from docs.compatibility_page import read_table, written_table
 from docs.configuration_page import configuration_page
 from docs.metrics_page import metrics_page
+from docs.table_options_page import table_options_page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -80,6 +81,7 @@ def pages() -> dict[Path, str]:
         DOCS / "modules.md": modules_page(),
         DOCS / "configuration.md": configuration_page(),
         DOCS / "metrics.md": metrics_page(),
+        DOCS / "table-options.md": table_options_page(),
         DOCS / "cdc-formats.md": cdc_formats_page(),
         ROOT / "helm" / "ingestd" / "README.md": chart_page(ROOT / "helm" / "ingestd"),
     }

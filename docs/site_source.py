@@ -16,6 +16,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
     "Understand": ("docs/concepts.md", "docs/architecture.md", "docs/reliability.md"),
     "Set up": (
         "docs/configuration.md",
+        "docs/table-options.md",
         "docs/cdc-formats.md",
         "docs/migration.md",
         "docs/compatibility.md",

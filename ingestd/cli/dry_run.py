@@ -21,7 +21,7 @@ from ingestd.kafka.sampling import sample_ranges
 from ingestd.paimon.catalog.base import CASE_SENSITIVE, load_catalog
 from ingestd.paimon.catalog.dry_run import DryRunCatalog
 from ingestd.paimon.io.file_io import file_io_for, storage_options
-from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec.option_types import parse_bool
 
 _ASK_SECONDS = 10.0
 _THREADS = 16
@@ -74,7 +74,7 @@ def _pretended_lake(settings: PipelineSettings) -> TableRegistry:
     """Return the tables of the pipeline, over a catalog that keeps changes in memory."""
     options = settings.catalog_options
     real = load_catalog(settings.metastore, settings.warehouse, options)
-    catalog = DryRunCatalog(real, bool_option(options, CASE_SENSITIVE, True))
+    catalog = DryRunCatalog(real, parse_bool(CASE_SENSITIVE, options.get(CASE_SENSITIVE, "true")))
     io = file_io_for(settings.warehouse, storage_options(options))
     registry = TableRegistry(settings, catalog, io, now_ms)
     registry.open()

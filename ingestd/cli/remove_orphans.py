@@ -10,10 +10,9 @@ from ingestd.cli.progress import working
 from ingestd.cli.questions import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.ingest.tables.leadership import Leadership, pipelines, this_process
-from ingestd.paimon.spec.option_values import millis_option
+from ingestd.paimon.spec.option_types import parse_millis
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.orphans import (
-    DAY_MS,
     ORPHAN_AGE_FLOOR_MS,
     Orphans,
     find_orphans,
@@ -52,7 +51,7 @@ def remove_orphans(
     ingestd remove-orphans /lake shop.orders --older-than '7 d'
     """
     found = open_table(warehouse, table)
-    age = millis_option({_OLDER: older_than}, _OLDER, DAY_MS)
+    age = parse_millis(_OLDER, older_than)
     stopped = [] if dry_run or age >= ORPHAN_AGE_FLOOR_MS else _take_over(found, yes=yes)
     with working("looking for orphans of", found, left=_LEFT) as watched:
         there = find_orphans(watched, table_now_ms(watched) - age)

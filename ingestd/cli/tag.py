@@ -8,7 +8,7 @@ from ingestd.cli.expire import tags as expire_tags
 from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
 from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
-from ingestd.paimon.spec.option_values import millis_option
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.time_travel import tagged_snapshot
 from ingestd.paimon.table.retention.auto_tags import make_auto_tags
@@ -140,6 +140,5 @@ def expire(
 
 
 def _retained(table: FileStoreTable, given: str | None) -> int | None:
-    name = "tag.default-time-retained"
-    options = table.schema.options if given is None else {name: given}
-    return millis_option(options, name, 0) if name in options else None
+    option = honoured.TAG_TIME
+    return option.of(table.schema.options if given is None else {option.name: given})

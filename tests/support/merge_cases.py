@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.spec.merge_rules import REMOVE_ON_GROUP
+from ingestd.paimon.spec.honoured_options import REMOVE_ON_GROUP
 
 INTS: Any = {"type": "ARRAY", "element": "INT"}
 ROWS: Any = {
@@ -185,7 +185,7 @@ def _partial_update(random: Random, retracts: bool) -> _Parts:
     random.shuffle(columns)
     options |= {"fields.g1.sequence-group": "c", "fields.g2,g3.sequence-group": "d,e"}
     if retracts and random.random() < 0.4:
-        options[REMOVE_ON_GROUP] = random.choice(["g1", "g2", "g3", "g1,g2"])
+        options[REMOVE_ON_GROUP.name] = random.choice(["g1", "g2", "g3", "g1,g2"])
     return columns, options, ALL if retracts else ADDS
 
 

@@ -11,8 +11,8 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
-from ingestd.paimon.spec.option_values import bool_option, int_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.compact.sorted_runs import Place, SortedRuns
@@ -53,8 +53,8 @@ class WorkRules:
 def rules_of(schema: TableSchema) -> WorkRules:
     """The rules of a table; ConfigError names an option that cannot be understood."""
     options = compaction_options(schema)
-    commits = int_option(schema.options, "full-compaction.delta-commits", 0)
-    write_only = bool_option(schema.options, "write-only", False)
+    commits = honoured.DELTA_COMMITS.of(schema.options) or 0
+    write_only = honoured.WRITE_ONLY.of(schema.options)
     if not schema.primary_keys:
         return WorkRules(options.min_file_num, options.min_file_num, None, None, write_only)
     early = (options.full_interval_ms, options.total_size, options.incremental_size)

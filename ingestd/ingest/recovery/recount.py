@@ -28,13 +28,14 @@ from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, cut
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import iter_buckets
 
 _MAX_ATTEMPTS = 8
-_POSTPONED = "-2"
+_POSTPONED = -2
 _DROPPED_OPTIONS = frozenset({CARRIED_OPTION, "changelog-producer", "deletion-vectors.enabled"})
 """Of no account for the rows that a table has once they are merged."""
 StreamOf = Callable[[TableRegistry, PipelineSettings, Offsets], Stream]
@@ -221,11 +222,11 @@ def recount(
 def check_countable(table: FileStoreTable) -> None:
     """Raise UnsupportedError for a table that shows some of its rows only once compacted."""
     options = table.schema.options
-    if options.get("bucket") == _POSTPONED:
+    if honoured.BUCKET.of(options) == _POSTPONED:
         what = "postponed buckets (bucket -2)"
-    elif options.get("merge-engine", "").strip().lower() == "first-row":
+    elif honoured.MERGE_ENGINE.of(options) == "first-row":
         what = "merge engine first-row"
-    elif options.get("deletion-vectors.enabled", "").strip().lower() == "true":
+    elif honoured.DELETION_VECTORS.of(options):
         what = "deletion vectors"
     else:
         return

@@ -11,11 +11,11 @@ from typing import Literal
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.computed.metadata_columns import SOURCE_POSITION
-from ingestd.paimon.spec.merge_rules import merge_engine
+from ingestd.paimon.spec import honoured_options as honoured
 
 Ordering = Literal["arrival", "source-position"]
-SEQUENCE_FIELD = "sequence.field"
-SORT_ORDER = "sequence.field.sort-order"
+SEQUENCE_FIELD = honoured.SEQUENCE_FIELD.name
+SORT_ORDER = honoured.SEQUENCE_ORDER.name
 
 
 def refuse_ordering(
@@ -30,13 +30,13 @@ def refuse_ordering(
             "ordering 'source-position' is for tables with a primary key: name its columns in "
             "primary-keys, or set ordering to 'arrival'"
         )
-    given = options.get(SEQUENCE_FIELD, column)
+    given = ",".join(honoured.SEQUENCE_FIELD.of(options)) or column
     if given != column:
         raise ConfigError(
             f"ordering 'source-position' sets the table option {SEQUENCE_FIELD} to '{column}'; it "
             f"is '{given}': leave out one of them"
         )
-    if merge_engine(options) == "first-row":
+    if honoured.MERGE_ENGINE.of(options) == "first-row":
         raise ConfigError(
             "ordering 'source-position' has no meaning with 'merge-engine' = 'first-row', which "
             "keeps the row that arrived first: leave out one of them"
@@ -51,7 +51,7 @@ def refuse_other_ordering(
 
     `options` are those of the table, `column` its column of source positions.
     """
-    field = options.get(SEQUENCE_FIELD, "")
+    field = ",".join(honoured.SEQUENCE_FIELD.of(options))
     if by_position and field != column:
         raise ConfigError(
             f"table {table}: ordering 'source-position' needs the table option {SEQUENCE_FIELD} = "
@@ -68,7 +68,7 @@ def refuse_other_ordering(
 
 
 def _refuse_descending(options: Mapping[str, str]) -> None:
-    order = options.get(SORT_ORDER, "ascending")
+    order = honoured.SEQUENCE_ORDER.of(options)
     if order != "ascending":
         raise ConfigError(
             f"ordering 'source-position' takes the row of the largest position, and {SORT_ORDER} = "

@@ -54,6 +54,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, with_user
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+from ingestd.paimon.table.write.writable import check_writable
 
 _THREADS = 8
 _TEXT = "text"
@@ -440,6 +441,7 @@ class TableRegistry:
         return self._opening.load(name)
 
     def _take(self, name: str, found: ManagedTable) -> None:
+        check_writable(found.table)
         if found.progress is not None:
             self._by_topic_note(name, found.progress.fed)
         self.tables[name] = found

@@ -29,7 +29,7 @@ from ingestd.paimon.catalog.base import (
     new_column_names,
 )
 from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storage_options
-from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec.option_types import parse_bool
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import (
     SchemaChange,
@@ -53,7 +53,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatal
     unknown = sorted(set(options) - {CASE_SENSITIVE} - store.keys())
     if unknown:
         raise ConfigError(f"the filesystem catalog has no option {', '.join(unknown)}")
-    case_sensitive = bool_option(options, CASE_SENSITIVE, True)
+    case_sensitive = parse_bool(CASE_SENSITIVE, options.get(CASE_SENSITIVE, "true"))
     io = file_io_for(warehouse, store)
     return FilesystemCatalog(absolute_path(warehouse), io, case_sensitive)
 
@@ -71,7 +71,7 @@ class FilesystemCatalog:
     case_sensitive: bool = True
 
     def list_databases(self) -> list[str]:
-        """Return names of all databases, sorted."""
+        """Return the names of all databases, sorted."""
         names = self.io.list_names(self.warehouse)
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n[0] != ".")
 

@@ -13,6 +13,7 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.spec.arrow import from_arrow_type
+from ingestd.paimon.spec.options import refuse_new_options
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.metadata.time_travel import on_branch
 from ingestd.paimon.table.system.tables import split_name
@@ -60,8 +61,8 @@ class Warehouse:
         """Create the table ``database.table``, and its database if need be.
 
         Columns that are not nullable in the schema are NOT NULL. Raises ConfigError if it is there
-        already, SchemaConflictError for keys that it cannot have, UnsupportedError for a type
-        without a place in a table or an option that is not implemented.
+        already or an option does not exist, SchemaConflictError for keys that it cannot have,
+        UnsupportedError for a type without a place in a table or an option that is not implemented.
         """
         columns = [
             (one.name, kind if one.nullable else kind.not_null())
@@ -69,6 +70,7 @@ class Warehouse:
             for kind in [from_arrow_type(one.type)]
         ]
         now_ms = int(time.time() * _MILLIS)
+        refuse_new_options(options or {})
         first = new_schema(columns, primary_keys, partition_keys, options or {}, now_ms)
         return Table(self.catalog.create_table(Identifier.parse(name), first))
 

@@ -15,7 +15,7 @@ from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, Unsupp
 from ingestd.paimon.library.placing import Placer
 from ingestd.paimon.library.table_rows import RowData, arrow_rows
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
-from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.overwrite import overwrite
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
@@ -24,6 +24,7 @@ from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_made
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+from ingestd.paimon.table.write.writable import check_writable
 
 _MILLIS = 1000
 _CANNOT_REPLACE = (BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
@@ -48,7 +49,7 @@ class Writer:
         user: str | None = None,
         identifier: int | None = None,
     ) -> None:
-        refuse_unsupported(table.schema, for_write=True)
+        check_writable(table)
         if overwrite and bucket_mode(table.schema) in _CANNOT_REPLACE:
             raise UnsupportedError(
                 f"table {table.name}: a table whose rows have no bucket of their own before they "

@@ -251,12 +251,18 @@ def _unsnappy(block: bytes) -> bytes:
     return content
 
 
+def _snappy(payload: bytes, _level: int) -> bytes:
+    block = bytes(pa.Codec("snappy").compress(payload, asbytes=True))
+    return block + zlib.crc32(payload).to_bytes(4, "big")
+
+
 ENCODERS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "null": lambda payload, _: payload,
     "deflate": _deflate,
     "zstandard": _zstd,
     "bzip2": lambda payload, _: bz2.compress(payload),
     "xz": lambda payload, _: lzma.compress(payload),
+    "snappy": _snappy,
 }
 """Codecs that are written; a level matters to zstandard only."""
 _DECODERS: Mapping[str, Callable[[bytes], bytes]] = {

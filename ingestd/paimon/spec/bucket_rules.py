@@ -6,11 +6,11 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distrib
 from collections.abc import Sequence
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.bucket import takes_bucket_keys
-from ingestd.paimon.spec.option_values import bool_option
+from ingestd.paimon.spec.option_types import TableOption
 from ingestd.paimon.spec.table_schema import TableSchema
 
-_IGNORING_DELETIONS = ("ignore-delete", "deduplicate.ignore-delete")
 _NEEDED = {
     "mod": "one INT or BIGINT bucket key",
     "hive": "bucket keys that are numbers, texts, bytes, dates or times",
@@ -30,17 +30,16 @@ def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) 
 
 def refuse_across_partitions(schema: TableSchema) -> None:
     """UnsupportedError for options under which a key that moves would leave its old row behind."""
-    if schema.options.get("rowkind.field"):
-        raise _across(schema, "rowkind.field")
-    engine = schema.options.get("merge-engine", "deduplicate").strip().lower()
-    for name in _IGNORING_DELETIONS:
-        if engine == "deduplicate" and bool_option(schema.options, name, False):
-            raise _across(schema, name)
+    options = schema.options
+    if honoured.ROWKIND_FIELD.of(options):
+        raise _across(schema, honoured.ROWKIND_FIELD)
+    if honoured.MERGE_ENGINE.of(options) == "deduplicate" and honoured.IGNORE_DELETE.of(options):
+        raise _across(schema, honoured.IGNORE_DELETE)
 
 
 def refuse_postponed(schema: TableSchema) -> None:
     """UnsupportedError for options that ask more of postponed rows than to wait."""
-    producer = schema.options.get("changelog-producer", "none").strip().lower()
+    producer = honoured.CHANGELOG_PRODUCER.of(schema.options)
     if producer == "input":
         raise UnsupportedError(
             "option 'changelog-producer' = 'input' is not supported with 'bucket' = '-2': rows "
@@ -48,7 +47,8 @@ def refuse_postponed(schema: TableSchema) -> None:
         )
 
 
-def _across(schema: TableSchema, name: str) -> UnsupportedError:
+def _across(schema: TableSchema, option: TableOption[object]) -> UnsupportedError:
+    name = option.given(schema.options) or option.name
     missing = sorted(set(schema.partition_keys) - set(schema.primary_keys))
     return UnsupportedError(
         f"option '{name}' = '{schema.options[name]}' is not supported where keys move between "

@@ -5,6 +5,7 @@ Every reason is the end of a sentence about the column.
 
 from collections.abc import Iterable, Mapping
 
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.avro_schemas import is_avro_name
 from ingestd.paimon.spec.data_types import (
     KEY_PREFIX,
@@ -14,7 +15,7 @@ from ingestd.paimon.spec.data_types import (
 )
 
 _PARTICULAR = frozenset({"avro", "orc"})
-_FILE_FORMATS = ("file.format", "file.format.per.level", "changelog-file.format")
+_FILE_FORMATS = (honoured.FILE_FORMAT, honoured.FILE_FORMAT_PER_LEVEL, honoured.CHANGELOG_FORMAT)
 
 
 def table_name_problem(name: str) -> str | None:
@@ -67,7 +68,7 @@ def nested_name_problems(
 
 def _particular_formats(options: Mapping[str, str]) -> list[str]:
     """The file formats of a table that do not take every name."""
-    texts = (options.get(option, "").lower() for option in _FILE_FORMATS)
+    texts = ((option.of(options) or "").lower() for option in _FILE_FORMATS)
     formats = {part.rpartition(":")[2].strip() for text in texts for part in text.split(",")}
     return sorted(formats & _PARTICULAR)
 

@@ -3,22 +3,13 @@
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from ingestd.errors import ConfigError, UnsupportedError
-from ingestd.paimon.spec.merge_rules import listed, merge_engine
-from ingestd.paimon.spec.option_values import (
-    bool_option,
-    int_option,
-    millis_option,
-    optional_int_option,
-    size_option,
-)
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.option_types import Options
 from ingestd.paimon.spec.table_schema import TableSchema
 
-_MB = 1024 * 1024
 _HOURS = 24
 
 
@@ -83,29 +74,34 @@ class LookupRules:
 def compaction_options(schema: TableSchema) -> CompactionOptions:
     """The options of a table; ConfigError names one whose value cannot be understood."""
     options = schema.options
-    number, flag = partial(int_option, options), partial(bool_option, options)
-    trigger = number("num-sorted-run.compaction-trigger", 5)
-    levels = number("num-levels", trigger + 1)
+    trigger = honoured.COMPACTION_TRIGGER.of(options)
+    levels = num_levels(options)
     if levels < 2:
         raise ConfigError(f"option 'num-levels' = '{levels}': use at least 2 levels")
-    needed = lookup_rules(schema).needed
+    needed, stop = lookup_rules(schema).needed, honoured.STOP_TRIGGER.of(options)
     return CompactionOptions(
         trigger=trigger,
-        stop_trigger=max(trigger, number("num-sorted-run.stop-trigger", trigger + 3)),
+        stop_trigger=max(trigger, trigger + 3 if stop is None else stop),
         num_levels=levels,
-        max_size_amplification=number("compaction.max-size-amplification-percent", 200),
-        size_ratio=number("compaction.size-ratio", 1),
+        max_size_amplification=honoured.SIZE_AMPLIFICATION.of(options),
+        size_ratio=honoured.SIZE_RATIO.of(options),
         off_peak=_off_peak(options),
-        full_interval_ms=_millis(options, "compaction.optimization-interval"),
-        total_size=_size(options, "compaction.total-size-threshold"),
-        incremental_size=_size(options, "compaction.incremental-size-threshold"),
-        forces_level_0=needed or flag("compaction.force-up-level-0", False),
+        full_interval_ms=honoured.OPTIMIZATION_INTERVAL.of(options),
+        total_size=honoured.TOTAL_SIZE_THRESHOLD.of(options),
+        incremental_size=honoured.INCREMENTAL_SIZE_THRESHOLD.of(options),
+        forces_level_0=needed or honoured.FORCE_UP_LEVEL_0.of(options),
         gentle_runs=_gentle_runs(options, trigger) if needed else None,
-        rewrites_all=flag("compaction.force-rewrite-all-files", False),
-        min_file_num=number("compaction.min.file-num", 5),
-        delete_ratio=_delete_ratio(options),
-        open_file_cost=size_option(options, "source.split.open-file-cost", 4 * _MB),
+        rewrites_all=honoured.FORCE_REWRITE.of(options),
+        min_file_num=honoured.COMPACTION_MIN_FILES.of(options),
+        delete_ratio=honoured.DELETE_RATIO.of(options),
+        open_file_cost=honoured.OPEN_FILE_COST.of(options),
     )
+
+
+def num_levels(options: Options) -> int:
+    """Return the number of levels of a bucket; without the option one more than the trigger."""
+    levels = honoured.NUM_LEVELS.of(options)
+    return honoured.COMPACTION_TRIGGER.of(options) + 1 if levels is None else levels
 
 
 def lookup_rules(schema: TableSchema) -> LookupRules:
@@ -114,15 +110,15 @@ def lookup_rules(schema: TableSchema) -> LookupRules:
     UnsupportedError for producers that compaction cannot serve together with the rest.
     """
     options = schema.options
-    producer = options.get("changelog-producer", "none").strip().lower()
-    vectors = bool(schema.primary_keys) and bool_option(options, "deletion-vectors.enabled", False)
-    first_row = merge_engine(options) == "first-row"
+    producer = honoured.CHANGELOG_PRODUCER.of(options)
+    vectors = bool(schema.primary_keys) and honoured.DELETION_VECTORS.of(options)
+    first_row = honoured.MERGE_ENGINE.of(options) == "first-row"
     if vectors and (first_row or producer == "full-compaction"):
         what = (
             "'merge-engine' = 'first-row'" if first_row else f"'changelog-producer' = '{producer}'"
         )
         raise UnsupportedError(f"'deletion-vectors.enabled' = 'true' cannot be used with {what}")
-    forced = bool_option(options, "force-lookup", False)
+    forced = honoured.FORCE_LOOKUP.of(options)
     return LookupRules(
         needed=bool(schema.primary_keys)
         and producer != "full-compaction"
@@ -130,23 +126,24 @@ def lookup_rules(schema: TableSchema) -> LookupRules:
         vectors=vectors,
         changelog=producer == "lookup",
         full_changelog=producer == "full-compaction",
-        deduplicates=bool_option(options, "changelog-producer.row-deduplicate", False),
-        ignored=listed(options.get("changelog-producer.row-deduplicate-ignore-fields", "")),
+        deduplicates=honoured.ROW_DEDUPLICATE.of(options),
+        ignored=honoured.DEDUPLICATE_IGNORE.of(options),
     )
 
 
-def _gentle_runs(options: Mapping[str, str], trigger: int) -> int | None:
-    mode = options.get("lookup-compact", "radical").strip().lower()
+def _gentle_runs(options: Options, trigger: int) -> int | None:
+    mode = honoured.LOOKUP_COMPACT.of(options)
     if mode not in ("radical", "gentle"):
         raise ConfigError(f"option 'lookup-compact' = '{mode}': use 'radical' or 'gentle'")
     if mode == "radical":
         return None
-    return max(trigger, int_option(options, "lookup-compact.max-interval", 2 * trigger))
+    interval = honoured.LOOKUP_COMPACT_INTERVAL.of(options)
+    return max(trigger, 2 * trigger if interval is None else interval)
 
 
-def _off_peak(options: Mapping[str, str]) -> OffPeak | None:
-    start = int_option(options, "compaction.offpeak.start.hour", -1)
-    end = int_option(options, "compaction.offpeak.end.hour", -1)
+def _off_peak(options: Options) -> OffPeak | None:
+    start = honoured.OFFPEAK_START.of(options)
+    end = honoured.OFFPEAK_END.of(options)
     if start == -1 or end == -1 or start == end:
         return None
     if not (0 <= start < _HOURS and 0 <= end < _HOURS):
@@ -154,22 +151,4 @@ def _off_peak(options: Mapping[str, str]) -> OffPeak | None:
             f"option 'compaction.offpeak.start.hour' = '{start}', 'compaction.offpeak.end.hour' = "
             f"'{end}': use hours from 0 to 23"
         )
-    return OffPeak(start, end, optional_int_option(options, "compaction.offpeak-ratio") or 0)
-
-
-def _millis(options: Mapping[str, str], name: str) -> int | None:
-    return millis_option(options, name, 0) if name in options else None
-
-
-def _size(options: Mapping[str, str], name: str) -> int | None:
-    return size_option(options, name, 0) if name in options else None
-
-
-def _delete_ratio(options: Mapping[str, str]) -> float:
-    text = options.get("compaction.delete-ratio-threshold", "0.2")
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ConfigError(
-            f"option 'compaction.delete-ratio-threshold' = '{text}': use a number like 0.2"
-        ) from error
+    return OffPeak(start, end, honoured.OFFPEAK_RATIO.of(options))

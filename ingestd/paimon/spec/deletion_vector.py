@@ -2,8 +2,7 @@
 
 An index file is a version byte and then vectors one after another; its manifest entry says
 where the vector of each data file lies. Two layouts exist, distinguished by their magic numbers:
-32-bit ones, which every reader knows and which are written here, and 64-bit ones
-(`deletion-vectors.bitmap64`).
+32-bit ones, which every reader knows, and 64-bit ones (`deletion-vectors.bitmap64`).
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
@@ -32,25 +31,32 @@ _MAX_POSITION = 0x7FFF_FFFF
 """Where 32-bit vectors end: Java takes their positions for signed."""
 
 
-def encode_deletion_vector(positions: Positions) -> bytes:
-    """The bytes of a 32-bit deletion vector with its length and checksum."""
-    if len(positions) and not 0 <= positions[0] <= positions[-1] <= _MAX_POSITION:
+def encode_deletion_vector(positions: Positions, *, bitmap64: bool = False) -> bytes:
+    """The bytes of a deletion vector of either layout with its length and checksum."""
+    if bitmap64:
+        body = _MAGIC_64 + _encode_64(positions)
+    elif len(positions) and not 0 <= positions[0] <= positions[-1] <= _MAX_POSITION:
         raise ValueError("row positions do not fit into a 32-bit deletion vector")
-    body = _MAGIC_32 + encode_roaring(positions.astype(np.uint32))
+    else:
+        body = _MAGIC_32 + encode_roaring(positions.astype(np.uint32))
     return _WORD.pack(len(body)) + body + _CRC.pack(zlib.crc32(body))
 
 
 def encode_dv_index(
     vectors: Mapping[str, Positions],
+    *,
+    bitmap64: bool = False,
 ) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
     """An index file with the deletion vectors of some data files (by name), and their ranges.
 
-    The length in a range of a 32-bit vector counts neither the length word nor the checksum.
+    The length in a range of a 32-bit vector counts neither the length word nor the checksum, that
+    of a 64-bit one both.
     """
     parts, ranges, offset = [_VERSION], [], len(_VERSION)
     for name, positions in vectors.items():
-        data = encode_deletion_vector(positions)
-        ranges.append(DeletionVectorRange(name, offset, len(data) - 8, len(positions)))
+        data = encode_deletion_vector(positions, bitmap64=bitmap64)
+        length = len(data) if bitmap64 else len(data) - 8
+        ranges.append(DeletionVectorRange(name, offset, length, len(positions)))
         parts.append(data)
         offset += len(data)
     return b"".join(parts), tuple(ranges)
@@ -99,6 +105,17 @@ def decode_deletion_vector(data: bytes, source: str) -> Positions:
     if end != len(body):
         raise FormatError(f"{source}: {len(body) - end} bytes are left behind them")
     return positions
+
+
+def _encode_64(positions: Positions) -> bytes:
+    """Bitmaps by upper 32 bits, preceded by their number; as in Java none is left out."""
+    count = int(positions[-1] >> 32) + 1 if len(positions) else 0
+    borders = np.searchsorted(positions, np.arange(1, count, dtype=np.int64) << 32)
+    parts = np.split(positions & 0xFFFF_FFFF, borders)[:count]
+    found = [struct.pack("<q", count)]
+    for key, part in enumerate(parts):
+        found += [struct.pack("<i", key), encode_roaring(part.astype(np.uint32))]
+    return b"".join(found)
 
 
 def _decode_64(body: bytes, source: str) -> tuple[Positions, int]:

@@ -7,21 +7,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER
 from ingestd.paimon.spec.file_index_bitmap import DEFAULT_BLOCK_SIZE, has_bitmap
 from ingestd.paimon.spec.file_index_bloom import DEFAULT_FPP
 from ingestd.paimon.spec.hash64 import is_hashable
-from ingestd.paimon.spec.option_values import int_option, optional_int_option, size_option
+from ingestd.paimon.spec.option_types import Options, TableOption
 from ingestd.paimon.spec.table_schema import TableSchema
 
-DEFAULT_THRESHOLD = 500
-"""Bytes from which on indexes go into a file of their own."""
-
-_PREFIX = "file-index."
-_COLUMNS = "columns"
-_SETTINGS: Mapping[str, frozenset[str]] = {
-    BLOOM_FILTER: frozenset({"items", "fpp"}),
-    BITMAP: frozenset({"version", "index-block-size"}),
+_COLUMNS: Mapping[str, TableOption[tuple[str, ...]]] = {
+    BLOOM_FILTER: honoured.BLOOM_COLUMNS,
+    BITMAP: honoured.BITMAP_COLUMNS,
+}
+_SETTINGS: Mapping[str, tuple[TableOption[object], ...]] = {
+    BLOOM_FILTER: (honoured.BLOOM_ITEMS, honoured.BLOOM_FPP),
+    BITMAP: (honoured.BITMAP_VERSION, honoured.BITMAP_BLOCK_SIZE),
 }
 _FITS = {BLOOM_FILTER: is_hashable, BITMAP: has_bitmap}
 
@@ -57,15 +57,12 @@ def column_indexes(schema: TableSchema) -> tuple[ColumnIndex, ...]:
 
 def manifest_threshold(schema: TableSchema) -> int:
     """Bytes up to which the indexes of a file stand in its manifest entry."""
-    return size_option(schema.options, "file-index.in-manifest-threshold", DEFAULT_THRESHOLD)
+    return honoured.INDEX_THRESHOLD.of(schema.options)
 
 
 def _columns(schema: TableSchema, kind: str) -> Iterator[str]:
-    name = f"{_PREFIX}{kind}.{_COLUMNS}"
-    for part in schema.options.get(name, "").split(","):
-        column = part.strip()
-        if not column:
-            continue
+    name = _COLUMNS[kind].name
+    for column in _COLUMNS[kind].of(schema.options):
         if column.endswith("]") and "[" in column and column not in schema.field_names:
             raise UnsupportedError(
                 f"option '{name}' = '{schema.options[name]}': indexes of single map keys are not "
@@ -82,36 +79,45 @@ def _columns(schema: TableSchema, kind: str) -> Iterator[str]:
 
 
 def _check_settings(schema: TableSchema, kind: str, columns: list[str]) -> None:
-    prefix = f"{_PREFIX}{kind}."
-    known = {f"{column}.{setting}" for column in columns for setting in _SETTINGS[kind]}
+    prefix = _COLUMNS[kind].name.removesuffix("columns")
+    expected = {one.named(column).name for column in columns for one in _SETTINGS[kind]}
     for name in schema.options:
-        rest = name.removeprefix(prefix)
-        if rest != name and rest != _COLUMNS and rest not in known:
+        if name.startswith(prefix) and name not in {_COLUMNS[kind].name, *expected}:
+            endings = sorted(one.name.rpartition(".")[2] for one in _SETTINGS[kind])
             raise ConfigError(
-                f"option '{name}': expected {prefix}{_COLUMNS} or {prefix}<indexed column>."
-                f"<{'|'.join(sorted(_SETTINGS[kind]))}>"
+                f"option '{name}': expected {prefix}columns or {prefix}<indexed column>."
+                f"<{'|'.join(endings)}>"
             )
 
 
 def _column_index(schema: TableSchema, kind: str, column: str) -> ColumnIndex:
-    prefix, options = f"{_PREFIX}{kind}.{column}.", schema.options
+    options = schema.options
     if kind == BLOOM_FILTER:
-        items = optional_int_option(options, f"{prefix}items")
-        if items is not None and items <= 0:
-            raise ConfigError(f"option '{prefix}items' = '{items}': use a number above 0")
-        return ColumnIndex(column, kind, items=items, fpp=_fpp(options, f"{prefix}fpp"))
-    version = int_option(options, f"{prefix}version", 2)
-    if version != 2:
-        raise UnsupportedError(f"option '{prefix}version' = '{version}' is not supported; use 2")
-    size = size_option(options, f"{prefix}index-block-size", DEFAULT_BLOCK_SIZE)
+        items, fpp = honoured.BLOOM_ITEMS.named(column), honoured.BLOOM_FPP.named(column)
+        return ColumnIndex(column, kind, items=_items(items, options), fpp=_rate(fpp, options))
+    version = honoured.BITMAP_VERSION.named(column)
+    if version.of(options) != 2:
+        raise UnsupportedError(
+            f"option '{version.name}' = '{version.of(options)}' is not supported; use 2"
+        )
+    size = honoured.BITMAP_BLOCK_SIZE.named(column).of(options)
     return ColumnIndex(column, kind, block_size=size)
 
 
-def _fpp(options: Mapping[str, str], name: str) -> float:
+def _items(option: TableOption[int | None], options: Options) -> int | None:
+    items = option.of(options)
+    if items is not None and items <= 0:
+        raise ConfigError(f"option '{option.name}' = '{items}': use a number above 0")
+    return items
+
+
+def _rate(option: TableOption[float], options: Options) -> float:
     try:
-        rate = float(options.get(name, DEFAULT_FPP))
-    except ValueError:
+        rate = option.of(options)
+    except ConfigError:
         rate = -1.0
     if not 0 < rate < 1:
-        raise ConfigError(f"option '{name}' = '{options[name]}': use a number between 0 and 1")
+        raise ConfigError(
+            f"option '{option.name}' = '{options[option.name]}': use a number between 0 and 1"
+        )
     return rate

@@ -10,31 +10,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.column_names import file_name_problem, nested_name_problem
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataField, DataType, walk_types
-from ingestd.paimon.spec.option_rules import FIELDS_PREFIX, STATS_MODE_SUFFIX
-from ingestd.paimon.spec.option_values import int_option
+from ingestd.paimon.spec.option_types import Options, TableOption
 from ingestd.paimon.spec.table_schema import TableSchema
 
 COMPRESSIONS: Mapping[str, Mapping[str, str]] = {
     "parquet": {
         "zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "lz4": "lz4",
-        "none": "none", "uncompressed": "none",
+        "lz4_raw": "lz4", "none": "none", "uncompressed": "none",
     },
     "orc": {"zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "zlib": "zlib",
             "none": "uncompressed"},
     "avro": {"zstd": "zstandard", "zstandard": "zstandard", "deflate": "deflate",
-             "null": "null", "bzip2": "bzip2"},
+             "null": "null", "bzip2": "bzip2", "snappy": "snappy"},
 }  # fmt: skip
 """File format -> compression as table options name it -> as the library names it."""
 _WITHOUT_JAVA = frozenset({("parquet", "brotli"), ("avro", "xz")})
 """What could be written here and that Paimon's Java library cannot read as it is shipped."""
 _TITLES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
-ORC_ZONE_OPTION = "orc.timestamp-ltz.legacy.type"
+ORC_ZONE_OPTION = honoured.ORC_LEGACY_LTZ.name
 """Unless it is `false`, ORC files hold TIMESTAMP WITH LOCAL TIME ZONE shifted by the zone of the
 machine that wrote them, which no file says."""
-_FORMAT_OPTIONS = ("file.format", "file.format.per.level", "changelog-file.format")
-DEFAULT_STATS_MODE = "truncate(16)"
+_FORMAT_OPTIONS = (honoured.FILE_FORMAT, honoured.FILE_FORMAT_PER_LEVEL, honoured.CHANGELOG_FORMAT)
 
 _STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9]\d*\)")
 _AVRO_TIMESTAMP_PRECISION = 6
@@ -61,18 +60,67 @@ class FileStyle:
     stats_modes: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class ParquetSettings:
+    """Settings of Parquet files; sizes in bytes, None where the writer decides.
+
+    `compression` and `zstd_level` replace those of the file's style.
+    """
+
+    compression: str | None
+    zstd_level: int | None
+    row_group_size: int | None
+    page_size: int
+    dictionary: bool | None
+    dictionary_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrcSettings:
+    """Settings of ORC files; sizes in bytes."""
+
+    stripe_size: int
+    index_stride: int
+    dictionary_threshold: float
+
+
+def parquet_settings(options: Options) -> ParquetSettings:
+    """Return the settings; ConfigError names an option whose value cannot be understood."""
+    return ParquetSettings(
+        compression=honoured.PARQUET_COMPRESSION.of(options) or None,
+        zstd_level=honoured.PARQUET_ZSTD_LEVEL.of(options),
+        row_group_size=honoured.BLOCK_SIZE.of(options) or honoured.PARQUET_BLOCK_SIZE.of(options),
+        page_size=honoured.PARQUET_PAGE_SIZE.of(options),
+        dictionary=honoured.PARQUET_DICTIONARY.of(options),
+        dictionary_size=honoured.PARQUET_DICTIONARY_SIZE.of(options),
+    )
+
+
+def orc_settings(options: Options) -> OrcSettings:
+    """Return the settings; ConfigError names an option whose value cannot be understood."""
+    return OrcSettings(
+        stripe_size=honoured.BLOCK_SIZE.of(options) or honoured.ORC_STRIPE_SIZE.of(options),
+        index_stride=honoured.ORC_INDEX_STRIDE.of(options),
+        dictionary_threshold=honoured.ORC_DICTIONARY_THRESHOLD.of(options),
+    )
+
+
 def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
     """Styles of the levels that have one of their own, and under None that of all others.
 
     ConfigError names an option whose value cannot be understood.
     """
     options = schema.options
-    formats = _per_level(options, "file.format.per.level")
-    compressions = _per_level(options, "file.compression.per.level")
-    modes = _per_level(options, "metadata.stats-mode.per.level")
-    general = _stats_mode("metadata.stats-mode", options) or DEFAULT_STATS_MODE
-    file_format = options.get("file.format", "parquet").strip().lower()
-    compression = options.get("file.compression", "zstd").strip().lower()
+    formats = _per_level(options, honoured.FILE_FORMAT_PER_LEVEL)
+    compressions = _per_level(options, honoured.FILE_COMPRESSION_PER_LEVEL)
+    modes = _per_level(options, honoured.STATS_MODE_PER_LEVEL)
+    for mode in modes.values():
+        _checked_mode(honoured.STATS_MODE_PER_LEVEL.name, mode)
+    general = _checked_mode(honoured.STATS_MODE.name, honoured.STATS_MODE.of(options))
+    file_format, compression = (
+        honoured.FILE_FORMAT.of(options),
+        honoured.FILE_COMPRESSION.of(options),
+    )
     levels: set[int | None] = {None, *formats, *compressions, *modes}
     return {
         level: FileStyle(
@@ -87,40 +135,40 @@ def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
 def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
     """The style of changelog files, of which `base` is what no option says otherwise."""
     options = schema.options
-    mode = _stats_mode("changelog-file.stats-mode", options)
+    mode = _stats_mode(honoured.CHANGELOG_STATS_MODE, options)
     return FileStyle(
-        options.get("changelog-file.format", base.file_format).strip().lower(),
-        options.get("changelog-file.compression", base.file_compression).strip().lower(),
+        honoured.CHANGELOG_FORMAT.of(options) or base.file_format,
+        honoured.CHANGELOG_COMPRESSION.of(options) or base.file_compression,
         base.stats_modes if mode is None else _stats_modes(schema, mode),
     )
 
 
-def _per_level(options: Mapping[str, str], name: str) -> dict[int | None, str]:
+def _per_level(options: Options, option: TableOption[str]) -> dict[int | None, str]:
     """`0:avro,5:orc` as a mapping."""
-    text, found = options.get(name, ""), dict[int | None, str]()
+    text, found = option.of(options), dict[int | None, str]()
     for part in filter(None, map(str.strip, text.split(","))):
         level, colon, value = part.partition(":")
         if not (colon and value.strip() and level.strip().isdecimal()):
-            raise ConfigError(f"option '{name}' = '{text}': write it like '0:avro,5:parquet'")
+            raise ConfigError(
+                f"option '{option.name}' = '{text}': write it like '0:avro,5:parquet'"
+            )
         found[int(level)] = value.strip().lower()
-        if name.startswith("metadata."):
-            _checked_mode(name, found[int(level)])
     return found
 
 
 def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
     """Return the modes; columns past `metadata.stats-keep-first-n-columns` have none."""
-    kept = int_option(schema.options, "metadata.stats-keep-first-n-columns", -1)
+    kept = honoured.STATS_FIRST_COLUMNS.of(schema.options)
     modes = {}
     for i, name in enumerate(schema.field_names):
-        own = _stats_mode(f"{FIELDS_PREFIX}{name}{STATS_MODE_SUFFIX}", schema.options)
+        own = _stats_mode(honoured.COLUMN_STATS_MODE.named(name), schema.options)
         modes[name] = own or (default if kept < 0 or i < kept else "none")
     return modes
 
 
-def _stats_mode(name: str, options: Mapping[str, str]) -> str | None:
-    text = options.get(name)
-    return None if text is None else _checked_mode(name, text.strip().lower())
+def _stats_mode(option: TableOption[str | None], options: Options) -> str | None:
+    mode = option.of(options)
+    return None if mode is None else _checked_mode(option.name, mode)
 
 
 def _checked_mode(name: str, mode: str) -> str:
@@ -164,17 +212,15 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
                 )
 
 
-def with_orc_zone(options: Mapping[str, str]) -> dict[str, str]:
+def with_orc_zone(options: Options) -> dict[str, str]:
     """Options of a new table: with ORC files, their TIMESTAMP_LTZ do not depend on a zone."""
-    uses_orc = any("orc" in options.get(name, "").lower() for name in _FORMAT_OPTIONS)
+    uses_orc = any("orc" in (option.of(options) or "").lower() for option in _FORMAT_OPTIONS)
     return {ORC_ZONE_OPTION: "false", **options} if uses_orc else dict(options)
 
 
-def refuse_zoned_orc(
-    file_format: str, fields: Sequence[DataField], options: Mapping[str, str]
-) -> None:
+def refuse_zoned_orc(file_format: str, fields: Sequence[DataField], options: Options) -> None:
     """UnsupportedError, naming option and column, for ORC files that depend on a time zone."""
-    if file_format != "orc" or options.get(ORC_ZONE_OPTION, "").strip().lower() == "false":
+    if file_format != "orc" or not honoured.ORC_LEGACY_LTZ.of(options):
         return
     for column in fields:
         if any(t.root == "TIMESTAMP_LTZ" for t in walk_types(column.type)):

@@ -6,6 +6,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine
 from collections.abc import Callable, Mapping, Sequence
 
 from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -14,16 +15,13 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.spec.merge_rules import (
-    DEFAULT_FUNCTION_OPTION,
     FIELDS_PREFIX,
     LAST_NON_NULL_VALUE,
-    REMOVE_ON_DELETE,
-    REMOVE_ON_GROUP,
     FieldFunction,
     MergeRules,
     SequenceGroup,
+    columns_of,
     function_name,
-    listed,
     merge_rules,
 )
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -65,9 +63,7 @@ def refuse_functions(schema: TableSchema) -> None:
 
 def _check_names(schema: TableSchema) -> None:
     for option in schema.options:
-        if not option.startswith(FIELDS_PREFIX) or option == DEFAULT_FUNCTION_OPTION:
-            continue
-        for name in listed(option.removeprefix(FIELDS_PREFIX).rpartition(".")[0]):
+        for name in columns_of(option):
             _need(schema, name, option)
 
 
@@ -83,7 +79,7 @@ def _check_sequence_field(schema: TableSchema, rules: MergeRules) -> None:
     names = rules.sequence_fields
     for name in names:
         _need(schema, name, "sequence.field")
-        own = f"{FIELDS_PREFIX}{name}.aggregate-function"
+        own = honoured.AGGREGATE_FUNCTION.named(name).name
         if own in schema.options:
             raise ConfigError(f"column '{name}' is in 'sequence.field', so it cannot have '{own}'")
         if schema.field(name).type.root in _UNORDERED_ROOTS - {"BOOLEAN"}:
@@ -116,7 +112,7 @@ def _check_rowkind_field(schema: TableSchema, rules: MergeRules) -> None:
 
 
 def _check_first_row(schema: TableSchema) -> None:
-    producer = schema.options.get("changelog-producer", "none").strip().lower()
+    producer = honoured.CHANGELOG_PRODUCER.of(schema.options)
     if producer not in ("none", "lookup"):
         raise ConfigError(
             f"'merge-engine' = 'first-row' cannot be used with 'changelog-producer' = '{producer}';"
@@ -126,21 +122,21 @@ def _check_first_row(schema: TableSchema) -> None:
 
 def _check_partial_update(schema: TableSchema, rules: MergeRules) -> None:
     _check_groups(schema, rules.groups)
-    remove = REMOVE_ON_DELETE["partial-update"]
-    by_group = listed(schema.options.get(REMOVE_ON_GROUP, ""))
+    remove, on_group = honoured.PARTIAL_UPDATE_REMOVE.name, honoured.REMOVE_ON_GROUP.name
+    by_group = honoured.REMOVE_ON_GROUP.of(schema.options)
     for first, second, clash in (
         (remove, "ignore-delete", rules.remove_on_delete and rules.ignore_delete),
-        (REMOVE_ON_GROUP, "ignore-delete", bool(by_group) and rules.ignore_delete),
+        (on_group, "ignore-delete", bool(by_group) and rules.ignore_delete),
         (remove, "fields.<columns>.sequence-group", rules.remove_on_delete and bool(rules.groups)),
     ):
         if clash:
             raise ConfigError(f"options '{first}' and '{second}' contradict each other; choose one")
-    known = {name for group in rules.groups for name in group.sequence}
+    grouped = {name for group in rules.groups for name in group.sequence}
     for name in by_group:
-        if name not in known:
+        if name not in grouped:
             raise ConfigError(
-                f"column '{name}' of '{REMOVE_ON_GROUP}' belongs to no sequence group; "
-                f"these do: {sorted(known)}"
+                f"column '{name}' of '{on_group}' belongs to no sequence group; "
+                f"these do: {sorted(grouped)}"
             )
     _check_grouped_functions(schema, rules.groups)
 
@@ -180,7 +176,7 @@ def _check_aggregation(rules: MergeRules) -> None:
     for name, function in rules.functions.items():
         if rules.remove_on_delete and function.ignore_retract:
             raise ConfigError(
-                f"options '{REMOVE_ON_DELETE['aggregation']}' and "
+                f"options '{honoured.AGGREGATION_REMOVE.name}' and "
                 f"'{FIELDS_PREFIX}{name}.ignore-retract' contradict each other; choose one"
             )
 

@@ -9,24 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.spec.option_values import bool_option, optional_int_option
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.option_types import Options, T, TableOption, parse_names
+from ingestd.paimon.spec.table_options import find_option
 from ingestd.paimon.spec.table_schema import TableSchema
 
 FIELDS_PREFIX = "fields."
-AGGREGATE_FUNCTION = "aggregate-function"
-SEQUENCE_GROUP = "sequence-group"
-DEFAULT_FUNCTION_OPTION = "fields.default-aggregate-function"
-REMOVE_ON_DELETE: Mapping[str, str] = {
-    "partial-update": "partial-update.remove-record-on-delete",
-    "aggregation": "aggregation.remove-record-on-delete",
+REMOVE_ON_DELETE: Mapping[str, TableOption[bool]] = {
+    "partial-update": honoured.PARTIAL_UPDATE_REMOVE,
+    "aggregation": honoured.AGGREGATION_REMOVE,
 }
-REMOVE_ON_GROUP = "partial-update.remove-record-on-sequence-group"
-IGNORE_DELETE_OPTIONS = (
-    "ignore-delete",
-    "first-row.ignore-delete",
-    "deduplicate.ignore-delete",
-    "partial-update.ignore-delete",
-)
 LAST_VALUE = "last_value"
 LAST_NON_NULL_VALUE = "last_non_null_value"
 PRIMARY_KEY = "primary-key"
@@ -102,87 +94,78 @@ class MergeRules:
 def merge_rules(schema: TableSchema) -> MergeRules:
     """The rules of a table; ConfigError names an option whose value cannot be understood."""
     options = schema.options
-    engine = merge_engine(options)
-    sequence = listed(options.get("sequence.field", ""))
+    engine = honoured.MERGE_ENGINE.of(options)
+    sequence = honoured.SEQUENCE_FIELD.of(options)
     groups = sequence_groups(options) if engine == "partial-update" else ()
-    producer = options.get("changelog-producer", "none").strip().lower()
     return MergeRules(
         engine=engine,
         sequence_fields=sequence,
         descending=_is_descending(options),
-        rowkind_field=options.get("rowkind.field"),
-        ignore_delete=ignores_deletes(options),
-        ignore_update_before=bool_option(options, "ignore-update-before", False),
+        rowkind_field=honoured.ROWKIND_FIELD.of(options),
+        ignore_delete=honoured.IGNORE_DELETE.of(options),
+        ignore_update_before=honoured.IGNORE_UPDATE_BEFORE.of(options),
         remove_on_delete=removes_on_delete(options),
         groups=groups,
         functions=dict(_functions(schema, engine, sequence, groups)),
         newest_level_only=engine in ("partial-update", "aggregation")
         and (
-            producer == "lookup"
-            or bool_option(options, "deletion-vectors.enabled", False)
-            or bool_option(options, "force-lookup", False)
+            honoured.CHANGELOG_PRODUCER.of(options) == "lookup"
+            or honoured.DELETION_VECTORS.of(options)
+            or honoured.FORCE_LOOKUP.of(options)
         ),
     )
 
 
-def merge_engine(options: Mapping[str, str]) -> str:
-    """The option `merge-engine`."""
-    return options.get("merge-engine", "deduplicate").strip().lower()
-
-
-def listed(text: str) -> tuple[str, ...]:
-    """The names in a text with commas."""
-    return tuple(name for name in map(str.strip, text.split(",")) if name)
-
-
-def ignores_deletes(options: Mapping[str, str]) -> bool:
-    """Whether retractions are left out: `ignore-delete` or one of its older names."""
-    given = [name for name in IGNORE_DELETE_OPTIONS if name in options]
-    return bool(given) and bool_option(options, given[0], False)
-
-
-def removes_on_delete(options: Mapping[str, str]) -> bool:
+def removes_on_delete(options: Options) -> bool:
     """Whether a deletion takes the whole row, in the engines that have an option for it."""
-    name = REMOVE_ON_DELETE.get(merge_engine(options))
-    return name is not None and bool_option(options, name, False)
+    option = REMOVE_ON_DELETE.get(honoured.MERGE_ENGINE.of(options))
+    return option is not None and option.of(options)
 
 
-def sequence_groups(options: Mapping[str, str]) -> tuple[SequenceGroup, ...]:
+def sequence_groups(options: Options) -> tuple[SequenceGroup, ...]:
     """The groups of `fields.<names>.sequence-group`."""
-    removing = set(listed(options.get(REMOVE_ON_GROUP, "")))
+    removing = set(honoured.REMOVE_ON_GROUP.of(options))
     found = []
     for name, value in options.items():
-        if name.startswith(FIELDS_PREFIX) and name.endswith(f".{SEQUENCE_GROUP}"):
-            inner = name.removeprefix(FIELDS_PREFIX).removesuffix(f".{SEQUENCE_GROUP}")
-            sequence = listed(inner)
-            found.append(SequenceGroup(sequence, listed(value), bool(removing & set(sequence))))
+        if find_option(name) is honoured.SEQUENCE_GROUP:
+            sequence, columns = columns_of(name), parse_names(name, value)
+            found.append(SequenceGroup(sequence, columns, bool(removing & set(sequence))))
     return tuple(found)
 
 
-def columns_named(options: Mapping[str, str]) -> tuple[str, ...]:
+def columns_of(name: str) -> tuple[str, ...]:
+    """Return the columns in the name of an option on columns, () of all other options."""
+    if not name.startswith(FIELDS_PREFIX) or name == honoured.DEFAULT_FUNCTION.name:
+        return ()
+    return parse_names(name, name.removeprefix(FIELDS_PREFIX).rpartition(".")[0])
+
+
+def columns_named(options: Options) -> tuple[str, ...]:
     """All columns that a table must have for its options on merging and on single columns."""
-    names = [*listed(options.get("sequence.field", "")), *listed(options.get("rowkind.field", ""))]
-    for option in options:
-        if option.startswith(FIELDS_PREFIX) and option != DEFAULT_FUNCTION_OPTION:
-            names += listed(option.removeprefix(FIELDS_PREFIX).rpartition(".")[0])
+    names = [
+        *honoured.SEQUENCE_FIELD.of(options),
+        *filter(None, [honoured.ROWKIND_FIELD.of(options)]),
+    ]
+    for name in options:
+        names += columns_of(name)
     for group in sequence_groups(options):
         names += group.columns
     return tuple(dict.fromkeys(names))
 
 
-def function_name(options: Mapping[str, str], column: str) -> str | None:
+def function_name(options: Options, column: str) -> str | None:
     """The aggregate function that the options name for a column, or for all columns."""
-    own = options.get(f"{FIELDS_PREFIX}{column}.{AGGREGATE_FUNCTION}")
-    return own if own is not None else options.get(DEFAULT_FUNCTION_OPTION)
+    own = honoured.AGGREGATE_FUNCTION.named(column).of(options)
+    return honoured.DEFAULT_FUNCTION.of(options) if own is None else own
 
 
-def _is_descending(options: Mapping[str, str]) -> bool:
-    text = options.get("sequence.field.sort-order", "ascending")
-    if text.strip().lower() not in ("ascending", "descending"):
+def _is_descending(options: Options) -> bool:
+    order = honoured.SEQUENCE_ORDER.of(options)
+    if order not in ("ascending", "descending"):
         raise ConfigError(
-            f"option 'sequence.field.sort-order' = '{text}': use 'ascending' or 'descending'"
+            f"option '{honoured.SEQUENCE_ORDER.name}' = '{order}': use 'ascending' or 'descending'"
         )
-    return text.strip().lower() == "descending"
+    return order == "descending"
 
 
 def _functions(
@@ -203,14 +186,16 @@ def _functions(
             yield name, _function(schema.options, name, configured)
 
 
-def _function(options: Mapping[str, str], column: str, name: str) -> FieldFunction:
-    own = f"{FIELDS_PREFIX}{column}."
+def _function(options: Options, column: str, name: str) -> FieldFunction:
+    def value(option: TableOption[T]) -> T:
+        return option.named(column).of(options)
+
     return FieldFunction(
         name=name,
-        ignore_retract=bool_option(options, f"{own}ignore-retract", False),
-        delimiter=options.get(f"{own}list-agg-delimiter", ","),
-        distinct=bool_option(options, f"{own}distinct", False),
-        nested_key=listed(options.get(f"{own}nested-key", "")),
-        count_limit=optional_int_option(options, f"{own}count-limit"),
-        time_field=options.get(f"{own}ts-field"),
+        ignore_retract=value(honoured.IGNORE_RETRACT),
+        delimiter=value(honoured.LIST_DELIMITER),
+        distinct=value(honoured.DISTINCT),
+        nested_key=value(honoured.NESTED_KEY),
+        count_limit=value(honoured.COUNT_LIMIT),
+        time_field=value(honoured.TIME_FIELD),
     )

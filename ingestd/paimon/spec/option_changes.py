@@ -3,58 +3,52 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ingestd.errors import SchemaConflictError
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.option_types import Options, TableOption, parse_names
 from ingestd.paimon.spec.schema_rules import bucket_number
-
-IMMUTABLE_OPTIONS = frozenset(
-    {"bucket-key", "bucket-function.type", "merge-engine", "primary-key", "partition",
-     "rowkind.field", "data-file.path-directory", "aggregation.remove-record-on-delete",
-     "partial-update.remove-record-on-delete", "partial-update.remove-record-on-sequence-group",
-     "force-lookup", "row-tracking.enabled", "data-evolution.enabled",
-     "index-file-in-data-file-dir", "pk-clustering-override", "blob-descriptor-field",
-     "blob-external-storage-field", "blob-external-storage-path"}
-)  # fmt: skip
-"""Files that exist were written with these."""
+from ingestd.paimon.spec.table_options import find_option
 
 _FIELDS = "fields."
-_LISTS = ("bucket-key", "sequence.field")
+_LISTS = (honoured.BUCKET_KEY, honoured.SEQUENCE_FIELD)
 """Options whose value is a list of columns."""
 _LISTED_SUFFIXES = ("sequence-group", "nested-key")
 """Ends of options under `fields.` whose value is a list of columns as well."""
-_ONLY_ON = ("ignore-delete", "ignore-update-before")
-
-Options = Mapping[str, str]
+_ONLY_ON = (honoured.IGNORE_DELETE, honoured.IGNORE_UPDATE_BEFORE)
 
 
 def check_option_change(options: Options, key: str, value: str | None) -> None:
     """SchemaConflictError if a table with snapshots cannot take a new value (None: the default)."""
     if options.get(key) == value:
         return
-    if key in IMMUTABLE_OPTIONS:
+    option = find_option(key)
+    if option is not None and option.immutable:
         raise SchemaConflictError(
             f"option '{key}' cannot be changed: files of the table were written with it"
         )
     if key == "clustering.columns" and "pk-clustering-override" in options:
         raise SchemaConflictError(f"option '{key}' cannot be changed: files are in that order")
-    if key == "bucket":
+    if option is honoured.BUCKET:
         _check_bucket(options, value)
-    if key == "deletion-vectors.enabled":
+    if option is honoured.DELETION_VECTORS:
         _check_deletion_vectors(options, value)
-    if key in _ONLY_ON and value is not None:
-        _check_only_on(options, key, value)
+    for flag in _ONLY_ON:
+        if option is flag and value is not None:
+            _check_only_on(flag, options, key, value)
 
 
-def _check_only_on(options: Options, key: str, value: str) -> None:
-    if _flag(options, key) and not _flag({key: value}, key):
+def _check_only_on(option: TableOption[bool], options: Options, key: str, value: str) -> None:
+    if option.of(options) and not option.of({key: value}):
         raise SchemaConflictError(f"option '{key}' cannot be changed from true to false")
 
 
 def _check_deletion_vectors(options: Options, value: str | None) -> None:
-    key = "deletion-vectors.enabled"
-    changes = _flag(options, key) != _flag({key: value or "false"}, key)
-    if changes and not _flag(options, "deletion-vectors.modifiable"):
+    key = honoured.DELETION_VECTORS.name
+    wanted = value is not None and honoured.DELETION_VECTORS.of({key: value})
+    changes = honoured.DELETION_VECTORS.of(options) != wanted
+    if changes and not honoured.DELETION_VECTORS_MODIFIABLE.of(options):
         raise SchemaConflictError(
             f"option '{key}' cannot be changed: rows would come back that are deleted; "
             "compact the table wholly and set 'deletion-vectors.modifiable' = 'true' first"
@@ -71,10 +65,6 @@ def _check_bucket(options: Options, value: str | None) -> None:
         )
 
 
-def _flag(options: Options, name: str) -> bool:
-    return options.get(name, "false").strip().lower() == "true"
-
-
 def rename_in_options(options: Options, old: str, new: str) -> dict[str, str]:
     """The options with a column's new name wherever they name it."""
 
@@ -86,7 +76,7 @@ def rename_in_options(options: Options, old: str, new: str) -> dict[str, str]:
 
 
 def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, str]:
-    if key in _LISTS:
+    if find_option(key) in _LISTS:
         return key, renamed(value)
     if not key.startswith(_FIELDS):
         return key, value
@@ -102,15 +92,11 @@ def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, 
 
 def refuse_named_column(options: Options, name: str) -> None:
     """SchemaConflictError, naming the option, if one names a column that is to be dropped."""
-    for key in _LISTS:
-        if name in _names(options.get(key, "")):
-            raise SchemaConflictError(f"column '{name}' of '{key}' cannot be dropped")
+    for option in _LISTS:
+        if name in option.of(options):
+            raise SchemaConflictError(f"column '{name}' of '{option.name}' cannot be dropped")
     for key in options:
-        if key.startswith(_FIELDS) and name in _names(key.split(".")[1]):
+        if key.startswith(_FIELDS) and name in parse_names(key, key.split(".")[1]):
             raise SchemaConflictError(
                 f"column '{name}' cannot be dropped: option '{key}' is about it; remove that first"
             )
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]

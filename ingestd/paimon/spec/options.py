@@ -1,6 +1,6 @@
-"""Table options as typed values, and the refusal of tables that ingestd cannot keep right.
+"""The options of a table as typed values, and the refusal of tables that ingestd cannot serve.
 
-The tables of names behind the refusal live in `option_rules`.
+The options themselves are declared in `honoured_options` and `table_options`.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
 """
@@ -8,10 +8,9 @@ Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.spec import option_rules
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.bucket_rules import (
     refuse_across_partitions,
     refuse_bucket_keys,
@@ -27,25 +26,22 @@ from ingestd.paimon.spec.data_types import (
 from ingestd.paimon.spec.file_index_options import column_indexes, manifest_threshold
 from ingestd.paimon.spec.file_options import (
     FileStyle,
+    OrcSettings,
+    ParquetSettings,
     changelog_style,
     data_file_styles,
+    orc_settings,
+    parquet_settings,
     refuse_style,
     refuse_zoned_orc,
 )
 from ingestd.paimon.spec.merge_checks import refuse_functions
-from ingestd.paimon.spec.option_values import (
-    bool_option,
-    int_option,
-    millis_option,
-    optional_int_option,
-    size_option,
-)
-from ingestd.paimon.spec.paths import DEFAULT_PARTITION_NAME
-from ingestd.paimon.spec.schema_rules import bucket_key_names, bucket_number
+from ingestd.paimon.spec.option_types import Access, Options, Support, TableOption
+from ingestd.paimon.spec.schema_rules import bucket_number
+from ingestd.paimon.spec.table_options import find_option, nearest_option, refuse_unknown_options
 from ingestd.paimon.spec.table_schema import TableSchema
 
 _MB = 1024 * 1024
-_REWRITE_SIZE = "manifest.full-compaction-threshold-size"
 _SYSTEM_STATS_MODE = "truncate(128)"
 _UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
 
@@ -79,6 +75,8 @@ class CoreOptions:
     file_compression: str
     zstd_level: int
     number_deltas: bool
+    parquet: ParquetSettings
+    orc: OrcSettings
     target_file_size: int
     stats_modes: Mapping[str, str]
     level_styles: Mapping[int, FileStyle]
@@ -147,42 +145,47 @@ class CoreOptions:
 def core_options(schema: TableSchema) -> CoreOptions:
     """The options of a table; ConfigError names one whose value cannot be understood."""
     options = schema.options
-    number, flag = partial(int_option, options), partial(bool_option, options)
-    size, optional = partial(size_option, options), partial(optional_int_option, options)
     styles = data_file_styles(schema)
     style = styles[None]
     return CoreOptions(
         bucket=bucket_number(options),
-        bucket_keys=bucket_key_names(options) or schema.trimmed_primary_keys,
-        bucket_function=options.get("bucket-function.type", "default").lower(),
-        merge_engine=options.get("merge-engine", "deduplicate").lower(),
-        changelog_producer=options.get("changelog-producer", "none").strip().lower(),
+        bucket_keys=honoured.BUCKET_KEY.of(options) or schema.trimmed_primary_keys,
+        bucket_function=honoured.BUCKET_FUNCTION.of(options),
+        merge_engine=honoured.MERGE_ENGINE.of(options),
+        changelog_producer=honoured.CHANGELOG_PRODUCER.of(options),
         file_format=style.file_format,
         file_compression=style.file_compression,
-        zstd_level=number("file.compression.zstd-level", 1),
-        number_deltas=options.get("ingestd.number-encoding", "").strip().lower() == "delta",
-        target_file_size=size("target-file-size", (128 if schema.primary_keys else 256) * _MB),
+        zstd_level=honoured.ZSTD_LEVEL.of(options),
+        number_deltas=honoured.NUMBER_ENCODING.of(options) == "delta",
+        parquet=parquet_settings(options),
+        orc=orc_settings(options),
+        target_file_size=_target_file_size(schema),
         stats_modes=style.stats_modes,
         level_styles={level: own for level, own in styles.items() if level is not None},
         changelog_style=changelog_style(schema, styles.get(0, style)),
-        file_suffix_include_compression=flag("file.suffix.include.compression", False),
-        stats_dense_store=flag("metadata.stats-dense-store", True),
-        dynamic_bucket_target_row_num=number("dynamic-bucket.target-row-num", 2_000_000),
-        dynamic_bucket_initial_buckets=optional("dynamic-bucket.initial-buckets"),
-        dynamic_bucket_max_buckets=number("dynamic-bucket.max-buckets", -1),
-        dynamic_bucket_assigner_parallelism=optional("dynamic-bucket.assigner-parallelism"),
-        partition_default_name=options.get("partition.default-name", DEFAULT_PARTITION_NAME),
-        partition_legacy_name=flag("partition.legacy-name", True),
-        manifest_target_file_size=size("manifest.target-file-size", 8 * _MB),
-        manifest_merge_min_count=number("manifest.merge-min-count", 30),
-        manifest_full_compaction_threshold=size(_REWRITE_SIZE, 16 * _MB),
-        commit_max_retries=number("commit.max-retries", 10),
-        commit_min_retry_wait_ms=millis_option(options, "commit.min-retry-wait", 10),
-        commit_max_retry_wait_ms=millis_option(options, "commit.max-retry-wait", 10_000),
-        commit_timeout_ms=millis_option(options, "commit.timeout", 600_000),
-        data_file_prefix=options.get("data-file.prefix", "data-"),
-        write_only=flag("write-only", False),
+        file_suffix_include_compression=honoured.FILE_SUFFIX_COMPRESSION.of(options),
+        stats_dense_store=honoured.STATS_DENSE_STORE.of(options),
+        dynamic_bucket_target_row_num=honoured.DYNAMIC_BUCKET_TARGET_ROWS.of(options),
+        dynamic_bucket_initial_buckets=honoured.DYNAMIC_BUCKET_INITIAL.of(options),
+        dynamic_bucket_max_buckets=honoured.DYNAMIC_BUCKET_MAX.of(options),
+        dynamic_bucket_assigner_parallelism=honoured.DYNAMIC_BUCKET_ASSIGNERS.of(options),
+        partition_default_name=honoured.PARTITION_DEFAULT_NAME.of(options),
+        partition_legacy_name=honoured.PARTITION_LEGACY_NAME.of(options),
+        manifest_target_file_size=honoured.MANIFEST_TARGET_SIZE.of(options),
+        manifest_merge_min_count=honoured.MANIFEST_MERGE_MIN.of(options),
+        manifest_full_compaction_threshold=honoured.MANIFEST_FULL_COMPACTION.of(options),
+        commit_max_retries=honoured.COMMIT_MAX_RETRIES.of(options),
+        commit_min_retry_wait_ms=honoured.COMMIT_MIN_RETRY_WAIT.of(options),
+        commit_max_retry_wait_ms=honoured.COMMIT_MAX_RETRY_WAIT.of(options),
+        commit_timeout_ms=honoured.COMMIT_TIMEOUT.of(options),
+        data_file_prefix=honoured.DATA_FILE_PREFIX.of(options),
+        write_only=honoured.WRITE_ONLY.of(options),
     )
+
+
+def _target_file_size(schema: TableSchema) -> int:
+    size = honoured.TARGET_FILE_SIZE.of(schema.options)
+    return (128 if schema.primary_keys else 256) * _MB if size is None else size
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
@@ -202,15 +205,12 @@ def bucket_mode(schema: TableSchema) -> BucketMode:
 
 
 def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
-    """UnsupportedError, naming the option or column, if the table cannot be kept right here.
+    """UnsupportedError, naming the option or column, if ingestd cannot serve an existing table.
 
-    A table that passes with `for_write` false can be read: merged rows as other readers see
-    them. Writing refuses in addition every option of which nothing is known.
+    A table that passes with `for_write` false can be read: merged rows as other readers see them.
+    Options that are unknown, or that only new tables are refused, pass: see `ignored_options`.
     """
-    for name, value in schema.options.items():
-        _refuse_value(name, value, for_write)
-    for name, value in schema.options.items():
-        _refuse_name(name, value, for_write)
+    _refuse_values(schema.options, Access.WRITE if for_write else Access.READ)
     for column in schema.fields:
         _refuse_column(column)
     if for_write:
@@ -226,49 +226,45 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
     _refuse_partition_names(schema)
 
 
-def _refuse_value(name: str, value: str, for_write: bool) -> None:
-    supported = option_rules.SUPPORTED_VALUES.get(name)
-    if supported is None and for_write:
-        supported = option_rules.WRITER_SUPPORTED_VALUES.get(name)
-    if supported is not None and value.strip().lower() not in supported:
-        raise UnsupportedError(_refusal(name, value, supported))
+def refuse_new_options(options: Options) -> None:
+    """Refuse options that ingestd does not set: of a new table, or new in an existing one.
+
+    ConfigError names an unknown option and the declared one most like it, UnsupportedError one
+    that a writer would have to obey and that ingestd does not.
+    """
+    refuse_unknown_options(options)
+    _refuse_values(options, Access.CREATE)
 
 
-def _refuse_name(name: str, value: str, for_write: bool) -> None:
-    if _is_unknown_field_option(name):
-        raise UnsupportedError(
-            f"option '{name}' = '{value}' is not supported: how it changes the merging of rows is "
-            "not implemented"
-        )
-    if for_write and not _is_known(name):
-        raise UnsupportedError(
-            f"option '{name}' = '{value}' is not supported for writing: what it asks of a writer "
-            "is not implemented; remove it from the table"
-        )
+def ignored_options(options: Options) -> dict[str, str]:
+    """Return the options that are set without effect on ingestd, and why: for one warning."""
+    ignored = {}
+    for name, value in options.items():
+        option = find_option(name)
+        if option is None:
+            ignored[name] = f"unknown{nearest_option(name)}"
+        elif option.refuses(value, Access.CREATE) or (
+            option.support is Support.IGNORED and option.values is None
+        ):
+            ignored[name] = option.note
+    return ignored
 
 
-def _is_unknown_field_option(name: str) -> bool:
-    return (
-        name.startswith(option_rules.FIELDS_PREFIX)
-        and name not in option_rules.HONOURED_OPTIONS
-        and not name.endswith(option_rules.FIELD_SUFFIXES)
+def _refuse_values(options: Options, access: Access) -> None:
+    for name, value in options.items():
+        option = find_option(name)
+        if option is not None and option.refuses(value, access):
+            raise _refusal(option, name, value)
+
+
+def _refusal(option: TableOption[object], name: str, value: str) -> UnsupportedError:
+    named = sorted(text for text in option.values or () if text)
+    remedy = f"supported: {', '.join(named)}" if named else "remove it"
+    reason = "" if option.support is Support.HONOURED else f": {option.note}"
+    limit = " for writing" if option.refused_from is Access.WRITE and reason else ""
+    return UnsupportedError(
+        f"option '{name}' = '{value}' is not supported{limit}{reason}; {remedy}"
     )
-
-
-def _is_known(name: str) -> bool:
-    return (
-        name in option_rules.SUPPORTED_VALUES
-        or name in option_rules.WRITER_SUPPORTED_VALUES
-        or name in option_rules.HONOURED_OPTIONS
-        or name in option_rules.HARMLESS_OPTIONS
-        or name.startswith(option_rules.KNOWN_PREFIXES)
-    )
-
-
-def _refusal(name: str, value: str, supported: frozenset[str]) -> str:
-    named = sorted(text for text in supported if text)
-    remedy = f"supported: {', '.join(named)}" if named else "the option must not be set"
-    return f"option '{name}' = '{value}' is not supported; {remedy}"
 
 
 def _refuse_column(column: DataField) -> None:
@@ -280,7 +276,7 @@ def _refuse_column(column: DataField) -> None:
 
 
 def _refuse_place_defaults(schema: TableSchema) -> None:
-    for column in schema.select([*schema.partition_keys, *bucket_key_names(schema.options)]):
+    for column in schema.select([*schema.partition_keys, *honoured.BUCKET_KEY.of(schema.options)]):
         if column.default_value is not None:
             raise UnsupportedError(
                 f"column '{column.name}': default value '{column.default_value}' is not supported "

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from ingestd.errors import SchemaConflictError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import check_changelog_options
 from ingestd.paimon.spec.data_types import DataField, DataType, max_field_id
 from ingestd.paimon.spec.merge_checks import check_merge_options
@@ -44,6 +45,7 @@ from ingestd.paimon.spec.schema_change import (
     shown,
 )
 from ingestd.paimon.spec.schema_rules import check_schema
+from ingestd.paimon.spec.table_options import refuse_unknown_options
 from ingestd.paimon.spec.table_schema import TableSchema, reassign_ids
 from ingestd.paimon.spec.type_casts import can_cast
 
@@ -60,12 +62,14 @@ def apply_changes(
     """The next version of a schema: id + 1, changes in their order.
 
     Without snapshots options may change that files are written with. SchemaConflictError says
-    which change the table cannot take, and why.
+    which change the table cannot take, and why; ConfigError names an option that does not exist.
     """
     changed = schema
     for change in changes:
         if isinstance(change, SetOption | RemoveOption):
             value = change.value if isinstance(change, SetOption) else None
+            if value is not None:
+                refuse_unknown_options([change.key])
             if has_snapshots:
                 check_option_change(schema.options, change.key, value)
         if isinstance(change, DropPrimaryKey) and has_snapshots:
@@ -75,10 +79,6 @@ def apply_changes(
     check_merge_options(changed)
     check_changelog_options(changed)
     return replace(changed, id=schema.id + 1, time_millis=time_millis)
-
-
-def _flag(schema: TableSchema, name: str, default: str) -> bool:
-    return schema.options.get(name, default).strip().lower() == "true"
 
 
 def _refuse_keys(schema: TableSchema, path: _Path, verb: str, *kinds: str) -> None:
@@ -124,7 +124,7 @@ def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
 
 
 def _new_position(schema: TableSchema, fields: Fields) -> int:
-    if _flag(schema, "add-column-before-partition", "false"):
+    if honoured.COLUMN_BEFORE_PARTITION.of(schema.options):
         for i, field in enumerate(fields):
             if field.name in schema.partition_keys:
                 return i
@@ -155,7 +155,7 @@ def _move_column(schema: TableSchema, change: UpdateColumnPosition) -> TableSche
 def _update_type(schema: TableSchema, change: UpdateColumnType) -> TableSchema:
     path = path_of(change.name)
     _refuse_keys(schema, path, "given another type", "partition", "primary")
-    explicit = not _flag(schema, "disable-explicit-type-casting", "false")
+    explicit = not honoured.EXPLICIT_CASTS_DISABLED.of(schema.options)
 
     def cast(old: DataType) -> DataType:
         new = (
@@ -174,7 +174,7 @@ def _update_type(schema: TableSchema, change: UpdateColumnType) -> TableSchema:
 
 
 def _check_nullability(schema: TableSchema, path: _Path, old: DataType, *, nullable: bool) -> None:
-    forbidden = _flag(schema, "alter-column-null-to-not-null.disabled", "true")
+    forbidden = honoured.NOT_NULL_DISABLED.of(schema.options)
     if old.nullable and not nullable and forbidden:
         raise SchemaConflictError(
             f"column '{shown(path)}' of type {old} cannot become NOT NULL: it may hold nulls; set "

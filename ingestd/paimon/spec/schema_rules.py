@@ -6,6 +6,7 @@ What ingestd cannot write or read, although the specification allows it, lives i
 from collections.abc import Mapping, Sequence
 
 from ingestd.errors import ConfigError, SchemaConflictError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.column_names import table_name_problem
 from ingestd.paimon.spec.data_types import NESTED_ROOTS, DataField
 
@@ -61,20 +62,10 @@ def _check_keys(kind: str, keys: Sequence[str], fields: Sequence[DataField]) -> 
 
 def bucket_number(options: Mapping[str, str]) -> int:
     """The option `bucket`; -1 if it is not given, ConfigError if it is no bucket count."""
-    text = options.get("bucket", "-1")
-    try:
-        number = int(text)
-    except ValueError as error:
-        raise ConfigError(f"option 'bucket' = '{text}' is not a whole number") from error
+    number = honoured.BUCKET.of(options)
     if number < 1 and number not in (-1, -2):
-        raise ConfigError(f"option 'bucket' = '{text}': use a number above 0, or -1 for dynamic")
+        raise ConfigError(f"option 'bucket' = '{number}': use a number above 0, or -1 for dynamic")
     return number
-
-
-def bucket_key_names(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The option `bucket-key` as column names; () if it is not given."""
-    names = (name.strip() for name in options.get("bucket-key", "").split(","))
-    return tuple(name for name in names if name)
 
 
 def _check_buckets(
@@ -83,7 +74,7 @@ def _check_buckets(
     partition_keys: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    number, keys = bucket_number(options), bucket_key_names(options)
+    number, keys = bucket_number(options), honoured.BUCKET_KEY.of(options)
     if number == -1 and keys:
         raise ConfigError(
             f"option 'bucket-key' = '{options['bucket-key']}' needs a fixed number of buckets; "

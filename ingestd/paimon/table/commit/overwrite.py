@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ingestd.errors import ConfigError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.option_values import bool_option, int_option
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
@@ -26,11 +27,13 @@ from ingestd.paimon.table.metadata.scan import PartitionFilter, live_files, part
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
-_COMPACTION_TRIGGER = 5
 _ABOUT_NEW_FILES = frozenset(
-    {"deletion-vectors.enabled", "changelog-producer", "bucket-function.type", "force-lookup",
-     "row-tracking.enabled", "index-file-in-data-file-dir"}
-)  # fmt: skip
+    option.name
+    for option in (
+        honoured.DELETION_VECTORS, honoured.CHANGELOG_PRODUCER, honoured.BUCKET_FUNCTION,
+        honoured.FORCE_LOOKUP, honoured.INDEX_IN_DATA_DIR,
+    )
+) | {"row-tracking.enabled"}  # fmt: skip
 """Options that ask something of whoever writes files; taking files out heeds none of them."""
 
 
@@ -65,7 +68,7 @@ def overwrite(
     """
     refuse_unsupported(table.schema, for_write=True)
     added = {message.partition for message in committable.messages if message.new_files}
-    dynamic = bool_option(table.schema.options, "dynamic-partition-overwrite", True)
+    dynamic = honoured.DYNAMIC_OVERWRITE.of(table.schema.options)
     replaced: PartitionFilter | None = None
     if table.schema.partition_keys and dynamic:
         if not added:
@@ -123,7 +126,7 @@ def upgraded_messages(
     Nothing is changed in a table without primary keys, in one whose buckets are not settled, and
     without the option `overwrite-upgrade`.
     """
-    wanted = bool_option(table.schema.options, "overwrite-upgrade", True)
+    wanted = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
     settled = all(
         message.bucket >= 0 and all(file.level == 0 for file in message.new_files)
         for message in messages
@@ -134,7 +137,7 @@ def upgraded_messages(
     for message in messages:
         by_bucket[message.partition, message.bucket] += message.new_files
     rising = {bucket for bucket, files in by_bucket.items() if not _overlap(table, files)}
-    top = _top_level(table)
+    top = num_levels(table.schema.options) - 1
     return [
         _on_level(message, top) if (message.partition, message.bucket) in rising else message
         for message in messages
@@ -176,10 +179,3 @@ def _overlap(table: FileStoreTable, files: Sequence[DataFileMeta]) -> bool:
 def _on_level(message: CommitMessage, level: int) -> CommitMessage:
     files = tuple(replace(file, level=level) for file in message.new_files)
     return replace(message, new_files=files)
-
-
-def _top_level(table: FileStoreTable) -> int:
-    trigger = int_option(
-        table.schema.options, "num-sorted-run.compaction-trigger", _COMPACTION_TRIGGER
-    )
-    return int_option(table.schema.options, "num-levels", trigger + 1) - 1

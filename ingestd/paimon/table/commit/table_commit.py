@@ -23,6 +23,7 @@ from ingestd.errors import (
     IngestdError,
     StorageError,
 )
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.options import CoreOptions
@@ -320,12 +321,12 @@ class _CommitRetry:
 
     def _check_writers(self, newest: TableSchema) -> None:
         """Raise CommitConflictError if the pipelines that write the table have changed."""
-        known = self._table.schema.options.get(CARRIED_OPTION)
-        if newest.options.get(CARRIED_OPTION) != known:
+        known = honoured.PIPELINES.of(self._table.schema.options)
+        if honoured.PIPELINES.of(newest.options) != known:
             raise CommitConflictError(
                 f"table {self._table.name}: option '{CARRIED_OPTION}' was '{known}' and is now "
-                f"'{newest.options.get(CARRIED_OPTION)}': another pipeline writes the table; read "
-                "the table's state and plan again"
+                f"'{honoured.PIPELINES.of(newest.options)}': another pipeline writes the table; "
+                "read the table's state and plan again"
             )
 
     def _delta_on_current(self) -> Delta:

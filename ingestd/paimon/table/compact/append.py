@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import compaction_options
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
-from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.table.compact.bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.compact.sorted_input import batch_size
@@ -96,7 +96,7 @@ def _full(
 ) -> list[DataFileMeta]:
     """Return all files after the first large ones, if more of them are small than large."""
     table = bucket.table
-    vectors = bool_option(table.schema.options, "deletion-vectors.enabled", False)
+    vectors = honoured.DELETION_VECTORS.of(table.schema.options)
     rewrites_all = compaction_options(table.schema).rewrites_all
     if not rewrites_all and not vectors and len(files) < _FULL_FILES:
         return []

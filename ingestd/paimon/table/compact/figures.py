@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.files.data_files import data_file_path
@@ -34,7 +35,7 @@ class FilePlace:
         """Return names for new files: one UUID, then a counter."""
         prefix = self.table.options.data_file_prefix
         if self.changelog:
-            prefix = self.table.schema.options.get("changelog-file.prefix", "changelog-")
+            prefix = honoured.CHANGELOG_PREFIX.of(self.table.schema.options)
         stem, extension = f"{prefix}{uuid.uuid4()}", self.options.file_extension
         return (f"{stem}-{number}.{extension}" for number in range(1 << 31))
 

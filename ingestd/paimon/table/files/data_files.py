@@ -17,6 +17,7 @@ from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve, file_columns
 from ingestd.paimon.format.base import format_of, read_wanted, stream_wanted
 from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array, Column, column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -73,7 +74,7 @@ def data_file_path(
         table.options.partition_default_name,
         table.options.partition_legacy_name,
     )
-    above = table.schema.options.get("data-file.path-directory", "").strip().strip("/")
+    above = honoured.DATA_FILE_DIRECTORY.of(table.schema.options).strip().strip("/")
     return table.paths.data_file(f"{above}/{directory}" if above else directory, bucket, name)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import FormatError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.deletion_vector import Positions, decode_dv_index, encode_dv_index
 from ingestd.paimon.spec.index_manifest import (
@@ -112,7 +113,8 @@ def write_deletion_vectors(
     rows than before must be among them; without any, an empty file takes the place of the old.
     The caller commits the entry.
     """
-    data, ranges = encode_dv_index(vectors)
+    bitmap64 = honoured.DELETION_VECTORS_BITMAP64.of(table.schema.options)
+    data, ranges = encode_dv_index(vectors, bitmap64=bitmap64)
     entry = IndexManifestEntry(
         kind=FileKind.ADD,
         partition=partition,

@@ -3,9 +3,9 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
 
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -20,7 +20,7 @@ def index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
 def new_index_path(table: FileStoreTable, partition: bytes, bucket: int, name: str) -> str:
     """Where an index file of a bucket belongs; `partition` is the serialized row."""
     options = table.options
-    if not bool_option(table.schema.options, "index-file-in-data-file-dir", False):
+    if not honoured.INDEX_IN_DATA_DIR.of(table.schema.options):
         return table.paths.index(name)
     directory = partition_path(
         table.schema.partition_keys,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ingestd.errors import ConfigError, UnsupportedError
-from ingestd.paimon.spec.option_values import int_option
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -23,13 +23,14 @@ from ingestd.paimon.table.metadata.time_travel import (
     tagged_snapshot,
 )
 
-MODE = "scan.mode"
-SNAPSHOT_ID = "scan.snapshot-id"
-TAG_NAME = "scan.tag-name"
-TIMESTAMP = "scan.timestamp-millis"
-BETWEEN = "incremental-between"
-_BETWEEN_MODE = "incremental-between-scan-mode"
-_DELTA_COMMITS = "full-compaction.delta-commits"
+MODE = honoured.SCAN_MODE.name
+SNAPSHOT_ID = honoured.SCAN_SNAPSHOT.name
+TAG_NAME = honoured.SCAN_TAG.name
+TIMESTAMP = honoured.SCAN_TIMESTAMP.name
+BETWEEN = honoured.INCREMENTAL.name
+_CHOICES = (
+    honoured.SCAN_SNAPSHOT, honoured.SCAN_TAG, honoured.SCAN_TIMESTAMP, honoured.INCREMENTAL
+)  # fmt: skip
 
 _MODES: Mapping[str, frozenset[str]] = {
     "latest-full": frozenset(),
@@ -89,8 +90,8 @@ def _mode(table: FileStoreTable) -> str:
     for name in _NOT_IMPLEMENTED:
         if name in options:
             raise _unsupported(table, name)
-    given = [name for name in _BY_OPTION if name in options]
-    mode = options.get(MODE, "default").strip().lower()
+    given = [option.name for option in _CHOICES if option.given(options)]
+    mode = honoured.SCAN_MODE.of(options)
     if mode == "default":
         mode = _BY_OPTION[given[0]] if given else "latest-full"
     if mode not in _MODES:
@@ -107,18 +108,19 @@ def _mode(table: FileStoreTable) -> str:
 
 def _unsupported(table: FileStoreTable, name: str) -> UnsupportedError:
     return UnsupportedError(
-        f"table {table.name}: option '{name}' = '{table.schema.options[name]}' is not supported "
-        "for reading; remove it, or say what to read (a snapshot, a tag, a time)"
+        f"table {table.name}: option '{name}' = '{table.schema.options.get(name)}' is not "
+        "supported for reading; remove it, or say what to read (a snapshot, a tag, a time)"
     )
 
 
 def _point(table: FileStoreTable) -> Snapshot:
     options = table.schema.options
-    if SNAPSHOT_ID in options:
-        return requested_snapshot(table.io, table.paths, int_option(options, SNAPSHOT_ID, 0))
-    if TAG_NAME in options:
-        return tagged_snapshot(table, options[TAG_NAME])
-    return snapshot_as_of(table, int_option(options, TIMESTAMP, 0))
+    snapshot_id, tag = honoured.SCAN_SNAPSHOT.of(options), honoured.SCAN_TAG.of(options)
+    if snapshot_id is not None:
+        return requested_snapshot(table.io, table.paths, snapshot_id)
+    if tag is not None:
+        return tagged_snapshot(table, tag)
+    return snapshot_as_of(table, honoured.SCAN_TIMESTAMP.of(options) or 0)
 
 
 def _between(table: FileStoreTable) -> tuple[int, int]:
@@ -126,8 +128,8 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
     parts = options[BETWEEN].split(",")
     producer = table.options.changelog_producer
     files = "delta" if producer == "none" else "changelog"
-    if options.get(_BETWEEN_MODE, "auto").strip().lower() not in ("auto", files):
-        raise _unsupported(table, _BETWEEN_MODE)
+    if honoured.INCREMENTAL_MODE.of(options) not in ("auto", files):
+        raise _unsupported(table, honoured.INCREMENTAL_MODE.name)
     if set(parts) <= set(tag_names(table.io, table.paths)):
         raise _unsupported(table, BETWEEN)
     earliest = earliest_snapshot_id(table.io, table.paths) or 1
@@ -144,10 +146,11 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
 
 def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
     """Whether a COMPACT snapshot counts: any, or that of a full compaction where these are told."""
-    scheduled = options.get("changelog-producer", "none").strip().lower() == "full-compaction"
-    if not scheduled and _DELTA_COMMITS not in options:
+    scheduled = honoured.CHANGELOG_PRODUCER.of(options) == "full-compaction"
+    given = honoured.DELTA_COMMITS.of(options)
+    if not scheduled and given is None:
         return lambda snapshot: True
-    commits = int_option(options, _DELTA_COMMITS, 1)
+    commits = 1 if given is None else given
     return lambda snapshot: (
         snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
         or snapshot.commit_identifier % commits == 0

@@ -1,8 +1,8 @@
-"""Which data files a read opens, in which units, and why it leaves out the others.
+"""Plan which data files a read opens, in which units, and why it skips the others.
 
-A file is left out only if it certainly holds no wanted row. In a primary-key table a file may
-hold the newer row of a key, so that conditions on other columns than the key count only for
-whole units: files whose keys are in no other unit.
+A file is skipped only if it certainly contains no matching row. In a primary-key table a file may
+contain the newer row of a key, so conditions on other columns than the key apply only to whole
+units: files whose keys are in no other unit.
 """
 
 import itertools
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -20,7 +21,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, conjuncts, only_on
 from ingestd.paimon.spec.predicate_stats import may_match, stats_test
 from ingestd.paimon.table.buckets.assigner import assign_among
-from ingestd.paimon.table.files.file_index_read import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.files.file_index import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.bucket_read import BucketFiles, group_by_bucket, sections
@@ -44,8 +45,8 @@ _FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
 class ReadUnit:
     """Files of one bucket that are read together.
 
-    `verbatim` says that each result is a row of some file as it stands, and that no other row
-    of its key decides about it: what is true of no row of a file need not be read.
+    If `verbatim`, each result is an unchanged row of one of the files, and no other row of its key
+    affects it: files and parts of files without a matching row need not be read.
     """
 
     files: BucketFiles
@@ -73,20 +74,16 @@ def _hides_level_0(table: FileStoreTable) -> bool:
     first-row tables do not write a key again.
     """
     options = table.schema.options
-    vectors = _is_true(options, "deletion-vectors.enabled")
-    merges = vectors and _is_true(options, "deletion-vectors.merge-on-read")
-    first_row = options.get("merge-engine", "").strip().lower() == "first-row"
+    vectors = honoured.DELETION_VECTORS.of(options)
+    merges = vectors and honoured.DELETION_VECTORS_MERGE.of(options)
+    first_row = honoured.MERGE_ENGINE.of(options) == "first-row"
     return bool(table.schema.primary_keys) and (first_row or (vectors and not merges))
-
-
-def _is_true(options: Mapping[str, str], name: str) -> bool:
-    return options.get(name, "false").strip().lower() == "true"
 
 
 def plan_read(
     table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
 ) -> ReadPlan:
-    """Return the plan of a batch read of live files for the rows that a predicate is true for."""
+    """Plan a batch read of live files for the rows that match a predicate."""
     return _Planner(table, predicate, live=True).plan(entries)
 
 
@@ -166,13 +163,13 @@ class _Planner:
             return True
         if len(files) > 1:
             return False
-        engine = self._table.schema.options.get("merge-engine", "deduplicate").strip().lower()
+        engine = honoured.MERGE_ENGINE.of(self._table.schema.options)
         return engine in _VERBATIM_ENGINES or files[0].level > 0
 
     def _pruned(self, unit: ReadUnit) -> ReadUnit | None:
         if self._all is None:
             return unit
-        engine = self._table.schema.options.get("merge-engine", "deduplicate").strip().lower()
+        engine = honoured.MERGE_ENGINE.of(self._table.schema.options)
         if not unit.verbatim and engine not in _VERBATIM_ENGINES:
             return unit
         tests: tuple[tuple[str, Callable[[BucketFiles, DataFileMeta], bool]], ...] = (
@@ -193,8 +190,7 @@ class _Planner:
         return may_match(self._all, stats_test(known))
 
     def _indexes_may_match(self, bucket: BucketFiles, file: DataFileMeta) -> bool:
-        enabled = self._table.schema.options.get("file-index.read.enabled", "true")
-        if self._all is None or enabled.strip().lower() == "false":
+        if self._all is None or not honoured.INDEX_READ.of(self._table.schema.options):
             return True
         indexes = read_file_indexes(self._table, bucket.partition, bucket.bucket, file)
         return indexes is None or indexes_may_match(self._table, file, indexes, self._all)

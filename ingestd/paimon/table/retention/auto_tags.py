@@ -11,19 +11,15 @@ from datetime import datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ingestd.errors import ConfigError, UnsupportedError
-from ingestd.paimon.spec.option_values import bool_option, millis_option, optional_int_option
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.option_types import TableOption
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag, expired_tags
 
-MODE = "tag.automatic-creation"
-_PERIOD = "tag.creation-period"
-_DURATION = "tag.creation-period-duration"
-_FORMATTER = "tag.period-formatter"
-_DELAY = "tag.creation-delay"
-_RETAINED = "tag.default-time-retained"
+MODE = honoured.TAG_CREATION.name
 _DAILY = {
     "with_dashes": "%Y-%m-%d",
     "without_dashes": "%Y%m%d",
@@ -94,7 +90,7 @@ def tag_periods(options: Mapping[str, str]) -> TagPeriods | None:
 
     ConfigError and UnsupportedError name an option that cannot be followed.
     """
-    mode = options.get(MODE, "none").strip().lower()
+    mode = honoured.TAG_CREATION.of(options)
     if mode == "none":
         return None
     if mode not in ("process-time", "watermark"):
@@ -103,54 +99,56 @@ def tag_periods(options: Mapping[str, str]) -> TagPeriods | None:
         )
     _refuse_callbacks(options)
     length, name, is_daily = _period(options)
-    delay = timedelta(milliseconds=millis_option(options, _DELAY, 0))
+    delay = timedelta(milliseconds=honoured.TAG_DELAY.of(options))
     if delay >= length:
-        raise ConfigError(f"option '{_DELAY}' = '{options[_DELAY]}' is not less than a period")
+        name = honoured.TAG_DELAY.name
+        raise ConfigError(f"option '{name}' = '{options[name]}' is not less than a period")
     by_watermark = mode == "watermark"
-    zone = ("sink.watermark-time-zone", "UTC") if by_watermark else ("sink.process-time-zone", None)
     return TagPeriods(
         length=length,
         name=name,
         is_daily=is_daily,
         by_watermark=by_watermark,
-        zone=_zone(options, *zone),
+        zone=_zone(options, honoured.WATERMARK_ZONE if by_watermark else honoured.PROCESS_ZONE),
         delay=delay,
-        most=optional_int_option(options, "tag.num-retained-max"),
-        retained_ms=millis_option(options, _RETAINED, 0) if _RETAINED in options else None,
-        completed=bool_option(options, "tag.automatic-completion", False),
+        most=honoured.TAG_MAX.of(options),
+        retained_ms=honoured.TAG_TIME.of(options),
+        completed=honoured.TAG_COMPLETION.of(options),
     )
 
 
 def _refuse_callbacks(options: Mapping[str, str]) -> None:
-    if options.get("tag.callbacks", "").strip():
+    if honoured.TAG_CALLBACKS.of(options).strip():
         raise UnsupportedError("option 'tag.callbacks' is not supported: there is no Java here")
-    if bool_option(options, "tag.create-success-file", False):
+    if honoured.TAG_SUCCESS_FILE.of(options):
         raise UnsupportedError("option 'tag.create-success-file' = 'true' is not supported")
 
 
 def _period(options: Mapping[str, str]) -> tuple[timedelta, str, bool]:
-    if _DURATION in options:
-        length = timedelta(milliseconds=millis_option(options, _DURATION, 0))
-        if not length:
-            raise ConfigError(f"option '{_DURATION}' = '{options[_DURATION]}': no period")
-        return length, "%Y%m%d%H%M", False
-    period = options.get(_PERIOD, "daily").strip().lower()
-    formatter = options.get(_FORMATTER, "with_dashes").strip().lower()
+    duration = honoured.TAG_DURATION.of(options)
+    if duration is not None:
+        name = honoured.TAG_DURATION.name
+        if not duration:
+            raise ConfigError(f"option '{name}' = '{options[name]}': no period")
+        return timedelta(milliseconds=duration), "%Y%m%d%H%M", False
+    period, formatter = honoured.TAG_PERIOD.of(options), honoured.TAG_FORMATTER.of(options)
     if formatter not in _DAILY:
-        raise UnsupportedError(f"option '{_FORMATTER}' = '{formatter}' is not supported")
+        raise UnsupportedError(
+            f"option '{honoured.TAG_FORMATTER.name}' = '{formatter}' is not supported"
+        )
     found = _PERIODS.get(period)
     if found is None:
-        raise UnsupportedError(f"option '{_PERIOD}' = '{period}' is not supported")
+        raise UnsupportedError(f"option '{honoured.TAG_PERIOD.name}' = '{period}' is not supported")
     return found(formatter)
 
 
-def _zone(options: Mapping[str, str], option: str, default: str | None) -> tzinfo | None:
-    name = options.get(option, default)
+def _zone(options: Mapping[str, str], option: TableOption[str | None]) -> tzinfo | None:
+    name = option.of(options)
     try:
         return None if name is None else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:
         raise UnsupportedError(
-            f"option '{option}' = '{name}' is not supported; give a zone such as Europe/Berlin"
+            f"option '{option.name}' = '{name}' is not supported; give a zone such as Europe/Berlin"
         ) from error
 
 
@@ -196,7 +194,7 @@ def make_auto_tags(
 
 def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[str]:
     """Return names of the tags whose time is over; none if `tag.time-expire-enabled` is false."""
-    if not bool_option(options, "tag.time-expire-enabled", True):
+    if not honoured.TAG_TIME_EXPIRE.of(options):
         return []
     return expired_tags(table, now_ms)
 

@@ -15,22 +15,18 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
-from ingestd.paimon.spec.option_values import int_option, millis_option
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.commit.overwrite import Going, drop_partitions, going
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 
-EXPIRATION_TIME = "partition.expiration-time"
-_STRATEGY = "partition.expiration-strategy"
+EXPIRATION_TIME = honoured.PARTITION_EXPIRATION.name
 _VALUES, _UPDATES = "values-time", "update-time"
-_MAX_NUM = "partition.expiration-max-num"
-_MOST = 100
 _LOG = logging.getLogger(__name__)
-FORMATTER = "partition.timestamp-formatter"
-PATTERN = "partition.timestamp-pattern"
+FORMATTER = honoured.PARTITION_FORMATTER.name
 _DEFAULT = re.compile(
     r"(?P<y>-?\d{1,10})-(?P<M>\d{1,2})-(?P<d>\d{1,2})"
     r"(?: (?P<H>\d{1,2}):(?P<m>\d{1,2}):(?P<s>\d{1,2})(?:\.(?P<S>\d{1,9}))?)?"
@@ -58,12 +54,12 @@ def expire_partitions(
     """
     if EXPIRATION_TIME not in options or not table.schema.partition_keys:
         return ExpiredPartitions()
-    expired = _expired(table, options, now_ms)[: int_option(options, _MAX_NUM, _MOST)]
+    expired = _expired(table, options, now_ms)[: honoured.PARTITION_MAX.of(options)]
     snapshot = latest_snapshot(table.io, table.paths)
     parts = tuple(going(table, snapshot, frozenset(expired))) if expired else ()
     if dry_run or not parts:
         return ExpiredPartitions(parts)
-    batch = int_option(options, "partition.expiration-batch-size", 0) or len(expired)
+    batch = honoured.PARTITION_BATCH.of(options) or len(expired)
     made = []
     for start in range(0, len(expired), batch):
         specs = [_spec(table, one) for one in expired[start : start + batch]]
@@ -75,8 +71,8 @@ def expire_partitions(
 
 def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[bytes]:
     """Serialized partitions that have expired, in the order of their texts."""
-    strategy = options.get(_STRATEGY, _VALUES).strip().lower()
-    age = millis_option(options, EXPIRATION_TIME, 0)
+    strategy = honoured.PARTITION_STRATEGY.of(options)
+    age = honoured.PARTITION_EXPIRATION.of(options) or 0
     if age <= 0:
         raise ConfigError(f"option '{EXPIRATION_TIME}' = '{options[EXPIRATION_TIME]}': no time")
     if strategy == _VALUES:
@@ -85,7 +81,7 @@ def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> 
         found = set(_old_by_change(table, now_ms - age))
     else:
         raise UnsupportedError(
-            f"option '{_STRATEGY}' = '{strategy}' is not supported; "
+            f"option '{honoured.PARTITION_STRATEGY.name}' = '{strategy}' is not supported; "
             f"supported: {_VALUES}, {_UPDATES}"
         )
     default = table.options.partition_default_name
@@ -153,12 +149,12 @@ def partition_time(
     `values` are texts as Java prints the inner form of the columns' values. UnsupportedError
     names a letter of the option that is not known here.
     """
-    pattern = options.get(PATTERN)
+    pattern = honoured.PARTITION_PATTERN.of(options)
     by_name = dict(zip(names, values, strict=True))
     text = values[0] if pattern is None else _filled(pattern, by_name)
     if text is None:
         return None
-    wanted = options.get(FORMATTER)
+    wanted = honoured.PARTITION_FORMATTER.of(options)
     return _parse(text, _Format(_DEFAULT, lenient=True) if wanted is None else _format(wanted))
 
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.spec.option_values import bool_option, int_option, millis_option
-
-_HOUR_MS = 3_600_000
-_NO_BOUND = 2**31 - 1
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.option_types import TableOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +47,45 @@ class ExpireSettings:
 
 def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
     """Return the settings in table options; ConfigError names one that cannot be meant."""
-    snapshots = _retention(options, "snapshot", Retention(10, _NO_BOUND, _HOUR_MS, 50))
-    changelogs = _retention(options, "changelog", snapshots)
-    changelog_only = bool_option(options, "consumer.changelog-only", False)
-    consumer = "consumer.expiration-time"
+    limit = honoured.EXPIRE_LIMIT.of(options)
+    if limit < 1:
+        raise ConfigError(f"option '{honoured.EXPIRE_LIMIT.name}' = {limit}: nothing could expire")
+    snapshots = Retention(
+        honoured.SNAPSHOT_MIN.of(options),
+        honoured.SNAPSHOT_MAX.of(options),
+        honoured.SNAPSHOT_TIME.of(options),
+        limit,
+    )
+    changelogs = Retention(
+        _or(honoured.CHANGELOG_MIN.of(options), snapshots.num_min),
+        _or(honoured.CHANGELOG_MAX.of(options), snapshots.num_max),
+        _or(honoured.CHANGELOG_TIME.of(options), snapshots.time_ms),
+        limit,
+    )
+    _check(snapshots, honoured.SNAPSHOT_MIN, honoured.SNAPSHOT_MAX)
+    _check(changelogs, honoured.CHANGELOG_MIN, honoured.CHANGELOG_MAX)
+    changelog_only = honoured.CONSUMER_CHANGELOG_ONLY.of(options)
     return ExpireSettings(
         snapshots=snapshots,
         changelogs=changelogs,
-        has_producer=options.get("changelog-producer", "none").strip().lower() != "none",
+        has_producer=honoured.CHANGELOG_PRODUCER.of(options) != "none",
         consumers_hold_snapshots=not (changelog_only and _outlives(changelogs, snapshots)),
-        clean_empty_directories=bool_option(options, "snapshot.clean-empty-directories", False),
-        consumer_ms=millis_option(options, consumer, 0) if consumer in options else None,
+        clean_empty_directories=honoured.CLEAN_DIRECTORIES.of(options),
+        consumer_ms=honoured.CONSUMER_EXPIRATION.of(options),
     )
 
 
-def _retention(options: Mapping[str, str], what: str, default: Retention) -> Retention:
-    least, most = f"{what}.num-retained.min", f"{what}.num-retained.max"
-    found = Retention(
-        num_min=int_option(options, least, default.num_min),
-        num_max=int_option(options, most, default.num_max),
-        time_ms=millis_option(options, f"{what}.time-retained", default.time_ms),
-        limit=int_option(options, "snapshot.expire.limit", default.limit),
-    )
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _check(found: Retention, least: TableOption[object], most: TableOption[object]) -> None:
     if found.num_min < 1:
-        raise ConfigError(f"option '{least}' = {found.num_min}: the newest has to stay")
+        raise ConfigError(f"option '{least.name}' = {found.num_min}: the newest has to stay")
     if found.num_max < found.num_min:
         raise ConfigError(
-            f"option '{most}' = {found.num_max} is less than '{least}' = {found.num_min}"
+            f"option '{most.name}' = {found.num_max} is less than '{least.name}' = {found.num_min}"
         )
-    if found.limit < 1:
-        raise ConfigError(f"option 'snapshot.expire.limit' = {found.limit}: nothing could expire")
-    return found
 
 
 def _outlives(changelogs: Retention, snapshots: Retention) -> bool:

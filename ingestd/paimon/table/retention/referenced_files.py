@@ -10,12 +10,13 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from ingestd.paimon.io.local import local_path
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
-from ingestd.paimon.table.files.file_index_read import index_file_path
+from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import read_index_entries
 from ingestd.paimon.table.metadata.manifest_store import read_manifest_list
@@ -29,7 +30,6 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 
 _LOG = logging.getLogger(__name__)
-EXTERNAL_PATHS = "data-file.external-paths"
 
 Reference = tuple[FileStoreTable, Snapshot]
 """A snapshot, and the table on the branch that it is of."""
@@ -82,7 +82,7 @@ def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
 
     Nothing else is deleted, whatever manifests say: what is left out is logged.
     """
-    external = table.schema.options.get(EXTERNAL_PATHS, "").split(",")
+    external = honoured.EXTERNAL_PATHS.of(table.schema.options)
     roots = [_plain(root) for root in (table.path, *external) if root.strip()]
     found: list[str] = []
     for path in paths:

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.compact.bucket import CompactBucket
@@ -88,7 +88,7 @@ def delete_rows(
 
 def _refuse(table: FileStoreTable) -> None:
     refuse_unsupported(table.schema, for_write=True)
-    vectors = bool_option(table.schema.options, "deletion-vectors.enabled", False)
+    vectors = honoured.DELETION_VECTORS.of(table.schema.options)
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE or vectors:
         raise ConfigError(
             f"table {table.name}: deleting rows needs an append table with 'bucket'=-1 and without "

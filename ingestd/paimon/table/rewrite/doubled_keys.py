@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import array_of, to_arrow_type
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.merge_rules import merge_rules
-from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.compact.bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
@@ -51,9 +51,7 @@ def refuse_undecided(table: FileStoreTable) -> None:
     reasons = {
         f"'merge-engine' = '{rules.engine}'": rules.engine != "deduplicate",
         "'sequence.field'": bool(rules.sequence_fields),
-        "'deletion-vectors.enabled' = 'true'": bool_option(
-            table.schema.options, "deletion-vectors.enabled", False
-        ),
+        "'deletion-vectors.enabled' = 'true'": honoured.DELETION_VECTORS.of(table.schema.options),
     }
     reason = next((text for text, holds in reasons.items() if holds), None)
     if reason is not None:

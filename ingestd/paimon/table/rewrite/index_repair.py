@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 
 from ingestd.errors import CommitConflictError, ConfigError, FormatError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.spec.option_values import bool_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, carried_properties
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, load_hashes
@@ -137,7 +137,7 @@ def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
         name = snapshot.index_manifest if snapshot else None
         if snapshot is None or name is None or table.io.exists(table.paths.manifest(name)):
             raise
-        vectors = bool_option(table.schema.options, "deletion-vectors.enabled", False)
+        vectors = honoured.DELETION_VECTORS.of(table.schema.options)
         if wanted is not None or vectors:
             # The others of its files would be lost for good.
             raise

@@ -18,11 +18,11 @@ import pyarrow as pa
 from ingestd.crash_points import Point, reach
 from ingestd.errors import ConfigError
 from ingestd.paimon.merge.stable_order import places_by_number
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.spec.option_values import int_option
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -38,7 +38,6 @@ from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
-DEFAULT_BUCKETS = "postpone.default-bucket-num"
 MAX_CHUNK_BYTES = 256 << 20
 """Bytes of rows, as columns in memory, that are sorted into buckets at a time."""
 
@@ -110,9 +109,10 @@ def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int
     known = next((entry.total_buckets for entry in settled), None)
     if known is not None:
         return known
-    wanted = int_option(table.schema.options, DEFAULT_BUCKETS, 1)
+    option = honoured.POSTPONE_DEFAULT_BUCKETS
+    wanted = option.of(table.schema.options)
     if wanted < 1:
-        raise ConfigError(f"option '{DEFAULT_BUCKETS}' = '{wanted}' must be above 0")
+        raise ConfigError(f"option '{option.name}' = '{wanted}' must be above 0")
     return wanted
 
 

@@ -2,8 +2,9 @@ import pytest
 
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.paimon.spec.data_types import DataType, parse_type
+from ingestd.paimon.spec.honoured_options import BUCKET_KEY
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.spec.schema_rules import bucket_key_names, bucket_number
+from ingestd.paimon.spec.schema_rules import bucket_number
 
 INT = parse_type("INT")
 ABC = [("a", INT), ("b", INT), ("c", INT)]
@@ -95,5 +96,5 @@ def test_sound_tables_are_taken() -> None:
 
 def test_bucket_options_are_read_with_their_defaults() -> None:
     assert bucket_number({}) == -1
-    assert bucket_key_names({}) == ()
-    assert bucket_key_names({"bucket-key": " a,b , "}) == ("a", "b")
+    assert BUCKET_KEY.of({}) == ()
+    assert BUCKET_KEY.of({"bucket-key": " a,b , "}) == ("a", "b")

@@ -2,7 +2,7 @@ import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.option_values import millis_option
+from ingestd.paimon.spec.honoured_options import PARTITION_EXPIRATION
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, snapshot_ids
@@ -62,7 +62,7 @@ def test_many_go_in_several_snapshots(table: FileStoreTable) -> None:
 
 def test_partitions_that_nobody_changes_go(table: FileStoreTable) -> None:
     updates = {**MONTH, "partition.expiration-strategy": "update-time"}
-    age = millis_option(MONTH, "partition.expiration-time", 0)
+    age = PARTITION_EXPIRATION.of(MONTH) or 0
     live = live_files(table, latest_snapshot(table.io, table.paths))
     made = sorted(entry.file.creation_time_ms or 0 for entry in live)
     assert expire_partitions(table, updates, made[0] + age).partitions == ()

@@ -1,0 +1,510 @@
+"""Table options that ingestd obeys, each declared once: name, type, default and effect.
+
+`option.of(options)` is the value. What becomes of all other options is in `table_options`.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
+"""
+
+from collections.abc import Callable, Iterable
+
+from ingestd.paimon.spec.option_types import (
+    Access,
+    Support,
+    T,
+    TableOption,
+    parse_bool,
+    parse_float,
+    parse_int,
+    parse_millis,
+    parse_names,
+    parse_size,
+    parse_text,
+    parse_word,
+)
+from ingestd.paimon.spec.paths import DEFAULT_PARTITION_NAME
+
+_MB = 1024 * 1024
+_NO_NAMES: tuple[str, ...] = ()
+
+
+def _honoured(
+    name: str,
+    parse: Callable[[str, str], T],
+    default: T,
+    note: str,
+    *,
+    values: Iterable[str] | None = None,
+    refused_from: Access = Access.WRITE,
+    immutable: bool = False,
+    aliases: tuple[str, ...] = (),
+) -> TableOption[T]:
+    """Declare an option with a default."""
+    supported = None if values is None else frozenset(values)
+    return TableOption(
+        name, parse, default, Support.HONOURED, note, supported, refused_from, immutable, aliases
+    )
+
+
+def _optional(
+    name: str,
+    parse: Callable[[str, str], T],
+    note: str,
+    *,
+    immutable: bool = False,
+    aliases: tuple[str, ...] = (),
+) -> TableOption[T | None]:
+    """Declare an option without a default."""
+    return TableOption(
+        name, parse, None, Support.HONOURED, note, immutable=immutable, aliases=aliases
+    )
+
+
+# Buckets and partitions.
+BUCKET = _honoured("bucket", parse_int, -1, "How many buckets; -1 dynamic, -2 postponed.")
+BUCKET_KEY = _honoured(
+    "bucket-key", parse_names, _NO_NAMES, "Columns whose hash gives the bucket.", immutable=True
+)
+BUCKET_FUNCTION = _honoured(
+    "bucket-function.type", parse_word, "default", "How the bucket of a row is computed.",
+    values=("default", "mod", "hive"), immutable=True,
+)  # fmt: skip
+DYNAMIC_BUCKET_TARGET_ROWS = _honoured(
+    "dynamic-bucket.target-row-num", parse_int, 2_000_000, "Rows after which a bucket is full."
+)
+DYNAMIC_BUCKET_INITIAL = _optional(
+    "dynamic-bucket.initial-buckets", parse_int, "Buckets with which a partition begins."
+)
+DYNAMIC_BUCKET_MAX = _honoured(
+    "dynamic-bucket.max-buckets", parse_int, -1, "Most buckets of a partition; -1: no limit."
+)
+DYNAMIC_BUCKET_ASSIGNERS = _optional(
+    "dynamic-bucket.assigner-parallelism",
+    parse_int,
+    "Assigners of dynamic buckets; new tables get the number of write tasks.",
+)
+POSTPONE_DEFAULT_BUCKETS = _honoured(
+    "postpone.default-bucket-num", parse_int, 1, "Buckets of a partition of postponed rows."
+)
+PARTITION_DEFAULT_NAME = _honoured(
+    "partition.default-name", parse_text, DEFAULT_PARTITION_NAME, "Directory of null and empty."
+)
+PARTITION_LEGACY_NAME = _honoured(
+    "partition.legacy-name", parse_bool, True, "How dates are spelled in directory names."
+)
+
+# Merging of rows.
+MERGE_ENGINE = _honoured(
+    "merge-engine", parse_word, "deduplicate", "How rows of one key become one row.",
+    values=("deduplicate", "partial-update", "aggregation", "first-row"),
+    refused_from=Access.READ, immutable=True,
+)  # fmt: skip
+SEQUENCE_FIELD = _honoured(
+    "sequence.field", parse_names, _NO_NAMES, "Columns that decide which row of a key is newer."
+)
+SEQUENCE_ORDER = _honoured(
+    "sequence.field.sort-order", parse_word, "ascending", "Whether the larger value is newer."
+)
+ROWKIND_FIELD = _optional(
+    "rowkind.field", parse_text, "Column that contains the kind of a row.", immutable=True
+)
+IGNORE_DELETE = _honoured(
+    "ignore-delete", parse_bool, False, "Drops deletions; can be set, not taken back.",
+    aliases=(
+        "first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"
+    ),
+)  # fmt: skip
+IGNORE_UPDATE_BEFORE = _honoured(
+    "ignore-update-before", parse_bool, False, "Drops -U rows; can be set, not taken back."
+)
+AGGREGATION_REMOVE = _honoured(
+    "aggregation.remove-record-on-delete", parse_bool, False, "A deletion removes the whole row.",
+    immutable=True,
+)  # fmt: skip
+PARTIAL_UPDATE_REMOVE = _honoured(
+    "partial-update.remove-record-on-delete", parse_bool, False,
+    "A deletion removes the whole row.", immutable=True,
+)  # fmt: skip
+REMOVE_ON_GROUP = _honoured(
+    "partial-update.remove-record-on-sequence-group", parse_names, _NO_NAMES,
+    "Sequence columns of groups in which a deletion removes the whole row.", immutable=True,
+)  # fmt: skip
+DEFAULT_FUNCTION = _optional(
+    "fields.default-aggregate-function", parse_text, "Aggregate function of all other columns."
+)
+AGGREGATE_FUNCTION = _optional(
+    "fields.<column>.aggregate-function", parse_text, "Aggregate function of a column."
+)
+IGNORE_RETRACT = _honoured(
+    "fields.<column>.ignore-retract", parse_bool, False, "The function skips retractions."
+)
+SEQUENCE_GROUP = _honoured(
+    "fields.<columns>.sequence-group", parse_names, _NO_NAMES, "Columns that follow these in order."
+)
+LIST_DELIMITER = _honoured(
+    "fields.<column>.list-agg-delimiter", parse_text, ",", "Delimiter of `listagg`."
+)
+DISTINCT = _honoured(
+    "fields.<column>.distinct", parse_bool, False, "`collect` and `listagg` keep a value once."
+)
+NESTED_KEY = _honoured(
+    "fields.<column>.nested-key", parse_names, _NO_NAMES, "Key of the rows of `nested_update`."
+)
+COUNT_LIMIT = _optional(
+    "fields.<column>.count-limit", parse_int, "Most rows that `nested_update` keeps."
+)
+TIME_FIELD = _optional(
+    "fields.<column>.ts-field", parse_text, "Time field of `merge_map_with_keytime`."
+)
+
+# Data files.
+FILE_FORMAT = _honoured(
+    "file.format", parse_word, "parquet", "Format of data files.",
+    values=("parquet", "orc", "avro"), refused_from=Access.READ,
+)  # fmt: skip
+FILE_FORMAT_PER_LEVEL = _honoured(
+    "file.format.per.level", parse_text, "", "Formats of levels, as `0:avro,5:parquet`."
+)
+FILE_COMPRESSION = _honoured("file.compression", parse_word, "zstd", "Compression of data files.")
+FILE_COMPRESSION_PER_LEVEL = _honoured(
+    "file.compression.per.level", parse_text, "", "Compressions of levels."
+)
+ZSTD_LEVEL = _honoured("file.compression.zstd-level", parse_int, 1, "Level of zstd.")
+FILE_SUFFIX_COMPRESSION = _honoured(
+    "file.suffix.include.compression", parse_bool, False, "File names contain the compression."
+)
+DATA_FILE_PREFIX = _honoured("data-file.prefix", parse_text, "data-", "Names of data files.")
+DATA_FILE_DIRECTORY = _honoured(
+    "data-file.path-directory", parse_text, "", "Directory above the partitions; for reads.",
+    values=(), immutable=True,
+)  # fmt: skip
+EXTERNAL_PATHS = _honoured(
+    "data-file.external-paths", parse_names, _NO_NAMES, "Other places of data files; for reads.",
+    values=(),
+)  # fmt: skip
+TARGET_FILE_SIZE = _optional(
+    "target-file-size", parse_size, "Size of data files; 128 MB with a key, else 256 MB."
+)
+CHANGELOG_FORMAT = _optional(
+    "changelog-file.format", parse_word, "Format of changelog files; that of data files."
+)
+CHANGELOG_COMPRESSION = _optional(
+    "changelog-file.compression", parse_word, "Compression of changelog files; that of data files."
+)
+CHANGELOG_STATS_MODE = _optional(
+    "changelog-file.stats-mode", parse_word, "Statistics of changelog files; those of data files."
+)
+CHANGELOG_PREFIX = _honoured(
+    "changelog-file.prefix", parse_text, "changelog-", "Names of changelog files."
+)
+BLOCK_SIZE = _optional(
+    "file.block-size", parse_size, "Size of a row group of Parquet or a stripe of ORC."
+)
+PARQUET_COMPRESSION = _honoured(
+    "parquet.compression", parse_word, "",
+    "Compression of Parquet files before `file.compression`.",
+    values=("zstd", "snappy", "gzip", "lz4", "lz4_raw", "uncompressed"),
+)  # fmt: skip
+PARQUET_ZSTD_LEVEL = _optional(
+    "parquet.compression.codec.zstd.level", parse_int,
+    "Level of zstd in Parquet files before `file.compression.zstd-level`.",
+)  # fmt: skip
+PARQUET_BLOCK_SIZE = _optional(
+    "parquet.block.size", parse_int, "Bytes of a row group, if `file.block-size` is not set."
+)
+PARQUET_PAGE_SIZE = _honoured(
+    "parquet.page.size", parse_int, _MB, "Bytes of a page of a Parquet column."
+)
+PARQUET_DICTIONARY = _optional(
+    "parquet.enable.dictionary",
+    parse_bool,
+    "Whether columns have a dictionary; without it texts that repeat do.",
+)
+PARQUET_DICTIONARY_SIZE = _honoured(
+    "parquet.dictionary.page.size", parse_int, _MB, "Most bytes of a dictionary."
+)
+ORC_STRIPE_SIZE = _honoured(
+    "orc.stripe.size", parse_int, 64 * _MB, "Bytes of a stripe, if `file.block-size` is not set."
+)
+ORC_INDEX_STRIDE = _honoured(
+    "orc.row.index.stride", parse_int, 10_000, "Rows between two entries of the row index."
+)
+ORC_DICTIONARY_THRESHOLD = _honoured(
+    "orc.dictionary.key.threshold", parse_float, 0.0,
+    "Share of distinct texts up to which a column has a dictionary.",
+)  # fmt: skip
+STATS_MODE = _honoured(
+    "metadata.stats-mode", parse_word, "truncate(16)", "Statistics that are kept of a column."
+)
+STATS_MODE_PER_LEVEL = _honoured(
+    "metadata.stats-mode.per.level", parse_text, "", "Statistics of levels."
+)
+COLUMN_STATS_MODE = _optional("fields.<column>.stats-mode", parse_word, "Statistics of one column.")
+STATS_DENSE_STORE = _honoured(
+    "metadata.stats-dense-store", parse_bool, True, "Columns without statistics take no space."
+)
+STATS_FIRST_COLUMNS = _honoured(
+    "metadata.stats-keep-first-n-columns", parse_int, -1, "Only these columns have statistics."
+)
+ORC_LEGACY_LTZ = _honoured(
+    "orc.timestamp-ltz.legacy.type", parse_bool, True,
+    "TIMESTAMP_LTZ of ORC files depends on the writer's time zone; new tables get `false`.",
+)  # fmt: skip
+NUMBER_ENCODING = _honoured(
+    "ingestd.number-encoding", parse_word, "plain", "Encoding of whole numbers in Parquet files.",
+    values=("plain", "delta"),
+)  # fmt: skip
+
+# File indexes and deletion vectors.
+INDEX_THRESHOLD = _honoured(
+    "file-index.in-manifest-threshold", parse_size, 500, "Larger indexes get their own file."
+)
+INDEX_READ = _honoured(
+    "file-index.read.enabled", parse_bool, True, "Readers skip files by their indexes."
+)
+BLOOM_COLUMNS = _honoured(
+    "file-index.bloom-filter.columns", parse_names, _NO_NAMES, "Columns with a bloom filter."
+)
+BLOOM_ITEMS = _optional(
+    "file-index.bloom-filter.<column>.items", parse_int, "Values for which it is sized."
+)
+BLOOM_FPP = _honoured(
+    "file-index.bloom-filter.<column>.fpp", parse_float, 0.1, "Its rate of false positives."
+)
+BITMAP_COLUMNS = _honoured(
+    "file-index.bitmap.columns", parse_names, _NO_NAMES, "Columns with a bitmap index."
+)
+BITMAP_VERSION = _honoured(
+    "file-index.bitmap.<column>.version", parse_int, 2, "Version of the layout; only 2."
+)
+BITMAP_BLOCK_SIZE = _honoured(
+    "file-index.bitmap.<column>.index-block-size", parse_size, 16 * 1024, "Size of its blocks."
+)
+INDEX_IN_DATA_DIR = _honoured(
+    "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",
+    immutable=True,
+)  # fmt: skip
+DELETION_VECTORS = _honoured(
+    "deletion-vectors.enabled", parse_bool, False, "Older rows are deleted by deletion vectors.",
+    values=("true", "false"),
+)  # fmt: skip
+DELETION_VECTORS_BITMAP64 = _honoured(
+    "deletion-vectors.bitmap64", parse_bool, False, "New vectors have the 64-bit layout."
+)
+DELETION_VECTORS_MERGE = _honoured(
+    "deletion-vectors.merge-on-read", parse_bool, False,
+    "Reads merge files of level 0 into tables with deletion vectors; of later versions.",
+)  # fmt: skip
+DELETION_VECTORS_MODIFIABLE = _honoured(
+    "deletion-vectors.modifiable", parse_bool, False, "`deletion-vectors.enabled` may change."
+)
+
+# Changelogs and compaction.
+CHANGELOG_PRODUCER = _honoured(
+    "changelog-producer", parse_word, "none", "What writes changelog files.",
+    values=("none", "input", "lookup", "full-compaction"),
+)  # fmt: skip
+ROW_DEDUPLICATE = _honoured(
+    "changelog-producer.row-deduplicate", parse_bool, False, "No changes of rows that are equal."
+)
+DEDUPLICATE_IGNORE = _honoured(
+    "changelog-producer.row-deduplicate-ignore-fields", parse_names, _NO_NAMES,
+    "Columns that this comparison skips.",
+)  # fmt: skip
+STREAMING_READ_OVERWRITE = _honoured(
+    "streaming-read-overwrite", parse_bool, False,
+    "Refused together with a changelog producer that compacts.",
+)  # fmt: skip
+FORCE_LOOKUP = _honoured(
+    "force-lookup", parse_bool, False, "Compaction always looks up older rows.",
+    values=("true", "false"), immutable=True,
+)  # fmt: skip
+LOOKUP_COMPACT = _honoured(
+    "lookup-compact", parse_word, "radical", "Whether level 0 is compacted at once (`radical`)."
+)
+LOOKUP_COMPACT_INTERVAL = _optional(
+    "lookup-compact.max-interval", parse_int, "Level-0 files that `gentle` waits for."
+)
+WRITE_ONLY = _honoured(
+    "write-only", parse_bool, False, "ingestd neither compacts nor expires the table.",
+    aliases=("write.compaction-skip",),
+)  # fmt: skip
+COMPACTION_TRIGGER = _honoured(
+    "num-sorted-run.compaction-trigger", parse_int, 5, "Sorted runs that start a compaction."
+)
+STOP_TRIGGER = _optional(
+    "num-sorted-run.stop-trigger", parse_int, "Sorted runs at which writers wait; trigger + 3."
+)
+NUM_LEVELS = _optional("num-levels", parse_int, "Levels of a bucket; trigger + 1.")
+DELTA_COMMITS = _optional(
+    "full-compaction.delta-commits", parse_int, "Commits between two full compactions."
+)
+SIZE_AMPLIFICATION = _honoured(
+    "compaction.max-size-amplification-percent", parse_int, 200,
+    "Size of upper levels that starts a full compaction.",
+)  # fmt: skip
+SIZE_RATIO = _honoured(
+    "compaction.size-ratio", parse_int, 1, "Difference in size at which runs are merged."
+)
+OFFPEAK_START = _honoured("compaction.offpeak.start.hour", parse_int, -1, "Begin of quiet hours.")
+OFFPEAK_END = _honoured("compaction.offpeak.end.hour", parse_int, -1, "End of quiet hours.")
+OFFPEAK_RATIO = _honoured("compaction.offpeak-ratio", parse_int, 0, "Size ratio in quiet hours.")
+OPTIMIZATION_INTERVAL = _optional(
+    "compaction.optimization-interval", parse_millis, "Time between full compactions."
+)
+TOTAL_SIZE_THRESHOLD = _optional(
+    "compaction.total-size-threshold", parse_size, "Smaller buckets are always compacted fully."
+)
+INCREMENTAL_SIZE_THRESHOLD = _optional(
+    "compaction.incremental-size-threshold", parse_size, "Size of new files for a full compaction."
+)
+FORCE_UP_LEVEL_0 = _honoured(
+    "compaction.force-up-level-0", parse_bool, False, "No file stays on level 0."
+)
+FORCE_REWRITE = _honoured(
+    "compaction.force-rewrite-all-files", parse_bool, False, "A full compaction rewrites all."
+)
+COMPACTION_MIN_FILES = _honoured(
+    "compaction.min.file-num", parse_int, 5, "Small files of a keyless table that are merged."
+)
+DELETE_RATIO = _honoured(
+    "compaction.delete-ratio-threshold", parse_float, 0.2, "Deleted rows that cause a rewrite."
+)
+OPEN_FILE_COST = _honoured(
+    "source.split.open-file-cost", parse_size, 4 * _MB, "Cost of a file when files are grouped."
+)
+
+# Commits, manifests, overwrites and schemas.
+MANIFEST_TARGET_SIZE = _honoured(
+    "manifest.target-file-size", parse_size, 8 * _MB, "Size of manifests."
+)
+MANIFEST_MERGE_MIN = _honoured(
+    "manifest.merge-min-count", parse_int, 30, "Small manifests that are merged."
+)
+MANIFEST_FULL_COMPACTION = _honoured(
+    "manifest.full-compaction-threshold-size", parse_size, 16 * _MB,
+    "Size of changed manifests that starts a rewrite of all.",
+)  # fmt: skip
+COMMIT_MAX_RETRIES = _honoured("commit.max-retries", parse_int, 10, "Attempts after a conflict.")
+COMMIT_MIN_RETRY_WAIT = _honoured(
+    "commit.min-retry-wait", parse_millis, 10, "Wait before the first of them."
+)
+COMMIT_MAX_RETRY_WAIT = _honoured(
+    "commit.max-retry-wait", parse_millis, 10_000, "Longest wait between two."
+)
+COMMIT_TIMEOUT = _honoured(
+    "commit.timeout", parse_millis, 600_000, "Time for all attempts; without it 10 minutes."
+)
+DYNAMIC_OVERWRITE = _honoured(
+    "dynamic-partition-overwrite", parse_bool, True, "An overwrite replaces the partitions it has."
+)
+OVERWRITE_UPGRADE = _honoured(
+    "overwrite-upgrade", parse_bool, True, "An overwrite puts files on the top level."
+)
+COLUMN_BEFORE_PARTITION = _honoured(
+    "add-column-before-partition", parse_bool, False, "Where new columns are put."
+)
+NOT_NULL_DISABLED = _honoured(
+    "alter-column-null-to-not-null.disabled", parse_bool, True, "No column becomes NOT NULL."
+)
+EXPLICIT_CASTS_DISABLED = _honoured(
+    "disable-explicit-type-casting", parse_bool, False, "Only safe changes of types."
+)
+PIPELINES = _optional("ingestd.pipelines", parse_text, "Pipelines that write the table.")
+COLUMN_CHANGES = _optional("ingestd.column-changes", parse_text, "Renamed and dropped columns.")
+
+# Expiry, tags and reads.
+SNAPSHOT_MIN = _honoured(
+    "snapshot.num-retained.min", parse_int, 10, "Fewest snapshots that are kept."
+)
+SNAPSHOT_MAX = _honoured(
+    "snapshot.num-retained.max", parse_int, 2**31 - 1, "Most snapshots that are kept."
+)
+SNAPSHOT_TIME = _honoured(
+    "snapshot.time-retained", parse_millis, 3_600_000, "How long snapshots are kept."
+)
+CHANGELOG_MIN = _optional(
+    "changelog.num-retained.min", parse_int, "Fewest changelogs that are kept; as snapshots."
+)
+CHANGELOG_MAX = _optional(
+    "changelog.num-retained.max", parse_int, "Most changelogs that are kept; as snapshots."
+)
+CHANGELOG_TIME = _optional(
+    "changelog.time-retained", parse_millis, "How long changelogs are kept; as snapshots."
+)
+EXPIRE_LIMIT = _honoured(
+    "snapshot.expire.limit", parse_int, 50, "Most snapshots that expire at a time."
+)
+CLEAN_DIRECTORIES = _honoured(
+    "snapshot.clean-empty-directories", parse_bool, False, "Expiry removes empty directories.",
+    aliases=("snapshot.expire.clean-empty-directories",),
+)  # fmt: skip
+CONSUMER_EXPIRATION = _optional(
+    "consumer.expiration-time", parse_millis, "How long an idle consumer holds snapshots."
+)
+CONSUMER_CHANGELOG_ONLY = _honoured(
+    "consumer.changelog-only", parse_bool, False, "Consumers hold changelogs, not snapshots."
+)
+PARTITION_EXPIRATION = _optional(
+    "partition.expiration-time", parse_millis, "Age at which partitions are dropped."
+)
+PARTITION_STRATEGY = _honoured(
+    "partition.expiration-strategy", parse_word, "values-time",
+    "Age by the partition's values or by `update-time`.",
+)  # fmt: skip
+PARTITION_MAX = _honoured(
+    "partition.expiration-max-num", parse_int, 100, "Most partitions dropped at a time."
+)
+PARTITION_BATCH = _optional(
+    "partition.expiration-batch-size", parse_int, "Partitions that one snapshot drops."
+)
+PARTITION_FORMATTER = _optional(
+    "partition.timestamp-formatter", parse_text, "How values spell a time."
+)
+PARTITION_PATTERN = _optional(
+    "partition.timestamp-pattern", parse_text, "Which values form a time."
+)
+TAG_CREATION = _honoured(
+    "tag.automatic-creation", parse_word, "none", "Tags by `process-time` or `watermark`."
+)
+TAG_PERIOD = _honoured("tag.creation-period", parse_word, "daily", "Period of a tag.")
+TAG_DURATION = _optional("tag.creation-period-duration", parse_millis, "Its length, if other.")
+TAG_DELAY = _honoured("tag.creation-delay", parse_millis, 0, "Wait after the end of a period.")
+TAG_FORMATTER = _honoured("tag.period-formatter", parse_word, "with_dashes", "Names of tags.")
+TAG_MAX = _optional("tag.num-retained-max", parse_int, "Most automatic tags.")
+TAG_TIME = _optional("tag.default-time-retained", parse_millis, "How long a tag is kept.")
+TAG_TIME_EXPIRE = _honoured("tag.time-expire-enabled", parse_bool, True, "Tags with a time expire.")
+TAG_COMPLETION = _honoured(
+    "tag.automatic-completion", parse_bool, False, "Periods without a snapshot get a tag too."
+)
+TAG_CALLBACKS = _honoured(
+    "tag.callbacks", parse_text, "", "Refused: Java code cannot run.", values=[""],
+    refused_from=Access.CREATE,
+)  # fmt: skip
+TAG_SUCCESS_FILE = _honoured(
+    "tag.create-success-file", parse_bool, False, "Refused: tags have no success file.",
+    values=["false"], refused_from=Access.CREATE,
+)  # fmt: skip
+WATERMARK_ZONE = _honoured(
+    "sink.watermark-time-zone", parse_text, "UTC", "Time zone of tags by watermark."
+)
+PROCESS_ZONE = _optional(
+    "sink.process-time-zone", parse_text, "Time zone of tags by time; that of the machine."
+)
+SCAN_MODE = _honoured(
+    "scan.mode", parse_word, "default", "What a batch read reads.", aliases=("log.scan",)
+)
+SCAN_SNAPSHOT = _optional("scan.snapshot-id", parse_int, "Snapshot that a read reads.")
+SCAN_TAG = _optional("scan.tag-name", parse_text, "Tag that a read reads.")
+SCAN_TIMESTAMP = _optional(
+    "scan.timestamp-millis", parse_int, "Time as of which a read reads.",
+    aliases=("log.scan.timestamp-millis",),
+)  # fmt: skip
+INCREMENTAL = _optional("incremental-between", parse_text, "Snapshots between which a read reads.")
+INCREMENTAL_MODE = _honoured(
+    "incremental-between-scan-mode", parse_word, "auto", "Files that such a read reads."
+)
+
+HONOURED: tuple[TableOption[object], ...] = tuple(
+    option for option in globals().values() if isinstance(option, TableOption)
+)
+"""All declarations of this module, in its order."""

@@ -1,0 +1,151 @@
+"""What a table option is: its name, its type and default, and what becomes of its values here.
+
+The declarations are in `table_options`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
+from typing import Generic, TypeVar
+
+from ingestd.errors import ConfigError
+
+Options = Mapping[str, str]
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_NUMBER_AND_UNIT = re.compile(r"(\d+)\s*([a-zµ]*)")
+_PLACEHOLDER = re.compile(r"<[^>]*>")
+_KB = 1024
+_SIZE_UNITS = {
+    **dict.fromkeys(("", "b", "bytes"), 1),
+    **dict.fromkeys(("k", "kb", "kibibytes"), _KB),
+    **dict.fromkeys(("m", "mb", "mebibytes"), _KB**2),
+    **dict.fromkeys(("g", "gb", "gibibytes"), _KB**3),
+    **dict.fromkeys(("t", "tb", "tebibytes"), _KB**4),
+}
+_MILLIS_OF_UNIT = {
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1000),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
+    **dict.fromkeys(("d", "day", "days"), 86_400_000),
+}
+
+
+def _scaled(name: str, value: str, units: Mapping[str, int], example: str) -> int:
+    match = _NUMBER_AND_UNIT.fullmatch(value.strip().lower())
+    if match is None or match[2] not in units:
+        raise ConfigError(f"option '{name}' = '{value}' cannot be read; write it like {example}")
+    return int(match[1]) * units[match[2]]
+
+
+def parse_size(name: str, value: str) -> int:
+    """Return bytes; ConfigError names the option."""
+    return _scaled(name, value, _SIZE_UNITS, "'128 mb'")
+
+
+def parse_millis(name: str, value: str) -> int:
+    """Return milliseconds; ConfigError names the option."""
+    return _scaled(name, value, _MILLIS_OF_UNIT, "'10 s'")
+
+
+def parse_int(name: str, value: str) -> int:
+    """Return a whole number; ConfigError names the option."""
+    try:
+        return int(value)
+    except ValueError as error:
+        raise ConfigError(f"option '{name}' = '{value}' is not a whole number") from error
+
+
+def parse_float(name: str, value: str) -> float:
+    """Return a number; ConfigError names the option."""
+    try:
+        return float(value)
+    except ValueError as error:
+        raise ConfigError(f"option '{name}' = '{value}': use a number like 0.2") from error
+
+
+def parse_bool(name: str, value: str) -> bool:
+    """Return whether the value is `true`; ConfigError, naming the option, if not `false` either."""
+    if value.strip().lower() not in ("true", "false"):
+        raise ConfigError(f"option '{name}' = '{value}' is neither 'true' nor 'false'")
+    return value.strip().lower() == "true"
+
+
+def parse_text(name: str, value: str) -> str:
+    """Return the value as it is."""
+    return value
+
+
+def parse_word(name: str, value: str) -> str:
+    """Return the value in lower case, without spaces around it."""
+    return value.strip().lower()
+
+
+def parse_names(name: str, value: str) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
+    return tuple(part for part in map(str.strip, value.split(",")) if part)
+
+
+class Support(Enum):
+    """What ingestd does with an option whose value it does not refuse."""
+
+    HONOURED = "honoured"
+    IGNORED = "ignored"
+
+
+class Access(IntEnum):
+    """What is done with a table, in the order in which more of its options are refused."""
+
+    READ = 1
+    WRITE = 2
+    CREATE = 3
+    """Also setting the option of an existing table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOption(Generic[T_co]):
+    """A declaration: all that ingestd knows of a table option.
+
+    `name` may contain placeholders in angle brackets, each for one or more characters. Values
+    outside `values` (None: all are supported) are refused from the access `refused_from` on.
+    `immutable`: it cannot change once the table has snapshots. `aliases` are older names, in the
+    order in which they are looked up.
+    """
+
+    name: str
+    parse: Callable[[str, str], T_co]
+    default: T_co
+    support: Support
+    note: str
+    values: frozenset[str] | None = None
+    refused_from: Access = Access.WRITE
+    immutable: bool = False
+    aliases: tuple[str, ...] = ()
+
+    def of(self, options: Options) -> T_co:
+        """Return the value; ConfigError, naming the option, if it cannot be understood."""
+        name = self.given(options)
+        return self.default if name is None else self.parse(name, options[name])
+
+    def given(self, options: Options) -> str | None:
+        """Return the name under which the option is set, None if it is not."""
+        return next((name for name in (self.name, *self.aliases) if name in options), None)
+
+    def named(self, *parts: str) -> "TableOption[T_co]":
+        """Return the option with `parts` in the place of the placeholders of its name."""
+        filled = iter(parts)
+        return replace(self, name=_PLACEHOLDER.sub(lambda _: next(filled), self.name))
+
+    def refuses(self, value: str, access: Access) -> bool:
+        """Return whether the value is refused for an access."""
+        supported = self.values is None or value.strip().lower() in self.values
+        return not supported and access >= self.refused_from
+
+    @property
+    def pattern(self) -> str | None:
+        """The name as a regular expression if it contains placeholders."""
+        parts = _PLACEHOLDER.split(self.name)
+        return ".+".join(map(re.escape, parts)) if len(parts) > 1 else None

@@ -1,0 +1,345 @@
+"""Every table option that ingestd knows, and what becomes of it.
+
+Those that ingestd obeys are declared in `honoured_options`; the others here, with the reason why
+they are refused or may be ignored. Refusals, warnings and the page table-options.md follow from the
+declarations.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec.honoured_options import HONOURED
+from ingestd.paimon.spec.option_types import Access, Support, TableOption, parse_text
+
+_OFF = ("false",)
+
+_Options = tuple[TableOption[object], ...]
+
+
+def _irrelevant(note: str, *names: str) -> _Options:
+    """Declare options that change nothing that ingestd does; `name|alias` names one twice."""
+    return _declared(names, note, None, Access.WRITE, immutable=False)
+
+
+def _refused(
+    access: Access, note: str, *names: str, values: Iterable[str] = (), immutable: bool = False
+) -> _Options:
+    """Declare options that are refused from an access on, except for the given values."""
+    return _declared(names, note, frozenset(values), access, immutable=immutable)
+
+
+def _declared(
+    names: Iterable[str],
+    note: str,
+    values: frozenset[str] | None,
+    access: Access,
+    *,
+    immutable: bool,
+) -> _Options:
+    split = (name.split("|") for name in names)
+    return tuple(
+        TableOption(
+            name, parse_text, None, Support.IGNORED, note, values, access, immutable, tuple(aliases)
+        )
+        for name, *aliases in split
+    )
+
+
+_IGNORED: _Options = (
+    # Refused even for reading.
+    *_refused(
+        Access.READ, "only tables of Paimon's own format are supported", "type", values=["table"],
+    ),
+    *_refused(Access.READ, "a table of ingestd is read and written on `main`", "branch",
+         values=["main"]),
+    *_refused(
+        Access.READ, "files hold other rows or another order than ingestd reads",
+        "data-evolution.enabled", "pk-clustering-override", values=_OFF, immutable=True,
+    ),
+    *_refused(Access.READ, "rows come from several branches", "chain-table.enabled", values=_OFF),
+    *_refused(
+        Access.READ, "rows come from several branches", "scan.fallback-branch",
+        "scan.primary-branch", "scan.fallback-snapshot-branch", "scan.fallback-delta-branch",
+    ),
+    *_refused(
+        Access.READ, "ingestd asks no server who may read", "query-auth.enabled", values=_OFF,
+    ),
+    *_refused(
+        Access.READ, "an option of later versions that changes how rows merge",
+        "primary-key.nullable", "sequence.snapshot-ordering", values=_OFF,
+    ),
+    *_refused(Access.READ, "ingestd does not hide expired rows", "record-level.expire-time"),
+    *_refused(
+        Access.READ, "BLOB and VECTOR columns are not supported", "blob-field", "vector-field",
+    ),
+    *_refused(
+        Access.READ, "BLOB columns are not supported",
+        "blob-descriptor-field|blob.stored-descriptor-fields", immutable=True,
+    ),
+    *_refused(Access.READ, "manifests are Avro", "manifest.format", values=["avro"]),
+    *_irrelevant(
+        "column defaults replaced it, and Java 1.4.2 ignores it too",
+        "fields.<column>.default-value",
+    ),
+    *_refused(
+        Access.READ, "how it changes the merging of rows is not implemented",
+        "fields.<columns>.<name>"
+    ),
+
+    # Refused for writing.
+    *_refused(
+        Access.WRITE, "ingestd writes files inside the table's directory only",
+        "path",
+    ),
+    *_refused(Access.WRITE, "key columns are always stored", "data-file.thin-mode", values=_OFF),
+    *_refused(Access.WRITE, "manifests are compressed with zstd", "manifest.compression",
+         values=["zstd"]),
+    *_refused(
+        Access.WRITE, "row ids are not assigned", "row-tracking.enabled", values=_OFF,
+        immutable=True
+    ),
+    *_refused(
+        Access.WRITE, "commits without changes write no snapshot", "commit.force-create-snapshot",
+        values=_OFF,
+    ),
+    *_refused(
+        Access.WRITE, "ingestd commits a file once", "commit.discard-duplicate-files", values=_OFF
+    ),
+    *_refused(Access.WRITE, "no Java code runs in ingestd", "commit.callbacks", values=[""]),
+    *_refused(
+        Access.WRITE, "the safety check of one Java job", "commit.strict-mode.last-safe-snapshot",
+    ),
+    *_refused(
+        Access.WRITE, "files are not clustered by writers", "clustering.incremental", values=_OFF,
+    ),
+    *_refused(
+        Access.WRITE, "ingestd waits for no other system", "visibility-callback.enabled",
+        values=_OFF
+    ),
+    *_refused(
+        Access.WRITE, "ingestd writes no Iceberg metadata", "metadata.iceberg.storage",
+        values=["disabled"],
+    ),
+    *_refused(Access.WRITE, "upserts without a primary key are not implemented", "upsert-key"),
+    *_refused(
+        Access.WRITE, "keys belong to the schema, not to its options", "primary-key", "partition",
+        immutable=True,
+    ),
+    *_refused(
+        Access.WRITE, "BLOB columns are not supported", "blob-external-storage-path",
+        "blob-external-storage-field", immutable=True,
+    ),
+    *_refused(Access.WRITE, "BLOB columns are not supported", "blob-view-field"),
+    *_refused(Access.WRITE, "this kind of index is not written", "file-index.<type>.<setting>"),
+    *_refused(
+        Access.WRITE, "an index of later versions that ingestd would not maintain",
+        "pk-bitmap.index.columns", "pk-btree.index.columns", "pk-full-text.index.columns",
+        "pk-multivalue.index.columns", "pk-vector.index.columns",
+    ),
+
+    # Refused for new tables; existing ones could always be written.
+    *_refused(
+        Access.CREATE, "ingestd marks no partition as done",
+        "partition.mark-done-action", "partition.mark-done-action.custom.class",
+        "partition.mark-done-action.http.url", "partition.mark-done-action.http.params",
+        "partition.mark-done-action.mode", "partition.mark-done.recover-from-state",
+        "partition.idle-time-to-done", "partition.time-interval",
+    ),
+    *_refused(
+        Access.CREATE, "ingestd marks no partition as done", "partition.end-input-to-done",
+        values=_OFF
+    ),
+    *_refused(
+        Access.CREATE, "only the lenient form is implemented", "partition.timestamp-format.strict",
+        values=_OFF,
+    ),
+    *_refused(
+        Access.CREATE, "VARIANT columns are written unshredded",
+        "variant.shreddingSchema|parquet.variant.shreddingSchema",
+    ),
+    *_refused(
+        Access.CREATE, "VARIANT columns are written unshredded", "variant.inferShreddingSchema",
+        values=_OFF,
+    ),
+    *_refused(
+        Access.CREATE,
+        "not implemented: reads that do not choose a snapshot themselves are refused",
+        "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
+        "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
+    ),
+    *_refused(
+        Access.CREATE, "an option of later versions that changes when rows are merged",
+        "postpone.merge-on-read", values=_OFF,
+    ),
+    *_refused(
+        Access.WRITE, "files are not encrypted",
+        "parquet.crypto.<setting>", "parquet.encryption.<setting>",
+    ),
+    *_irrelevant("a setting of Java's Parquet library that changes no row", "parquet.<setting>"),
+    *_refused(
+        Access.CREATE, "other settings of Java's ORC writer are not implemented", "orc.<setting>",
+    ),
+
+    # Irrelevant to ingestd.
+    *_irrelevant(
+        "a detail of what is refused",
+        "data-file.external-paths.strategy", "data-file.external-paths.specific-fs",
+        "data-file.external-paths.weights", "chain-table.chain-partition-keys",
+        "record-level.time-field", "commit.callback.#.param", "tag.callback.#.param",
+        "commit.callback.<class>.param", "tag.callback.<class>.param",
+        "clustering.columns|sink.clustering.by-columns",
+        "clustering.strategy|sink.clustering.strategy",
+        "clustering.history-partition.limit", "clustering.history-partition.idle-to-full-sort",
+        "clustering.incremental.optimize-write", "clustering.incremental.mode",
+        "visibility-callback.timeout", "visibility-callback.check-interval",
+        "blob.target-file-size", "blob.split-by-file-size", "blob-as-descriptor",
+        "vector.file.format", "vector.target-file-size",
+        "variant.shredding.maxSchemaWidth", "variant.shredding.maxSchemaDepth",
+        "variant.shredding.minFieldCardinalityRatio", "variant.shredding.maxInferBufferRow",
+        "global-index.external-path", "global-index.column-update-action",
+        "global-index.row-count-per-shard", "global-index.build.max-shard",
+        "global-index.build.max-parallelism", "global-index.enabled", "global-index.thread-num",
+        "format-table.implementation", "format-table.partition-path-only-value",
+        "format-table.file.compression", "format-table.commit-hive-sync-url",
+        "metadata.iceberg.<setting>",
+    ),
+    *_irrelevant(
+        "how Flink and Spark read",
+        "batch-scan-mode", "stream-scan-mode", "consumer-id", "consumer.mode",
+        "consumer.ignore-progress", "continuous.discovery-interval", "file-reader-async-threshold",
+        "incremental-between-tag-to-snapshot", "key-value.sequence_number.enabled",
+        "table-read.sequence-number.enabled", "read.batch-size", "scan.bounded.watermark",
+        "scan.ignore-corrupt-files", "scan.ignore-lost-files", "scan.manifest.parallelism",
+        "scan.max-splits-per-task", "scan.plan-sort-partition", "source.split.target-size",
+        "streaming.read.snapshot.delay", "streaming-read-append-overwrite",
+        "read.allow.fullScan", "read.changelog", "read.shuffle-bucket-with-partition",
+        "read.stream.maxBytesPerTrigger", "read.stream.maxFilesPerTrigger",
+        "read.stream.maxRowsPerTrigger", "read.stream.maxTriggerDelayMs",
+        "read.stream.minRowsPerTrigger", "scan.bounded", "scan.dedicated-split-generation",
+        "scan.infer-parallelism", "scan.infer-parallelism.max", "scan.max-snapshot.count",
+        "scan.parallelism", "scan.partitions", "scan.remove-normalize",
+        "scan.split-enumerator.batch-size", "scan.split-enumerator.mode",
+        "scan.watermark.alignment.group", "scan.watermark.alignment.max-drift",
+        "scan.watermark.alignment.update-interval", "scan.watermark.emit.strategy",
+        "scan.watermark.idle-timeout", "source.checkpoint-align.enabled",
+        "source.checkpoint-align.timeout", "source.operator-uid.suffix",
+        "source.split.target-size-with-column-pruning",
+    ),
+    *_irrelevant(
+        "lookup joins and local lookup files of Java",
+        "lookup.async", "lookup.async-thread-number", "lookup.bootstrap-parallelism",
+        "lookup.cache",
+        "lookup.cache-file-retention", "lookup.cache-max-disk-size", "lookup.cache-max-memory-size",
+        "lookup.cache-spill-compression", "lookup.cache.bloom.filter.enabled",
+        "lookup.cache.bloom.filter.fpp", "lookup.cache.high-priority-pool-ratio",
+        "lookup.dynamic-partition.refresh-interval", "lookup.dynamic-partition.refresh.async",
+        "lookup.hash-load-factor", "lookup.merge-buffer-size", "lookup.merge-records-threshold",
+        "lookup.refresh.async", "lookup.refresh.async.pending-snapshot-count",
+        "lookup.refresh.full-load-threshold", "lookup.refresh.time-periods-blacklist",
+        "lookup.remote-file.enabled", "lookup.remote-file.level-threshold",
+    ),
+    *_irrelevant(
+        "memory, threads and temporary files of Java's writers",
+        "async-file-write", "cache-page-size", "cross-partition-upsert.bootstrap-parallelism",
+        "cross-partition-upsert.index-ttl", "file-operation.thread-num|delete-file.thread-num",
+        "local-merge-buffer-size", "local-sort.max-num-file-handles", "page-size", "sort-engine",
+        "sort-spill-buffer-size", "sort-spill-threshold", "spill-compression",
+        "spill-compression.zstd-level", "write-buffer-for-append", "write-buffer-size",
+        "write-buffer-spill.max-disk-size", "write-buffer-spillable", "write-max-writers-to-spill",
+        "write.batch-memory", "write.batch-size|orc.write.batch-size",
+    ),
+    *_irrelevant(
+        "jobs of Flink and Spark that write",
+        "changelog-producer.compaction-interval", "changelog.precommit-compact.buffer-size",
+        "changelog.precommit-compact.thread-num", "commit.custom-listeners",
+        "delete.force-produce-changelog", "end-input.check-partition-expire", "end-input.watermark",
+        "filesystem.job-level-settings.enabled", "partition.sink-strategy",
+        "postpone.batch-write-fixed-bucket", "postpone.batch-write-fixed-bucket.max-parallelism",
+        "precommit-compact", "sink.clustering.sample-factor", "sink.clustering.sort-in-cluster",
+        "sink.committer-cpu", "sink.committer-memory", "sink.committer-operator-chaining",
+        "sink.cross-partition.managed-memory", "sink.managed.writer-buffer-memory",
+        "sink.operator-uid.suffix", "sink.parallelism", "sink.savepoint.auto-tag",
+        "sink.use-managed-memory-allocator", "sink.writer-coordinator.cache-memory",
+        "sink.writer-coordinator.enabled", "sink.writer-coordinator.page-size", "sink.writer-cpu",
+        "sink.writer-memory", "sink.writer-refresh-detectors", "snapshot.watermark-idle-timeout",
+        "sort-compaction.local-sample.magnification", "sort-compaction.range-strategy",
+        "tag.batch.customized-name", "unaware-bucket.compaction.parallelism", "write.merge-schema",
+        "write.merge-schema.explicit-cast", "write.use-v2-write", "zorder.var-length-contribution",
+        "flink.<setting>", "spark.<setting>",
+    ),
+    *_irrelevant(
+        "materialized tables of Flink",
+        "materialized-table.definition-query", "materialized-table.interval-freshness",
+        "materialized-table.interval-freshness.time-unit",
+        "materialized-table.logical-refresh-mode",
+        "materialized-table.refresh-handler-bytes",
+        "materialized-table.refresh-handler-description",
+        "materialized-table.refresh-mode", "materialized-table.refresh-status",
+    ),
+    *_irrelevant(
+        "a metastore registers partitions itself",
+        "metastore.partitioned-table", "metastore.tag-to-partition",
+        "metastore.tag-to-partition.preview", "partition.idle-time-to-report-statistic",
+    ),
+    *_irrelevant("a property of the catalog's table", "auto-create", "owner"),
+    *_irrelevant(
+        "compactions run beside the commits, by the pipeline's section compaction",
+        "commit.force-compact",
+        "lookup-wait|changelog-producer.lookup-wait",
+    ),
+    *_irrelevant("the name of the pipeline is the commit user", "commit.user-prefix"),
+    *_irrelevant(
+        "a commit without changes never writes a snapshot", "snapshot.ignore-empty-commit"
+    ),
+    *_irrelevant(
+        "manifests keep the statistics of deleted files, which only makes them larger",
+        "manifest.delete-file-drop-stats",
+    ),
+    *_irrelevant("Java removed it in version 1.0", "sequence.auto-padding"),
+    *_irrelevant(
+        "keyless tables are compacted in the order of their rows", "bucket-append-ordered",
+    ),
+    *_irrelevant("a compaction takes what fits its memory", "compaction.file-num-limit"),
+    *_irrelevant(
+        "a bucket has one index file of deletion vectors", "deletion-vector.index-file.target-size"
+    ),
+    *_irrelevant(
+        "expiry has a process of its own",
+        "snapshot.expire.execution-mode",
+        "partition.expiration-check-interval",
+    ),
+)  # fmt: skip
+
+DECLARED: _Options = (*HONOURED, *_IGNORED)
+"""All declarations."""
+_BY_NAME: Mapping[str, TableOption[object]] = {
+    name: option for option in DECLARED for name in (option.name, *option.aliases)
+}
+_TEMPLATES = tuple(option for option in DECLARED if option.pattern is not None)
+
+
+@lru_cache(maxsize=4096)
+def find_option(name: str) -> TableOption[object] | None:
+    """Return the declaration of an option, None if nothing is known of it."""
+    option = _BY_NAME.get(name)
+    if option is not None:
+        return option
+    return next((one for one in _TEMPLATES if re.fullmatch(one.pattern or "", name)), None)
+
+
+def refuse_unknown_options(names: Iterable[str]) -> None:
+    """ConfigError names an option that does not exist, and the declared one most like it."""
+    for name in names:
+        if find_option(name) is None:
+            raise ConfigError(f"table option '{name}' does not exist{nearest_option(name)}")
+
+
+def nearest_option(name: str) -> str:
+    """Return the end of a message about an unknown option: the declared name most like it."""
+    close = difflib.get_close_matches(name, _BY_NAME, n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""

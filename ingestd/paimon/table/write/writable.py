@@ -1,0 +1,26 @@
+"""Whether a table can be written, and one warning of options that have no effect here."""
+
+import logging
+from functools import lru_cache
+
+from ingestd.paimon.spec.options import ignored_options, refuse_unsupported
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+def check_writable(table: FileStoreTable) -> None:
+    """Raise UnsupportedError if an existing table cannot be written.
+
+    Options without effect are logged, once in a process for the same table and options.
+    """
+    refuse_unsupported(table.schema, for_write=True)
+    ignored = ignored_options(table.schema.options)
+    if ignored:
+        _warn(table.name, tuple(sorted(ignored.items())))
+
+
+@lru_cache(maxsize=4096)
+def _warn(table: str, ignored: tuple[tuple[str, str], ...]) -> None:
+    context = {"table": table, "options": dict(ignored)}
+    _LOG.warning("table_options_ignored", extra={"ctx": context})
