@@ -3,7 +3,8 @@
     python -m bench.journeys [--names]
 
 Each journey is run once under `sys.setprofile`. Counted are calls of functions of the package
-`ingestd`; what is generated for dataclasses and the bodies of modules and classes are not.
+`ingestd`; what is generated for dataclasses, bodies of modules and classes, and comprehensions and
+lambdas, which are part of their function, are not.
 
 modules   modules of which a function is called, without the packages of `VOCABULARY`: those hold
           values and byte layouts, which a reader looks up and does not read through.
@@ -126,7 +127,8 @@ class Walk:
 
 
 def _is_counted(code: CodeType) -> bool:
-    return code.co_filename.startswith(PACKAGE) and bool(code.co_flags & _OPTIMIZED)
+    named = not code.co_name.startswith("<")  # those of comprehensions and lambdas are not
+    return named and code.co_filename.startswith(PACKAGE) and bool(code.co_flags & _OPTIMIZED)
 
 
 _OPTIMIZED = 1

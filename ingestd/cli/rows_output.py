@@ -1,30 +1,34 @@
-"""Writes rows in the formats of `ingestd read`."""
+"""Write rows in the formats of `ingestd read`, sorted on request in bounded memory."""
 
 import csv
+import heapq
 import io
 import itertools
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingestd.cli.line_sort import sorted_lines
 from ingestd.cli.output import print_table, say
 from ingestd.errors import ConfigError
 from ingestd.log import printable_lines
-from ingestd.paimon.casts.rows_json import json_lines
+from ingestd.paimon.casts.rows_json import json_lines, sort_lines, utf16
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField
 
 SHOWN_ROWS = 50
 """Rows in a table for people, unless told otherwise."""
 _ROWS_AT_A_TIME = 20_000
+RUN_CHARS = 64 * 1024 * 1024
+"""Characters of lines that are sorted at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +164,34 @@ def _write_row_groups(rows: PrintedRows, limit: int | None, sink: pa.NativeFile)
             taken = part if left is None else part.slice(0, left)
             left = None if left is None else left - taken.num_rows
             writer.write_table(taken.cast(schema))
+
+
+def sorted_lines(lines: Iterable[str], run_chars: int = RUN_CHARS) -> Iterator[str]:
+    """Yield lines, which have no line breaks, ordered by their UTF-16 code units."""
+    runs: list[IO[bytes]] = []
+    held: list[str] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if size >= run_chars:
+            runs.append(_spilled(sort_lines(held)))
+            held, size = [], 0
+    last = sort_lines(held)
+    if not runs:
+        yield from last
+        return
+    yield from heapq.merge(*map(_read, runs), last, key=utf16)
+
+
+def _spilled(lines: list[str]) -> IO[bytes]:
+    file = tempfile.TemporaryFile(prefix="ingestd-read-")  # noqa: SIM115  (read later, then closed)
+    file.writelines(line.encode("utf-8", "surrogatepass") + b"\n" for line in lines)
+    file.seek(0)
+    return file
+
+
+def _read(run: IO[bytes]) -> Iterator[str]:
+    with run:
+        for line in run:
+            yield line[:-1].decode("utf-8", "surrogatepass")

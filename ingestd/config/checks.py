@@ -1,6 +1,6 @@
 """Checks across keys: registered names, regular expressions, and whether tables can be created."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path as FilePath
 
@@ -9,7 +9,6 @@ from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
 from ingestd.config.model import CatalogSection, Config
-from ingestd.config.placeholder_columns import placeholder_columns, placeholder_key
 from ingestd.config.registry_section import registry_settings
 from ingestd.config.routing_section import routing_of
 from ingestd.config.shape import nearest
@@ -26,11 +25,26 @@ from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
 from ingestd.paimon.io.file_io import file_io_for, is_local
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.data_types import DataField, DataType
+from ingestd.paimon.spec.merge_rules import columns_named, function_name
 from ingestd.paimon.spec.options import core_options, refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 
 _ONE_MACHINE = ("local", "local-cluster")
 """Kinds of `spark.master` whose tasks run where the driver does."""
+UNKNOWN_KEY = "key"
+"""Stands for the columns of a message key that no message has shown yet."""
+_TEXT = DataType("STRING")
+_OF_FUNCTION: Mapping[str, DataType] = {
+    "sum": DataType("BIGINT"),
+    "product": DataType("BIGINT"),
+    "bool_and": DataType("BOOLEAN"),
+    "bool_or": DataType("BOOLEAN"),
+    "collect": DataType("ARRAY", element=_TEXT),
+    "merge_map": DataType("MAP", key=_TEXT.not_null(), value=_TEXT),
+}
+"""Types that aggregate functions take, where they do not take text."""
 
 
 def check(config: Config, document: Document) -> list[ValidationIssue]:
@@ -198,3 +212,49 @@ def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
     for key, value in of_rest.items():
         if value is not None and not rest:
             yield key, "is for the metastore 'rest'"
+
+
+def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
+    """Return a primary key with all columns that the settings require in it."""
+    needed = [*settings.partition_keys, *_bucket_keys(settings)]
+    return tuple(dict.fromkeys([*needed, UNKNOWN_KEY]))
+
+
+def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
+    """Return every column that the settings name, with its type."""
+    keys = settings.primary_keys
+    names = [
+        *(placeholder_key(settings) if keys is None else keys),
+        *settings.partition_keys,
+        *_bucket_keys(settings),
+        *columns_named(settings.options),
+        *settings.column_types,
+    ]
+    names += sorted(settings.shape.added())
+    found = {name: settings.column_types.get(name) or _imagined(settings, name) for name in names}
+    return found or {UNKNOWN_KEY: _TEXT}
+
+
+def _bucket_keys(settings: TableSettings) -> tuple[str, ...]:
+    return honoured.BUCKET_KEY.of(settings.options)
+
+
+def _imagined(settings: TableSettings, name: str) -> DataType:
+    added = settings.shape.added_type(name, settings.column_types)
+    if added is not None:
+        return added
+    if name in (*settings.partition_keys, *_bucket_keys(settings), *(settings.primary_keys or ())):
+        return _TEXT
+    function = function_name(settings.options, name)
+    if function in ("nested_update", "nested_partial_update"):
+        nested = honoured.NESTED_KEY.named(name).of(settings.options)
+        return DataType("ARRAY", element=_row(*nested, "of"))
+    if function == "merge_map_with_keytime":
+        time = honoured.TIME_FIELD.named(name).of(settings.options) or "time"
+        return DataType("MAP", key=_TEXT.not_null(), value=_row(f"{time} of", time))
+    return _OF_FUNCTION.get(function or "", _TEXT)
+
+
+def _row(*names: str) -> DataType:
+    distinct = dict.fromkeys(names)
+    return DataType("ROW", fields=tuple(DataField(i, n, _TEXT) for i, n in enumerate(distinct)))

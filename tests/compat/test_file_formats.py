@@ -352,3 +352,27 @@ def test_timestamps_near_1970_of_java_in_another_zone_are_refused_and_not_a_seco
         )
     with pytest.raises(UnsupportedError, match=r"column t: .*America/New_York"):
         read_table(open_native(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"file.format": "parquet", "parquet.compression": "snappy", "parquet.block.size": "4096",
+         "parquet.page.size": "1024", "parquet.enable.dictionary": "true",
+         "parquet.dictionary.page.size": "512"},
+        {"file.format": "orc", "orc.stripe.size": "65536",
+         "orc.row.index.stride": "1000", "orc.dictionary.key.threshold": "0.8"},
+        {"file.format": "orc", "file.block-size": "64 kb"},
+    ],
+    ids=["parquet", "orc", "block size"],
+)  # fmt: skip
+def test_files_with_settings_of_their_format_read_and_compact_in_java(
+    options: Mapping[str, str], tmp_path: Path, oracle: Oracle
+) -> None:
+    columns = [("id", "INT NOT NULL"), ("v", "STRING"), ("n", "DECIMAL(20, 2)")]
+    table = native_table(tmp_path, columns, keys=["id"], options={"bucket": "1", **options})
+    put(table, [{"id": n, "v": f"v{n % 50}", "n": Decimal(n)} for n in range(5000)])
+    assert len(_agree(oracle, table)) == 5000
+    put(table, [{"id": n, "v": "new"} for n in range(50)])
+    oracle.compact(tmp_path, "db", "t")
+    assert len(_agree(oracle, open_native(tmp_path))) == 5000

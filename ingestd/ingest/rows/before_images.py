@@ -10,9 +10,9 @@ from ingestd.ingest.rows.batch_rows import select_rows
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.changelog_write import INPUT, writes_input
 
 
 def wants_images(context: BatchContext) -> bool:
@@ -27,7 +27,7 @@ def wants_images(context: BatchContext) -> bool:
         one.keyless_table_mode == "audit" for one in (context.defaults, *context.settings.values())
     ):
         return True
-    return any(writes_input(one.table) for one in context.tables.values())
+    return any(writes_input(one.table.schema) for one in context.tables.values())
 
 
 def announced(context: BatchContext) -> bool:
@@ -49,7 +49,7 @@ def as_wanted(batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
 def tells_changes(table: FileStoreTable) -> bool:
     """Whether the changelog of a table takes rows before updates."""
     rules = table.merge_rules
-    tells = writes_input(table) and rules.rowkind_field is None
+    tells = writes_input(table.schema) and rules.rowkind_field is None
     return tells and retraction_refusal(rules) is None
 
 

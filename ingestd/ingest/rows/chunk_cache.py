@@ -23,7 +23,7 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.log_checks import fingerprint_of_last
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.paimon.table.write.changelog_write import writes_input
+from ingestd.paimon.spec.changelog_checks import writes_input
 
 LEAST_RECORDS = 1_000
 """A smaller chunk is decoded again sooner than kept and found."""
@@ -109,7 +109,7 @@ def take(
     target = context.tables.get(kept.table)
     if blob_store is None or target is None:
         return None
-    if writes_input(target.table) and not announced(context):
+    if writes_input(target.table.schema) and not announced(context):
         return None
     schema = target.table.schema
     if COLUMN_HISTORY_OPTION in schema.options:

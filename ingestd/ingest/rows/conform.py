@@ -16,24 +16,14 @@ import pyarrow.compute as pc
 from ingestd.cdc.base import ChangeBatch
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
-from ingestd.ingest.schemas.schema_evolution import columns_beyond
+from ingestd.ingest.schemas.discovery import columns_beyond
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, judge_growth
 from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.value_casts import cast_values
 from ingestd.paimon.merge.merged_rows import Kinds, retractions
-from ingestd.paimon.merge.row_kinds import (
-    NO_KIND,
-    ignored_kinds,
-    kinds_of,
-    retraction_refusal,
-)
+from ingestd.paimon.merge.row_kinds import NO_KIND, ignored_kinds, kinds_of, retraction_refusal
 from ingestd.paimon.spec.arrow import to_arrow_type
-from ingestd.paimon.spec.data_types import (
-    CHARACTER_ROOTS,
-    DataField,
-    DataType,
-    RowKind,
-)
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
 from ingestd.paimon.spec.schema import TableSchema
 

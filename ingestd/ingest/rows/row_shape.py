@@ -1,12 +1,13 @@
-"""What becomes of the columns of a source table before they are those of its target.
+"""Rename, add and drop columns of a source table, as the settings of its target require.
 
-In this order: renamed columns get their new names, columns of the route, of the record and computed
-ones are added, and columns that are not wanted are left out. Most tables ask for none of it, and
-then nothing here runs.
+In this order: columns are renamed; columns of the route, of the record, and computed ones are
+added; columns that are not selected are dropped. Most tables have no such settings. Decoders look
+up the column types of the targets here, by source table and under the names of the source.
 """
 
 import time
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,11 +17,7 @@ import pyarrow as pa
 from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
 from ingestd.cdc.source_position import ordering_positions
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.computed.columns import (
-    ComputedColumn,
-    compute,
-    in_order,
-)
+from ingestd.ingest.computed.columns import ComputedColumn, compute, in_order
 from ingestd.ingest.computed.expressions.cells import Frame
 from ingestd.ingest.computed.metadata_columns import (
     METADATA_TYPES,
@@ -32,6 +29,7 @@ from ingestd.ingest.rows.conform import Failure
 from ingestd.ingest.rows.moved_keys import deletes_of_moved
 from ingestd.ingest.rows.router import Route, Router
 from ingestd.ingest.schemas.column_aliases import renamed
+from ingestd.ingest.schemas.column_history import read_column_history, with_old_names
 from ingestd.ingest.settings.context import (
     BatchContext,
     SourceSettings,
@@ -45,6 +43,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 Mask = npt.NDArray[np.bool_]
 _TEXT = DataType("STRING")
+ColumnTypes = Mapping[str, DataType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,3 +291,70 @@ class _Work:
             primary_keys=(*self._shape.key, *batch.primary_keys) if batch.primary_keys else (),
             unavailable={n: m for n, m in self._unavailable.items() if n not in left_out},
         )
+
+
+class _ByRoute(Mapping[SourceTable, ColumnTypes]):
+    """Column types by source table, found through the route of the source table."""
+
+    def __init__(self, context: BatchContext, router: Router, topic: str) -> None:
+        self._context = context
+        self._router = router
+        self._topic = topic
+        self._found: dict[SourceTable, ColumnTypes | None] = {}
+
+    def __getitem__(self, source_table: SourceTable) -> ColumnTypes:
+        if source_table not in self._found:
+            self._found[source_table] = self._find(source_table)
+        types = self._found[source_table]
+        if types is None:
+            raise KeyError(source_table)
+        return types
+
+    def _find(self, source_table: SourceTable) -> ColumnTypes | None:
+        route = self._router.route_of(self._topic, source_table)
+        types = None if route is None else self._types(route.table)
+        if route is None or types is None:
+            return None
+        shape = row_shape(route, self._context.settings_of(route.table))
+        return types if shape is None else shape.as_in_source(types)
+
+    def __iter__(self) -> Iterator[SourceTable]:
+        """Source tables that the context's tables are known to be fed by."""
+        known = {
+            feed.source_table for table in self._context.tables.values() for feed in table.feeds
+        }
+        return (source_table for source_table in known if self.get(source_table) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @abstractmethod
+    def _types(self, table: str) -> ColumnTypes | None:
+        """Types by column of a target table, None if nothing is known of it."""
+
+
+class TableColumns(_ByRoute):
+    """Types of the columns that the target tables have as of the batch's start.
+
+    Only those of the primary key are NOT NULL.
+    """
+
+    def _types(self, table: str) -> ColumnTypes | None:
+        target = self._context.tables.get(table)
+        if target is None:
+            return None
+        schema = target.table.schema
+        types = {
+            column.name: column.type.not_null()
+            if column.name in schema.primary_keys
+            else column.type.as_nullable()
+            for column in schema.fields
+        }
+        return with_old_names(types, read_column_history(schema.options, table))
+
+
+class DeclaredColumns(_ByRoute):
+    """Types that the configuration fixes for columns of the target tables."""
+
+    def _types(self, table: str) -> ColumnTypes | None:
+        return self._context.settings_of(table).column_types or None

@@ -1,6 +1,6 @@
-"""What decode tasks find that the tables do not have yet, and how findings become one.
+"""Discoveries of decode tasks: columns and types that the tables lack, merged over tasks.
 
-Plain values; what follows from them is in `schema_evolution`.
+`schema_evolution` derives schema changes from them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +12,7 @@ from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +145,14 @@ def merge_columns(
             return None
         merged[name] = together
     return merged
+
+
+def columns_beyond(schema: TableSchema, found: Mapping[str, DataType]) -> dict[str, DataType]:
+    """Return the found columns that the table lacks, or has with a narrower type."""
+    current = {column.name: column.type for column in schema.fields}
+    beyond: dict[str, DataType] = {}
+    for name, data_type in found.items():
+        known = current.get(name)
+        if known is None or merge_types(known, data_type) != known.as_nullable():
+            beyond[name] = data_type
+    return beyond

@@ -1,4 +1,4 @@
-"""First schemas of tables that a batch finds: columns, keys and options."""
+"""Create the first schemas of new tables: columns, keys and options."""
 
 from collections.abc import Mapping
 
@@ -11,17 +11,19 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.column_limit import first_columns
 from ingestd.ingest.schemas.discovery import Discovery
-from ingestd.ingest.schemas.found_types import together
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.ordering import refuse_ordering
+from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import columns_named
 from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.type_casts import can_cast
 
 _ASSIGNERS = "dynamic-bucket.assigner-parallelism"
 _WIDENED_KEYS = frozenset({"TINYINT", "SMALLINT"})
+_TEXT = DataType("STRING")
 
 
 def first_schema(
@@ -131,3 +133,32 @@ def _refuse_unfounded(
             f"not among the columns {sorted(columns)} of {found}; correct the expression, or give "
             f"the type of '{source}' in schema.column-types if it is only absent so far"
         )
+
+
+def together(
+    known: DataType | None,
+    found: DataType,
+    where: Discovery,
+    name: str,
+    policy: EvolutionPolicy,
+) -> DataType:
+    """Return the type of a column merged from its known type and a found one.
+
+    If no type fits both, the known one is kept where the policy allows it; else raise
+    SchemaConflictError.
+    """
+    if known is None:
+        return found.as_nullable()
+    merged = merge_types(known, found, fresh=where.fresh)
+    if merged is not None:
+        return merged
+    if policy.on_refused == "string" and can_cast(known, _TEXT):
+        return _TEXT
+    if not policy.fails:
+        return known.as_nullable()
+    raise SchemaConflictError(
+        f"table {where.table}: column '{name}' is {known.as_nullable()}, and {where} brings "
+        f"{found.as_nullable()}; no type holds both: fix the type in the table's "
+        "schema.column-types, route the source table to another target, or say what to do with "
+        "such records (schema.on-incompatible-schema)"
+    )

@@ -19,12 +19,10 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.column_limit import new_columns
 from ingestd.ingest.schemas.discovery import Discovery, in_order
-from ingestd.ingest.schemas.found_types import together
-from ingestd.ingest.schemas.new_tables import first_schema
+from ingestd.ingest.schemas.new_tables import first_schema, together
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, rejection_reason
 from ingestd.ingest.settings.rejection import SourceRejection
-from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
@@ -193,14 +191,3 @@ def _refuse_cast(
             f"{target}; a column cannot change so: fix its type in the table's "
             "schema.column-types, or route the source table to another target"
         )
-
-
-def columns_beyond(schema: TableSchema, found: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Those of the found columns that the table lacks or holds with a type too narrow."""
-    current = {column.name: column.type for column in schema.fields}
-    beyond: dict[str, DataType] = {}
-    for name, data_type in found.items():
-        known = current.get(name)
-        if known is None or merge_types(known, data_type) != known.as_nullable():
-            beyond[name] = data_type
-    return beyond

@@ -24,13 +24,11 @@ from ingestd.ingest.rows.batch_rows import (
 from ingestd.ingest.rows.before_images import wants_images
 from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
 from ingestd.ingest.rows.chunk_cache import BlobStore, keep, leading, place_of, take
-from ingestd.ingest.rows.known_columns import DeclaredColumns, TableColumns
 from ingestd.ingest.rows.router import Admission, Router
-from ingestd.ingest.rows.row_shape import Shapes
+from ingestd.ingest.rows.row_shape import DeclaredColumns, Shapes, TableColumns
 from ingestd.ingest.schemas.discovery import CachedChunk, Discovery
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
-from ingestd.ingest.stages.event_clock import EventClock
-from ingestd.ingest.stages.findings import Findings
+from ingestd.ingest.stages.findings import EventClock, Findings
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
 from ingestd.ingest.stages.shaped_rows import IMPOSSIBLE, RowShaper, ShapedRows
 from ingestd.ingest.stages.table_events import TableEvents

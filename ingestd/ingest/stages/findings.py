@@ -1,17 +1,22 @@
-"""What a decode task gathers beside rows, until it becomes the task's report."""
+"""Collect the findings of a decode task besides its rows: counts, discoveries, times of changes.
+
+They become the report of the task.
+"""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk
+from ingestd.cdc.base import ChangeBatch, RecordChunk, describe_format
 from ingestd.cdc.format_guess import look_of
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.batch_rows import record_sizes
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.schemas.discovery import CachedChunk, DiscoveryLog, TableTruncate
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import Feed, SourceSettings
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
@@ -127,3 +132,53 @@ class Findings:
             unreadable=tuple(self.unreadable),
             last_records=dict(self._last_records),
         )
+
+
+class EventClock:
+    """Notes times of changes in a task.
+
+    Only the first and the last record of a chunk are read: a chunk is a short section of a log, and
+    one number is found without decoding the message.
+    """
+
+    def __init__(self, sources: Mapping[str, SourceSettings], times: BatchTimes) -> None:
+        self._sources = sources
+        self._times = times
+
+    def note_chunk(self, source: str, chunk: RecordChunk) -> None:
+        """Note how far a topic partition is read, by the last record of a chunk."""
+        if len(chunk.offsets) and (time := self._time(source, chunk, -1)) is not None:
+            where = TopicPartition(source, chunk.topic, chunk.partition)
+            self._times.note_reached(where, int(chunk.offsets[-1]), time)
+
+    def note_rows(
+        self, table: str, source: str, chunk: RecordChunk, offsets: npt.NDArray[np.int64]
+    ) -> None:
+        """Note the times of the first and the last row of a table; `offsets` are of its rows.
+
+        A chunk without records is ignored: its rows were noted when they were decoded.
+        """
+        if not len(chunk.offsets) or not len(offsets):
+            return
+        ends = np.searchsorted(chunk.offsets, (offsets[0], offsets[-1]))
+        for index in {int(one) for one in ends}:
+            if (time := self._time(source, chunk, index)) is not None:
+                self._times.note_event(table, time)
+
+    def _time(self, source: str, chunk: RecordChunk, index: int) -> int | None:
+        """Return the time of a change, else the timestamp of its record; None without both."""
+        settings = self._sources[source]
+        value = chunk.values[index]
+        if value is not None:
+            value = settings.format_settings.framing.json_body(value)
+        made = change_time(settings.data_format, value)
+        if made is not None:
+            return made
+        stamp = int(chunk.timestamps[index])
+        return stamp if stamp > 0 else None
+
+
+def change_time(data_format: str, message: bytes | None) -> int | None:
+    """Return when the source made a change, in milliseconds since 1970; None if not stated."""
+    event_time = describe_format(data_format).event_time
+    return None if event_time is None or message is None else event_time.of_message(message)

@@ -30,11 +30,11 @@ from ingestd.ingest.rows.placement import Slots, place
 from ingestd.ingest.settings.context import BatchContext, TableContext
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.changelog_write import writes_input
 
 Pairs = Iterator[tuple[int, Blob]]
 _LEAST_ROWS = 2048
@@ -150,7 +150,7 @@ def keeps_newest(table: FileStoreTable) -> bool:
         and rules.engine == "deduplicate"
         and not (rules.sequence_fields or rules.rowkind_field)
         and not (rules.ignore_delete or rules.ignore_update_before)
-        and not writes_input(table)
+        and not writes_input(table.schema)
         and bucket_mode(table.schema) in (BucketMode.HASH_FIXED, BucketMode.HASH_DYNAMIC)
     )
 

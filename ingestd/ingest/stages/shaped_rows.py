@@ -19,8 +19,7 @@ from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.batch_rows import effective_positions, rejected_whole, select_rows
 from ingestd.ingest.rows.conform import Failure, conform
 from ingestd.ingest.rows.row_shape import Shapes
-from ingestd.ingest.schemas.apply_renames import apply_renames
-from ingestd.ingest.schemas.column_history import read_column_history
+from ingestd.ingest.schemas.column_history import apply_renames, read_column_history
 from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems

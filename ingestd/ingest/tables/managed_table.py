@@ -1,4 +1,4 @@
-"""One table of a pipeline as the driver knows it, and how it is read from the table itself."""
+"""The state of one table on the driver, and how it is read from the snapshots of the table."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -117,3 +117,25 @@ def table_context(
         snapshot_id=one.state.snapshot.id if one.state.snapshot else None,
     )
     return context if emptying is None else context.truncated(emptying)
+
+
+def covered_before(one: ManagedTable, pipeline: str, position: int) -> Vector | None:
+    """Return the offsets covered by the newest snapshot with only rows from before a position.
+
+    The position is one in the source's log. Records beyond these offsets may have been written
+    after it. Empty if the table has no such rows; None if the snapshots needed have expired. Raises
+    FormatError if a progress record is damaged.
+    """
+    table = one.table
+    shared = property_names(pipeline)[0]
+    snapshot = newest_record(table, one.state.snapshot, shared)
+    while snapshot is not None:
+        where = table.paths.snapshot(snapshot.id)
+        progress = decode_properties(pipeline, snapshot.properties, where)
+        if progress is not None and progress.position <= position:
+            return progress.pipeline.end
+        if snapshot.id == 1:
+            return {}
+        below = find_snapshot(table.io, table.paths, snapshot.id - 1)
+        snapshot = newest_record(table, below, shared)
+    return None

@@ -30,7 +30,7 @@ def check_default_values(schema: TableSchema) -> None:
 
 @lru_cache(maxsize=256)
 def default_value(field: DataField) -> Array:
-    """Return the default value of a column that has one, as an array of length 1."""
+    """Return the default value of a column, as an array of length 1."""
     text = field.default_value or ""
     if len(text) > 1 and text[0] == text[-1] == "'":
         text = text[1:-1]

@@ -65,7 +65,7 @@ class Catalog(Protocol):
     """Databases and tables of one warehouse."""
 
     def list_databases(self) -> list[str]:
-        """Return names of all databases, sorted."""
+        """Return the names of all databases, sorted."""
         ...
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
@@ -152,7 +152,7 @@ def check_case(names: Iterable[str], *, case_sensitive: bool) -> None:
 
 
 def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
-    """Return names of columns that the changes bring."""
+    """Return the names of the columns that the changes add."""
     added = [change.name for change in changes if isinstance(change, AddColumn)]
     names = [name if isinstance(name, str) else name[-1] for name in added]
     return names + [change.new_name for change in changes if isinstance(change, RenameColumn)]

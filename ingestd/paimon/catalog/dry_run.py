@@ -42,7 +42,7 @@ class DryRunCatalog:
     _io: MemoryFileIO = field(default_factory=MemoryFileIO, init=False)
 
     def list_databases(self) -> list[str]:
-        """Return names of all databases, sorted."""
+        """Return the names of all databases, sorted."""
         names = {*self.base.list_databases(), *self._databases}
         return sorted(name for name in names if self._databases.get(name, {}) is not None)
 

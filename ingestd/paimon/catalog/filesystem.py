@@ -71,7 +71,7 @@ class FilesystemCatalog:
     case_sensitive: bool = True
 
     def list_databases(self) -> list[str]:
-        """Return names of all databases, sorted."""
+        """Return the names of all databases, sorted."""
         names = self.io.list_names(self.warehouse)
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n[0] != ".")
 

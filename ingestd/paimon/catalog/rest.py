@@ -87,7 +87,7 @@ class RestCatalog:
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def list_databases(self) -> list[str]:
-        """Return names of all databases, sorted."""
+        """Return the names of all databases, sorted."""
         return sorted(self.client.pages(self._at("databases"), "databases"))
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:

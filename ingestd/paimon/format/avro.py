@@ -40,7 +40,7 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return bytes of the file that `write_file` would write."""
+    """Return the bytes of the file that `write_file` would write."""
     return len(_encoded(table, options))
 
 

@@ -127,7 +127,7 @@ def _type_codec(arrow_type: pa.DataType, name: str) -> Codec:
 
 
 def _map_codec(arrow_type: Any, name: str) -> Codec:  # noqa: ANN401  # a MapType, to the stubs
-    """Return keys that are no texts make it an array of pairs."""
+    """Return a map as JSON; as an array of pairs if its keys are not strings."""
     if arrow_type.key_type == pa.string():
         values = _field_codec(arrow_type.item_field, name)
         step = values.convert

@@ -10,24 +10,24 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.decoding import decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
-from ingestd.paimon.format.orc_nulls import nulls_pushed_down
 from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.format.orc_times import refuse_doubtful, timestamp_problem
 from ingestd.paimon.format.row_groups import BatchSize, RowSink
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.spec.arrow import FIELD_ID_KEY, ArrowField
+from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 
 _ATTRIBUTE = b"paimon.id"
-_STRIPE_SIZE = 64 << 20
 _COPIES = 3
 """A batch is in memory as the library's own columns, too, and so is the next one."""
 _FAST_ZSTD_LEVEL = 1
@@ -47,14 +47,14 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return bytes of the file that `write_file` would write."""
+    """Return the bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a file to be written in parts; `first` tells the columns."""
+    """Open a file to be written in parts; `first` has its columns."""
     return _Sink(sink, first.schema, options)
 
 
@@ -102,7 +102,9 @@ class _Sink:
             open_stream(self._kept, mode="w"),
             file_version="0.12",
             compression=library_compression("orc", options.file_compression),
-            stripe_size=options.block_size or _STRIPE_SIZE,
+            stripe_size=options.orc.stripe_size,
+            row_index_stride=options.orc.index_stride,
+            dictionary_key_size_threshold=options.orc.dictionary_threshold,
             compression_strategy="speed" if fast else "compression",
         )
 
@@ -260,3 +262,46 @@ def _stored_type(arrow_type: pa.DataType) -> pa.DataType:
         made: pa.DataType = make(_stored_field(nested.key_field), _stored_field(nested.item_field))
         return made
     return arrow_type
+
+
+def nulls_pushed_down(array: Array) -> Array:
+    """Return the same values with a null wherever one of the structs around is null.
+
+    Columns without a struct are returned as they are.
+    """
+    nested: Any = array
+    kind: Any = array.type
+    made: Array
+    if not _has_struct(kind):
+        return array
+    if pa.types.is_struct(kind):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        children = [nulls_pushed_down(child) for child in nested.flatten()]
+        from_children: Any = pa.StructArray.from_arrays
+        made = from_children(children, fields=fields, mask=nested.is_null())
+    elif pa.types.is_map(kind):
+        entries = nested.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+        keys, items = (nulls_pushed_down(column) for column in entries.flatten().flatten())
+        from_entries: Any = pa.MapArray.from_arrays
+        made = from_entries(_offsets(entries), keys, items, type=kind, mask=nested.is_null())
+    else:
+        from_values: Any = pa.ListArray.from_arrays
+        values = nulls_pushed_down(nested.flatten())
+        made = from_values(_offsets(nested), values, type=kind, mask=nested.is_null())
+    return made
+
+
+def _has_struct(kind: pa.DataType) -> bool:
+    nested: Any = kind
+    if pa.types.is_map(kind):
+        return _has_struct(nested.key_type) or _has_struct(nested.item_type)
+    if pa.types.is_list(kind):
+        return _has_struct(nested.value_type)
+    return pa.types.is_struct(kind)
+
+
+def _offsets(lists: Array) -> Array:
+    """Where the lists begin if those that are null have no elements, and the last one ends."""
+    compute: Any = pc
+    lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())

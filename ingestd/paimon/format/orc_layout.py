@@ -206,7 +206,7 @@ def _texts(message: _Message, field: int) -> list[bytes]:
 
 
 def _packed(values: list[Any]) -> list[int]:
-    """Return numbers that are repeated, one by one or in one piece."""
+    """Return repeated numbers, decoded one by one or at once."""
     numbers: list[int] = []
     for value in values:
         if isinstance(value, int):

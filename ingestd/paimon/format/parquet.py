@@ -100,7 +100,7 @@ class StreamedFile:
         )
 
     def _row_bytes(self, number: int) -> float:
-        """Return the mean of a row group, as its pages are before they are compressed."""
+        """Return the mean uncompressed bytes of a row of a row group."""
         total = sum(chunk.total_uncompressed_size for chunk in self._chunks(number))
         return total / max(self.reader.metadata.row_group(number).num_rows, 1)
 
@@ -131,7 +131,7 @@ def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float
 def open_streamed(
     source: pa.NativeFile, columns: Sequence[str] | None, size: BatchSize
 ) -> StreamedFile:
-    """Return a file of which only the pages at hand are in memory."""
+    """Open a file for streaming, with only the current pages in memory."""
     metadata = pq.read_metadata(source)
     source.seek(0)
     share = size.memory // max(metadata.num_columns, 1)
@@ -154,7 +154,7 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return bytes of the file that `write_file` would write."""
+    """Return the bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())
@@ -263,27 +263,31 @@ class _Sink:
     """Row groups are bounded in bytes, too: of a wide table a reader holds most of one in pages."""
 
     def __init__(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> None:
-        compression = library_compression("parquet", options.file_compression)
+        settings = options.parquet
+        wanted = settings.compression or options.file_compression
+        compression = library_compression("parquet", wanted)
+        level = options.zstd_level if settings.zstd_level is None else settings.zstd_level
         open_writer: Any = pq.ParquetWriter
         row_bytes = first.nbytes / max(first.num_rows, 1)
         self._stream = sink
         self._group_size = _GROUP_SIZE
-        if options.block_size is not None:
-            self._group_size = BatchSize(options.block_size, _GROUP_SIZE.rows)
+        if settings.row_group_size is not None:
+            self._group_size = BatchSize(settings.row_group_size, _GROUP_SIZE.rows)
         self._writer = open_writer(
             sink,
             first.schema,
             compression=compression,
-            compression_level=options.zstd_level if compression == "zstd" else None,
-            use_dictionary=_dictionary_columns(first, options.parquet_dictionary),
+            compression_level=level if compression == "zstd" else None,
+            use_dictionary=_dictionary_columns(first, settings.dictionary),
             column_encoding=_encodings(first.schema) if options.number_deltas else None,
             use_deprecated_int96_timestamps=_has_nanoseconds(first.schema),
             store_schema=False,
             store_decimal_as_integer=True,
             write_time_adjusted_to_utc=True,
             write_page_checksum=True,
-            data_page_size=options.page_size,
-            write_batch_size=BatchSize(options.page_size, _PAGE_ROWS).fitting(row_bytes),
+            dictionary_pagesize_limit=settings.dictionary_size,
+            data_page_size=settings.page_size,
+            write_batch_size=BatchSize(settings.page_size, _PAGE_ROWS).fitting(row_bytes),
         )
 
     def write(self, rows: pa.Table) -> None:

@@ -1,4 +1,4 @@
-"""What the option `changelog-producer` may not be together with.
+"""The option `changelog-producer`: its value, and options that it excludes.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
 """
@@ -7,17 +7,23 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.table_schema import TableSchema
 
-PRODUCERS = ("none", "input", "lookup", "full-compaction")
+INPUT = "input"
+PRODUCERS = ("none", INPUT, "lookup", "full-compaction")
 _COMPACTING = ("lookup", "full-compaction")
 
 
 def changelog_producer(schema: TableSchema) -> str:
-    """Who writes the changelog of a table: the value of the option, `none` if it is not set."""
+    """Return the value of the option, `none` if it is not set."""
     return honoured.CHANGELOG_PRODUCER.of(schema.options)
 
 
+def writes_input(schema: TableSchema) -> bool:
+    """Return whether a writer of rows also writes the changelog of the table."""
+    return bool(schema.primary_keys) and changelog_producer(schema) == INPUT
+
+
 def check_changelog_options(schema: TableSchema) -> None:
-    """ConfigError for a changelog that no table can have, naming the options."""
+    """Raise ConfigError, naming the options, for a changelog that the table cannot have."""
     producer = changelog_producer(schema)
     if producer == "none":
         return

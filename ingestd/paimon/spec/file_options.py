@@ -60,6 +60,51 @@ class FileStyle:
     stats_modes: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class ParquetSettings:
+    """Settings of Parquet files; sizes in bytes, None where the writer decides.
+
+    `compression` and `zstd_level` replace those of the file's style.
+    """
+
+    compression: str | None
+    zstd_level: int | None
+    row_group_size: int | None
+    page_size: int
+    dictionary: bool | None
+    dictionary_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrcSettings:
+    """Settings of ORC files; sizes in bytes."""
+
+    stripe_size: int
+    index_stride: int
+    dictionary_threshold: float
+
+
+def parquet_settings(options: Options) -> ParquetSettings:
+    """Return the settings; ConfigError names an option whose value cannot be understood."""
+    return ParquetSettings(
+        compression=honoured.PARQUET_COMPRESSION.of(options) or None,
+        zstd_level=honoured.PARQUET_ZSTD_LEVEL.of(options),
+        row_group_size=honoured.BLOCK_SIZE.of(options) or honoured.PARQUET_BLOCK_SIZE.of(options),
+        page_size=honoured.PARQUET_PAGE_SIZE.of(options),
+        dictionary=honoured.PARQUET_DICTIONARY.of(options),
+        dictionary_size=honoured.PARQUET_DICTIONARY_SIZE.of(options),
+    )
+
+
+def orc_settings(options: Options) -> OrcSettings:
+    """Return the settings; ConfigError names an option whose value cannot be understood."""
+    return OrcSettings(
+        stripe_size=honoured.BLOCK_SIZE.of(options) or honoured.ORC_STRIPE_SIZE.of(options),
+        index_stride=honoured.ORC_INDEX_STRIDE.of(options),
+        dictionary_threshold=honoured.ORC_DICTIONARY_THRESHOLD.of(options),
+    )
+
+
 def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
     """Styles of the levels that have one of their own, and under None that of all others.
 

@@ -199,15 +199,39 @@ CHANGELOG_PREFIX = _honoured(
 BLOCK_SIZE = _optional(
     "file.block-size", parse_size, "Size of a row group of Parquet or a stripe of ORC."
 )
+PARQUET_COMPRESSION = _honoured(
+    "parquet.compression", parse_word, "",
+    "Compression of Parquet files before `file.compression`.",
+    values=("zstd", "snappy", "gzip", "lz4", "lz4_raw", "uncompressed"),
+)  # fmt: skip
+PARQUET_ZSTD_LEVEL = _optional(
+    "parquet.compression.codec.zstd.level", parse_int,
+    "Level of zstd in Parquet files before `file.compression.zstd-level`.",
+)  # fmt: skip
 PARQUET_BLOCK_SIZE = _optional(
-    "parquet.block.size", parse_size, "Size of a row group, if `file.block-size` is not set."
+    "parquet.block.size", parse_int, "Bytes of a row group, if `file.block-size` is not set."
 )
 PARQUET_PAGE_SIZE = _honoured(
-    "parquet.page.size", parse_size, _MB, "Size of a page of a Parquet column."
+    "parquet.page.size", parse_int, _MB, "Bytes of a page of a Parquet column."
 )
 PARQUET_DICTIONARY = _optional(
-    "parquet.enable.dictionary", parse_bool, "Columns have a dictionary; texts that repeat do."
+    "parquet.enable.dictionary",
+    parse_bool,
+    "Whether columns have a dictionary; without it texts that repeat do.",
 )
+PARQUET_DICTIONARY_SIZE = _honoured(
+    "parquet.dictionary.page.size", parse_int, _MB, "Most bytes of a dictionary."
+)
+ORC_STRIPE_SIZE = _honoured(
+    "orc.stripe.size", parse_int, 64 * _MB, "Bytes of a stripe, if `file.block-size` is not set."
+)
+ORC_INDEX_STRIDE = _honoured(
+    "orc.row.index.stride", parse_int, 10_000, "Rows between two entries of the row index."
+)
+ORC_DICTIONARY_THRESHOLD = _honoured(
+    "orc.dictionary.key.threshold", parse_float, 0.0,
+    "Share of distinct texts up to which a column has a dictionary.",
+)  # fmt: skip
 STATS_MODE = _honoured(
     "metadata.stats-mode", parse_word, "truncate(16)", "Statistics that are kept of a column."
 )

@@ -26,8 +26,12 @@ from ingestd.paimon.spec.data_types import (
 from ingestd.paimon.spec.file_index_options import column_indexes, manifest_threshold
 from ingestd.paimon.spec.file_options import (
     FileStyle,
+    OrcSettings,
+    ParquetSettings,
     changelog_style,
     data_file_styles,
+    orc_settings,
+    parquet_settings,
     refuse_style,
     refuse_zoned_orc,
 )
@@ -71,9 +75,8 @@ class CoreOptions:
     file_compression: str
     zstd_level: int
     number_deltas: bool
-    block_size: int | None
-    page_size: int
-    parquet_dictionary: bool | None
+    parquet: ParquetSettings
+    orc: OrcSettings
     target_file_size: int
     stats_modes: Mapping[str, str]
     level_styles: Mapping[int, FileStyle]
@@ -154,9 +157,8 @@ def core_options(schema: TableSchema) -> CoreOptions:
         file_compression=style.file_compression,
         zstd_level=honoured.ZSTD_LEVEL.of(options),
         number_deltas=honoured.NUMBER_ENCODING.of(options) == "delta",
-        block_size=honoured.BLOCK_SIZE.of(options) or honoured.PARQUET_BLOCK_SIZE.of(options),
-        page_size=honoured.PARQUET_PAGE_SIZE.of(options),
-        parquet_dictionary=honoured.PARQUET_DICTIONARY.of(options),
+        parquet=parquet_settings(options),
+        orc=orc_settings(options),
         target_file_size=_target_file_size(schema),
         stats_modes=style.stats_modes,
         level_styles={level: own for level, own in styles.items() if level is not None},

@@ -182,7 +182,7 @@ _IGNORED: _Options = (
     ),
     *_irrelevant("a setting of Java's Parquet library that changes no row", "parquet.<setting>"),
     *_refused(
-        Access.CREATE, "settings of Java's ORC writer are not implemented", "orc.<setting>",
+        Access.CREATE, "other settings of Java's ORC writer are not implemented", "orc.<setting>",
     ),
 
     # Irrelevant to ingestd.

@@ -149,6 +149,16 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
             "option 'merge-engine' = 'newest-wins' is not supported",
         ),
         ("defaults: {options: {no.such.option: 1}}", "defaults.options", "no.such.option"),
+        (
+            "tables: {t: {options: {snapshot.time-retaind: 1 d}}}",
+            "tables.t",
+            "did you mean 'snapshot.time-retained'",
+        ),
+        (
+            "defaults: {options: {partition.mark-done-action: success-file}}",
+            "defaults.options",
+            "marks no partition as done",
+        ),
         ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),
         (
             "tables: {t: {options: {row-tracking.enabled: true}}}",

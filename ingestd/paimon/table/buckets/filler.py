@@ -71,7 +71,7 @@ class BucketFiller:
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
     def _spread(self, keys: _Unsigned) -> Buckets:
-        """Return every own bucket is full and no new one may be made: share them out evenly."""
+        """Return buckets for keys if all are full and no new one is allowed: spread evenly."""
         options = self._table.options
         own = np.array(sorted(self._counts), np.int32)
         if options.dynamic_bucket_max_buckets == -1 or not len(own):

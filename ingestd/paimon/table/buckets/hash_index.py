@@ -89,12 +89,12 @@ class HashCache:
 
     @property
     def nbytes(self) -> int:
-        """Return bytes of memory that hashes take."""
+        """Return the bytes of memory used by hashes."""
         return self._memory.nbytes
 
     @property
     def mapped_bytes(self) -> int:
-        """Return bytes of local disk that hashes take."""
+        """Return the bytes of local disk used by hashes."""
         return self._mapped.nbytes
 
 
@@ -164,7 +164,7 @@ class PartitionIndex:
         return self.lookup_sorted(distinct)[positions]
 
     def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
-        """Return the same of hashes that are sorted."""
+        """Return the same for sorted hashes."""
         found = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
         left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():

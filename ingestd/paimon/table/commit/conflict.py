@@ -24,7 +24,7 @@ from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit.changes import SnapshotChange
 from ingestd.paimon.table.files.data_files import live_path
-from ingestd.paimon.table.files.file_index_read import index_file_path
+from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.scan import live_entries

@@ -77,12 +77,12 @@ class TreePlan:
 
     @property
     def reason(self) -> str:
-        """Return which trigger it is."""
+        """Return the name of the trigger."""
         return self.choice.reason
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """Return the files that it is about."""
+        """Return the files concerned."""
         if self.files:
             return self.files
         runs = self.levels.runs[: self.choice.count]

@@ -18,12 +18,12 @@ class CompactPlan(Protocol):
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """Return the files that it is about."""
+        """Return the files concerned."""
         ...
 
     @property
     def reason(self) -> str:
-        """Return which trigger it is."""
+        """Return the name of the trigger."""
         ...
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:

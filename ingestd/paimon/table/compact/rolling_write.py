@@ -17,7 +17,7 @@ from ingestd.paimon.spec.compaction_options import lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.compact.figures import FilePlace
-from ingestd.paimon.table.files.file_index_write import with_file_index
+from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.files.new_files import (
     delete_files,
     file_rows,

@@ -189,7 +189,7 @@ def _replaced(rows: pa.Table, asked: Mask) -> tuple[tuple[int, int, Index], ...]
 def _told(
     rows: pa.Table, rules: RowRules, deleted: tuple[tuple[int, int, Index], ...]
 ) -> Compacted:
-    """Return the rows merged, and what has changed."""
+    """Return the merged rows and the changes."""
     if not rows.num_rows:
         return Compacted(_finished(rows, rules), None, deleted)
     rows = rows.drop_columns([n for n in (FILE, POSITION, SOURCE) if n in rows.column_names])

@@ -87,7 +87,7 @@ def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
 
 
 def _followed(rows: KeyRows, every_step: bool) -> Moves:
-    """Return a key is where its last row said; what takes a row back does so where the row is."""
+    """Return the moves of keys: each key moves to the partition of its last row."""
     old, here = rows.old[rows.key], np.arange(len(rows.key))
     adds = ~rows.retracts
     said = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here

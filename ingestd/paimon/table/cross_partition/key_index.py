@@ -32,7 +32,7 @@ class PlaceBook:
         self._numbers: dict[bytes, dict[int, int]] = {}
 
     def number(self, partition: bytes, bucket: int) -> int:
-        """Return the number of a place, a new one if it has none."""
+        """Return the number of a partition and bucket; assign one if it has none."""
         found = self._numbers.setdefault(partition, {}).setdefault(bucket, len(self._places))
         if found == len(self._places):
             self._places.append((partition, bucket))

@@ -136,7 +136,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return list({**self._loaded().records(), **self._changed_records}.values())
 
     def written(self, io: FileIO, path: str) -> "IndexEntries":
-        """Return the same, once they stand in an index manifest, which may become the base."""
+        """Return the entries as written to an index manifest, which may become the base."""
         settled, base = self._copy(), self._loaded()
         settled._io, settled._newest = io, path
         if self._path is None or len(self._changed) > max(_FEW, len(base.entries) // _SHARE):

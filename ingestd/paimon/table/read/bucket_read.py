@@ -1,14 +1,14 @@
-"""The rows of one bucket as they are now: its files merged, deletions dropped.
+"""Read the rows of a bucket: merge its files and drop deletions.
 
-Files of a primary-key table whose key ranges overlap make up a
-section; sections are independent of each other, so one section is what memory has to hold.
+Files of a primary-key table with overlapping key ranges make up a section. Sections are independent
+of each other, so memory has to hold one section at a time.
 """
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,9 @@ from ingestd.paimon.table.read.key_filter import KeyFilter
 
 Key = tuple[object, ...]
 GROUP_BYTES = 32 * 1024 * 1024
-"""Bytes of files, or about so many, of which columns are read together."""
+"""Approximate bytes of files whose columns are read together."""
 FILE_BYTES = 1024 * 1024
-"""A file is not opened once more for less than this."""
-ReadFields = Callable[[Sequence[DataField]], pa.Table]
-PickRows = Callable[[pa.Table], Positions]
+"""A file is not opened again for fewer bytes."""
 Picked = tuple[Positions, pa.Table]
 
 
@@ -55,7 +53,7 @@ class BucketFiles:
 
 
 def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
-    """Live files by partition and bucket, buckets in the order in which they first appear."""
+    """Group live files by partition and bucket, in the order in which buckets first appear."""
     groups: dict[tuple[bytes, int], list[DataFileMeta]] = {}
     for entry in entries:
         groups.setdefault((entry.partition, entry.bucket), []).append(entry.file)
@@ -80,9 +78,9 @@ def comparable_value(value: object) -> object:
 
 
 def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
-    """Return files grouped so that keys of one group are in no other, groups in key order.
+    """Group files by overlapping key ranges; return the groups in key order.
 
-    Within a group files stand from the oldest to the newest.
+    The files of a group are ordered from the oldest to the newest.
     """
     ranges = [
         (comparable_key(types, file.min_key), comparable_key(types, file.max_key), age)
@@ -100,9 +98,9 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 
 def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
-    """Return whether of two files that may share a key the later one has the newer rows throughout.
+    """Return whether of any two files that may share a key the later one has all newer rows.
 
-    Files of one level above 0 share none. `files` stand by their largest sequence numbers.
+    Files of one level above 0 share no key. `files` are ordered by their largest sequence numbers.
     """
     reached: dict[int, int] = {}
     for file in files:
@@ -116,10 +114,10 @@ def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BucketReader:
-    """Reads buckets of a table with the columns `fields`, of the keys of `keys` (None: all).
+    """Reads buckets of a table in the columns `fields`, with the keys of `keys` (None: all).
 
-    `source` reads the data files (None: all their rows, deletion vectors not heeded). With
-    `kinds` deletions stay among the rows of a primary-key table, and `_VALUE_KIND` is a column.
+    `source` reads the data files (None: all rows, without applying deletion vectors). With `kinds`
+    the rows of a primary-key table include deletions, and have the column `_VALUE_KIND`.
     """
 
     table: FileStoreTable
@@ -129,101 +127,89 @@ class BucketReader:
     kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
-        """Yield the bucket's rows in parts that fit into memory one by one."""
+        """Yield the rows of a bucket in parts that fit into memory one by one."""
         if not self.table.schema.primary_keys:
             for file in bucket.files:
                 yield self._read(bucket, file, self.fields)
             return
-        key_types = [field.type for field in self._key_fields]
+        key_types = [field.type for field in self.key_fields]
         names = [*(field.name for field in self.fields), *([VALUE_KIND] if self.kinds else [])]
-        for section in sections(key_types, bucket.files):
-            rows = self._merged(bucket, section)
+        for files in sections(key_types, bucket.files):
+            rows = self._merged(replace(bucket, files=tuple(files)))
             if rows.num_rows:
                 yield rows.select(names)
 
     @property
-    def _key_fields(self) -> tuple[DataField, ...]:
+    def key_fields(self) -> tuple[DataField, ...]:
+        """Return the fields of the trimmed primary key."""
         return self.table.schema.select(self.table.schema.trimmed_primary_keys)
 
     @property
     def _merge_fields(self) -> tuple[DataField, ...]:
-        """Return the key columns, those asked for, and what merging them takes."""
-        asked = (*self._key_fields, *self.fields)
-        beside = self.table.merge_rules.columns_beside([field.name for field in asked])
-        return tuple(dict.fromkeys((*asked, *self.table.schema.select(beside))))
+        """Return the key columns, the requested ones, and those that merging them needs."""
+        requested = (*self.key_fields, *self.fields)
+        beside = self.table.merge_rules.columns_beside([field.name for field in requested])
+        return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))
 
-    def _merged(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
+    def _merged(self, section: BucketFiles) -> pa.Table:
         """Return the merged rows of a section; keys are unique within a file."""
-        if len(section) > 1 and picks_rows(self.table.merge_rules):
-            return self._picked(bucket, section)
-        told_by_files = ages_by_file(section)
-        fields = [*self._merge_fields, *self._system_fields(section, told_by_files)]
-        parts = [self._file_rows(bucket, file, fields) for file in section]
+        files, rules = section.files, self.table.merge_rules
+        if len(files) > 1 and picks_rows(rules):
+            return PickedSection(self, section).rows()
+        oldest_first = ages_by_file(files)
+        fields = [*self._merge_fields, *self.system_fields(files, oldest_first=oldest_first)]
+        parts = [self._file_rows(section, file, fields) for file in files]
         rows = pa.concat_tables(parts)
-        if len(section) > 1:
-            rules, names = self.table.merge_rules, self.table.schema.trimmed_primary_keys
+        if len(files) > 1:
             rows = rows.combine_chunks()
             if rules.newest_level_only:
                 levels = [
-                    np.full(part.num_rows, f.level, np.int32)
-                    for part, f in zip(parts, section, strict=True)
+                    np.full(part.num_rows, file.level, np.int32)
+                    for part, file in zip(parts, files, strict=True)
                 ]
                 rows = rows.append_column(LEVEL, pa.array(np.concatenate(levels)))
-            rows = merge_rows(rows, names, rules, oldest_first=told_by_files)
-        if not self.kinds and any(file.delete_row_count != 0 for file in section):
+            names = self.table.schema.trimmed_primary_keys
+            rows = merge_rows(rows, names, rules, oldest_first=oldest_first)
+        if self.drops_deletions(files):
             kinds = rows.column(VALUE_KIND).to_numpy()
             rows = rows.filter(pa.array(~np.isin(kinds, RETRACTS)))
         return rows
 
-    def _picked(self, bucket: BucketFiles, section: Sequence[DataFileMeta]) -> pa.Table:
-        told_by_files, rules = ages_by_file(section), self.table.merge_rules
-        system = self._system_fields(section, told_by_files)
-        names = self.table.schema.trimmed_primary_keys
-        sequence = self.table.schema.select(rules.sequence_fields)
-        # No file has the columns of the partition, so that a group of them would open it in vain.
-        parts = [f for f in self.fields if f.name in self.table.schema.partition_keys]
-        deciding = tuple(dict.fromkeys((*self._key_fields, *sequence, *system, *parts)))
-        drops = not self.kinds and any(file.delete_row_count != 0 for file in section)
+    def drops_deletions(self, files: Sequence[DataFileMeta]) -> bool:
+        """Return whether the files contain deletions that are not among the result."""
+        return not self.kinds and any(file.delete_row_count != 0 for file in files)
 
-        def read(fields: Sequence[DataField]) -> pa.Table:
-            return pa.concat_tables([self._file_rows(bucket, file, fields) for file in section])
-
-        def pick(rows: pa.Table) -> Positions:
-            picked = picked_rows(rows, names, rules, oldest_first=told_by_files)
-            if not drops:
-                return picked
-            kinds = rows.column(VALUE_KIND).to_numpy()[picked]
-            return picked[~np.isin(kinds, RETRACTS)]
-
-        others = [field for field in self.fields if field not in deciding]
-        files = PickedSection(section, read, pick, deciding)
-        # With keys few rows of each file are kept, and which takes reading the keys each time.
-        return files.rows(others, at_once=self.keys is not None)
-
-    def _system_fields(
-        self, section: Sequence[DataFileMeta], told_by_files: bool
+    def system_fields(
+        self, files: Sequence[DataFileMeta], *, oldest_first: bool
     ) -> tuple[DataField, ...]:
-        """Return the system columns that the merge has to see: each costs decoding and copying."""
+        """Return the system columns that merging files needs: each costs decoding and copying.
+
+        `oldest_first` is the result of `ages_by_file`.
+        """
         rules = self.table.merge_rules
-        merges = len(section) > 1
+        merges = len(files) > 1
         takes_newest = rules.engine == "deduplicate" and not rules.ignore_delete
         if merges and not takes_newest:
             return SYSTEM_FIELDS
-        has_deletes = any(file.delete_row_count != 0 for file in section)
+        has_deletes = any(file.delete_row_count != 0 for file in files)
         wanted = {
-            SEQUENCE_NUMBER: merges and not (told_by_files and not rules.sequence_fields),
+            SEQUENCE_NUMBER: merges and not (oldest_first and not rules.sequence_fields),
             VALUE_KIND: self.kinds or has_deletes,
         }
         return tuple(field for field in SYSTEM_FIELDS if wanted[field.name])
+
+    def rows_of(self, section: BucketFiles, fields: Sequence[DataField]) -> pa.Table:
+        """Return the rows of all files of a section, not merged, in the order of the files."""
+        return pa.concat_tables([self._file_rows(section, file, fields) for file in section.files])
 
     def _file_rows(
         self, bucket: BucketFiles, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
         if self.keys is None:
             return self._read(bucket, file, fields)
-        # The keys first: a file without any of them is not read further.
+        # The key columns first: other columns of a file without the keys are not read.
         names = self.table.schema.trimmed_primary_keys
-        mask = self.keys.mask(bucket.partition, self._read(bucket, file, self._key_fields), names)
+        mask = self.keys.mask(bucket.partition, self._read(bucket, file, self.key_fields), names)
         if not pc.any(mask).as_py():
             return evolve(pa.table({}), (), fields)
         return self._read(bucket, file, fields).filter(mask)
@@ -235,28 +221,50 @@ class BucketReader:
         return source.read(bucket.partition, bucket.bucket, file, fields)
 
 
-@dataclass(frozen=True, slots=True)
 class PickedSection:
-    """Files of a section: `read` gives all their rows in columns, `pick` those that stay.
+    """Merges a section by picking rows: first the columns that decide, then the others.
 
-    `pick` looks at the columns `deciding`.
+    The cells of a column are taken as soon as it is read. Columns of a large section are read in
+    groups, two at a time: memory holds the result and two groups, whatever the size of the section.
     """
 
-    files: Sequence[DataFileMeta]
-    read: ReadFields
-    pick: PickRows
-    deciding: Sequence[DataField]
+    def __init__(self, reader: BucketReader, section: BucketFiles) -> None:
+        self._reader = reader
+        self._section = section
+        self.files = section.files
+        self._oldest_first = ages_by_file(section.files)
+        schema, rules = reader.table.schema, reader.table.merge_rules
+        system = reader.system_fields(section.files, oldest_first=self._oldest_first)
+        # No file has the partition columns: a group of them would open the files for nothing.
+        partition = [field for field in reader.fields if field.name in schema.partition_keys]
+        sequence = schema.select(rules.sequence_fields)
+        fields = (*reader.key_fields, *sequence, *system, *partition)
+        self.deciding: tuple[DataField, ...] = tuple(dict.fromkeys(fields))
+        self.others = [field for field in reader.fields if field not in self.deciding]
+        # A key filter keeps few rows of a file, and reads the key columns with each group.
+        self.at_once = reader.keys is not None
 
-    def rows(self, others: Sequence[DataField], *, at_once: bool = False) -> pa.Table:
-        """Return the rows that stay, in the deciding columns and some others, ordered as picked.
+    def read(self, fields: Sequence[DataField]) -> pa.Table:
+        """Return the rows of all files in some columns."""
+        return self._reader.rows_of(self._section, fields)
 
-        `at_once` reads all columns together, however large the files are.
-        """
-        groups = [] if at_once else column_groups(self.files, self.deciding, others)
+    def pick(self, rows: pa.Table) -> Positions:
+        """Return the positions of the rows of the result; `rows` has the deciding columns."""
+        table = self._reader.table
+        names, rules = table.schema.trimmed_primary_keys, table.merge_rules
+        picked = picked_rows(rows, names, rules, oldest_first=self._oldest_first)
+        if not self._reader.drops_deletions(self.files):
+            return picked
+        kinds = rows.column(VALUE_KIND).to_numpy()[picked]
+        return picked[~np.isin(kinds, RETRACTS)]
+
+    def rows(self) -> pa.Table:
+        """Return the picked rows, in the deciding and the other columns."""
+        groups = [] if self.at_once else column_groups(self.files, self.deciding, self.others)
         if not groups:
-            return self._first((*self.deciding, *others))[1]
+            return self._first((*self.deciding, *self.others))[1]
         with ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0))), "columns") as pool:
-            # The first one waits for none of the others, so that they may wait for it.
+            # The first one does not wait for the others, so that they may wait for it.
             first = pool.submit(self._first, self.deciding)
             rest = [pool.submit(self._taken, group, first) for group in groups]
             try:
@@ -282,7 +290,7 @@ class PickedSection:
 def column_groups(
     files: Sequence[DataFileMeta], deciding: Sequence[DataField], others: Sequence[DataField]
 ) -> list[list[DataField]]:
-    """The other columns in the groups that they are read in; none if all can be read at once."""
+    """Return the groups that the other columns are read in; [] if all can be read at once."""
     every = sum(file.file_size for file in files)
     least = max(GROUP_BYTES, FILE_BYTES * len(files))
     asked = sum(_weight(field.type) for field in (*deciding, *others))
@@ -302,7 +310,7 @@ def column_groups(
 
 
 def _weight(t: DataType) -> int:
-    """About how much of a file a column takes: a guess that only the sizes of groups depend on."""
+    """Estimate the share of a column in the size of a file, for the sizes of groups only."""
     if t.root in NESTED_ROOTS:
         return 8
     return 4 if t.root in CHARACTER_ROOTS or t.root in BINARY_ROOTS else 1
@@ -313,10 +321,10 @@ def _columns(rows: pa.Table) -> dict[str, Any]:
 
 
 def _take(columns: dict[str, Any], picked: Positions) -> pa.Table:
-    """Return the cells of some rows; the columns are gone from `columns` one by one."""
+    """Return the cells of some rows, removing the columns from `columns` one by one."""
     places = pa.array(picked)
     taken = {}
     for name in list(columns):
-        # One array first: taking from chunks costs twice as much.
+        # Combine chunks first: taking from chunks costs twice as much.
         taken[name] = columns.pop(name).combine_chunks().take(places)
     return pa.table(taken)

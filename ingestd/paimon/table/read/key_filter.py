@@ -1,4 +1,4 @@
-"""Reading the rows of given keys only: which partitions, buckets, files and rows may hold them."""
+"""Filter partitions, buckets, files and rows by a set of primary keys."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from ingestd.paimon.table.buckets.hash_index import PartitionIndex, key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 MOST_VALUES = 1000
-"""Of a column with more values only the first and the last are looked at."""
+"""Columns with more distinct values are filtered by their minimum and maximum."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """Keys to look up, by serialized partition row, or `anywhere` if they do not tell theirs."""
+    """Keys to look up, by serialized partition row, or `anywhere` if keys do not contain it."""
 
     by_partition: Mapping[bytes, pa.Table]
     anywhere: pa.Table | None = None
@@ -51,7 +51,7 @@ class KeyFilter:
 
     @property
     def partitions(self) -> frozenset[bytes] | None:
-        """Return the partitions that some of the keys may be in; None for any."""
+        """Return the partitions of the keys; None if they may be in any."""
         return frozenset(self.by_partition) if self.anywhere is None else None
 
     def narrow(
@@ -60,7 +60,7 @@ class KeyFilter:
         entries: Iterable[ManifestEntry],
         index_entries: Iterable[IndexManifestEntry],
     ) -> list[ManifestEntry]:
-        """Return the data files in whose buckets some of the keys may be."""
+        """Return the entries of the data files in buckets that may contain some of the keys."""
         if self.anywhere is not None:
             return list(entries)
         index = list(index_entries)
@@ -77,7 +77,7 @@ class KeyFilter:
         key_code = np.zeros(keys.num_rows, np.int64)
         for name in names:
             known: Any = pc.unique(keys.column(name))
-            # Codes of more than one column stay small: renumber them before the next column.
+            # Renumber the codes before each column, so that those of several columns stay small.
             both = np.concatenate([key_code, row_code])
             _, dense = np.unique(both, return_inverse=True)
             key_code, row_code = dense[: len(key_code)], dense[len(key_code) :]
@@ -134,9 +134,9 @@ def _codes(column: Column, known: Array) -> npt.NDArray[np.int64]:
 
 
 def keys_predicate(table: FileStoreTable, keys: pa.Table) -> Predicate | None:
-    """Return a condition on the primary key columns that rows of `keys` meet, and some others may.
+    """Return a predicate on integer and text key columns that all rows of `keys` match.
 
-    Numbers and texts are looked at; None if there are none, or no keys.
+    Other rows may match it, too. None if there is no such column, or no key.
     """
     if not keys.num_rows:
         return None

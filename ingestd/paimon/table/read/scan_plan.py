@@ -1,8 +1,8 @@
-"""Which data files a read opens, in which units, and why it leaves out the others.
+"""Plan which data files a read opens, in which units, and why it skips the others.
 
-A file is left out only if it certainly holds no wanted row. In a primary-key table a file may
-hold the newer row of a key, so that conditions on other columns than the key count only for
-whole units: files whose keys are in no other unit.
+A file is skipped only if it certainly contains no matching row. In a primary-key table a file may
+contain the newer row of a key, so conditions on other columns than the key apply only to whole
+units: files whose keys are in no other unit.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, conjuncts, only_on
 from ingestd.paimon.spec.predicate_stats import may_match, stats_test
 from ingestd.paimon.table.buckets.assigner import assign_among
-from ingestd.paimon.table.files.file_index_read import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.files.file_index import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.bucket_read import BucketFiles, group_by_bucket, sections
@@ -45,8 +45,8 @@ _FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
 class ReadUnit:
     """Files of one bucket that are read together.
 
-    `verbatim` says that each result is a row of some file as it stands, and that no other row
-    of its key decides about it: what is true of no row of a file need not be read.
+    If `verbatim`, each result is an unchanged row of one of the files, and no other row of its key
+    affects it: files and parts of files without a matching row need not be read.
     """
 
     files: BucketFiles
@@ -83,7 +83,7 @@ def _hides_level_0(table: FileStoreTable) -> bool:
 def plan_read(
     table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
 ) -> ReadPlan:
-    """Return the plan of a batch read of live files for the rows that a predicate is true for."""
+    """Plan a batch read of live files for the rows that match a predicate."""
     return _Planner(table, predicate, live=True).plan(entries)
 
 

@@ -1,7 +1,6 @@
-"""Reading a table: its rows as of a snapshot, merged, in the columns of the handle's schema.
+"""Read the rows of a table as of a snapshot, merged, in the columns of the handle's schema.
 
-Which files are opened is decided in `scan_plan`, what a bucket's
-files make up together in `bucket_read`.
+`scan_plan` decides which files are opened, `bucket_read` merges the files of a bucket.
 """
 
 import os
@@ -40,21 +39,21 @@ from ingestd.paimon.table.read.scan_plan import ReadPlan, ReadUnit, plan_read
 AUDIT_FIELD = DataField(-1, "rowkind", DataType("STRING", nullable=False))
 """The first column of an audit log."""
 SMALL_ROWS = 200_000
-"""Reads of fewer rows are over before a thread has begun."""
+"""Reads of fewer rows use no threads: they take less time than starting one."""
 AHEAD_BYTES = 64 * 1024 * 1024
-"""Bytes of files that are read ahead of the unit that is waited for."""
+"""Bytes of files that are read ahead of the unit that the caller gets next."""
 ReadRows = Callable[[ReadUnit], Iterable[pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """Reads rows of a table: of the columns `columns` (None: all), where `predicate` is true.
+    """Reads rows of a table, in the columns `columns` (None: all), that match `predicate`.
 
-    Columns are of the handle's schema, whatever a snapshot's was; for those of the snapshot's
-    time see `at_snapshot`. `key_filter` has the primary key columns of the only rows wanted.
-    With `audit` deletions that are still in the files are rows, too, and the first column,
-    `rowkind`, has the kind of each row (+I, -U, +U, -D). With `top_level` only what a full
-    compaction has made of a primary-key table is read, which takes no merging.
+    Columns are those of the handle's schema; for the schema of a snapshot see `at_snapshot`.
+    `key_filter` has the primary key columns of the rows to read (None: all rows). With `audit` the
+    result includes deletions that are still in the files, and its first column, `rowkind`, has the
+    kind of each row (+I, -U, +U, -D). With `top_level` only the top level of a primary-key table is
+    read, the result of a full compaction, which needs no merging.
     """
 
     table: FileStoreTable
@@ -71,9 +70,9 @@ class TableReader:
         object.__setattr__(self, "_keys", keys)
 
     def plan(self, snapshot: Snapshot) -> ReadPlan:
-        """Return which files a read of a snapshot opens; manifests are read, data files are not.
+        """Plan which files a read of a snapshot opens; only manifests are read.
 
-        Raises UnsupportedError for a table that cannot be read right, ConfigError for an
+        Raises UnsupportedError for a table that cannot be read correctly, ConfigError for an
         unknown column, FormatError for a manifest that is missing or damaged.
         """
         refuse_unsupported(self.table.schema, for_write=False)
@@ -100,7 +99,7 @@ class TableReader:
     def read_units(
         self, units: Sequence[ReadUnit], index: Sequence[IndexManifestEntry] = ()
     ) -> Iterator[pa.Table]:
-        """Yield the rows of units of a plan, with the deletion vectors among some index files."""
+        """Yield the rows of units of a plan, without those that vectors of `index` delete."""
         table, fields = self.table, self.fields()
         inner = self._read_fields(fields)
         vectors = DeletionVectors.of(table, index)
@@ -128,15 +127,15 @@ class TableReader:
         return selected_fields(self.table, self.columns)
 
     def row_fields(self) -> tuple[DataField, ...]:
-        """Return the fields of the rows."""
+        """Return the fields of the result, with `rowkind` in an audit log."""
         return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
 
     def empty(self) -> pa.Table:
-        """No rows, in the columns that rows have."""
+        """Return an empty table in the columns of the result."""
         return evolve(pa.table({}), (), self.row_fields())
 
     def _wanted(self) -> Predicate | None:
-        """What is true of every row that is given."""
+        """Return a predicate that every row of the result matches; None if there is none."""
         if self.key_filter is None or not self.table.schema.primary_keys:
             return self.predicate
         parts = (self.predicate, keys_predicate(self.table, self.key_filter))
@@ -242,9 +241,12 @@ def index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManife
 def read_in_order(
     units: Sequence[ReadUnit], read: ReadRows, *, small_rows: int = SMALL_ROWS
 ) -> Iterator[pa.Table]:
-    """Yield the parts that `read` makes of each unit, units in order; what it raises, in its place.
+    """Yield the parts that `read` returns for each unit, in the order of the units.
 
-    A caller that stops early has at most the units that are on their way read for nothing.
+    Decoding uses all cores by itself, sorting and merging do not: on several cores two units are
+    read ahead, so that memory holds little more than one of them. Errors of `read` are raised in
+    the place of its unit. If the caller stops early, only the units in progress were read for
+    nothing.
     """
     cores = len(os.sched_getaffinity(0))
     if cores < 2 or len(units) < 2 or sum(map(_unit_rows, units)) < small_rows:

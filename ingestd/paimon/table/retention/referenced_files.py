@@ -16,7 +16,7 @@ from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
-from ingestd.paimon.table.files.file_index_read import index_file_path
+from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import read_index_entries
 from ingestd.paimon.table.metadata.manifest_store import read_manifest_list

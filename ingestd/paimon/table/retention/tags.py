@@ -73,7 +73,7 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:
-    """Return names of the tags whose time to live is over."""
+    """Return the names of the tags whose time to live is over."""
     return [name for name in tag_names(table.io, table.paths) if _is_over(table, name, now_ms)]
 
 

@@ -40,7 +40,7 @@ from ingestd.paimon.table.files.data_files import (
     live_path,
     stored_rows,
 )
-from ingestd.paimon.table.files.file_index_read import read_file_indexes
+from ingestd.paimon.table.files.file_index import read_file_indexes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.bucket_read import comparable_key
 from ingestd.paimon.table.verify.findings import VerifyFindings

@@ -63,7 +63,7 @@ def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Findin
 def _snapshots(
     table: FileStoreTable, ids: list[int], findings: VerifyFindings
 ) -> dict[int, Snapshot]:
-    """Return all snapshots that can be read, checked against each other."""
+    """Return all readable snapshots, checked against each other."""
     snapshots: dict[int, Snapshot] = {}
     for snapshot_id in range(ids[0], ids[-1] + 1):
         where = f"snapshot-{snapshot_id}"

@@ -1,37 +1,127 @@
-"""Rows of one bucket become data files of level 0.
+"""Write rows of one bucket to data files of level 0, and to changelog files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
 
-Primary-key tables: rows are merged per key and sorted by it before they are written. Append
-tables, and tables whose rows wait for their bucket (`bucket` = -2): rows are written as they come.
-Nothing written here is visible until it is committed.
+Rows of primary-key tables are merged per key and sorted by key. Rows of append tables, and of
+postponed buckets (`bucket` = -2), are written in arrival order. With the changelog producer `input`
+all rows are also written, before merging, to changelog files beside the data files: in key order,
+rows of one key from the oldest to the newest, each with its row kind. Nothing is visible before it
+is committed.
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from ingestd.crash_points import Point, reach
 from ingestd.paimon.casts.default_values import with_defaults
 from ingestd.paimon.casts.evolution import columns_schema
-from ingestd.paimon.merge.merging import merge_rows
+from ingestd.paimon.format.base import format_of, load_format
+from ingestd.paimon.merge.base import SortedKeys, load_merge_engine
+from ingestd.paimon.merge.merging import merge_rows, ordered_rows
 from ingestd.paimon.merge.row_kinds import rows_to_write
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.changelog_checks import writes_input
+from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.schema import TableSchema
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.bucket_files import WrittenBucketFiles
-from ingestd.paimon.table.write.changelog_write import (
-    changelog_files,
-    input_and_merged,
-    writes_input,
+from ingestd.paimon.table.files.data_files import data_file_path
+from ingestd.paimon.table.files.file_index import with_file_index
+from ingestd.paimon.table.files.new_files import (
+    delete_files,
+    file_rows,
+    name_for_options,
+    options_for_rows,
 )
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.figures import retract_count
+from ingestd.paimon.table.write.figures import KEY_STATS_MODE, FileFigures, retract_count
 
 UNKNOWN_SEQUENCE = -1
-"""The sequence number of rows that wait for their bucket."""
+"""Sequence number of rows in postponed buckets."""
+_SAMPLE_ROWS = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBucketFiles:
+    """Writes files of a bucket, with their encoding and manifest entries.
+
+    `indexed` is whether they have the file indexes of the table; changelog files have none.
+    """
+
+    table: FileStoreTable
+    partition_values: tuple[object, ...]
+    bucket: int
+    options: CoreOptions
+    new_name: Callable[[], str]
+    indexed: bool = True
+
+    @property
+    def level(self) -> int:
+        """Return level 0, the level of new rows."""
+        return 0
+
+    @property
+    def source(self) -> FileSource:
+        """Return the source of files that no compaction wrote."""
+        return FileSource.APPEND
+
+    @property
+    def key_stats_mode(self) -> str:
+        """Return `none` for postponed buckets, whose rows are not looked up by key."""
+        return "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
+
+    def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
+        """Write rows to files of about the target size; none for no rows.
+
+        If a file cannot be written, those before it are deleted.
+        """
+        written: list[DataFileMeta] = []
+        try:
+            for part in self._rolled(rows):
+                written.append(self._write_file(part))
+        except BaseException:
+            self.delete(written)
+            raise
+        return tuple(written)
+
+    def delete(self, files: list[DataFileMeta] | tuple[DataFileMeta, ...]) -> None:
+        """Delete files that are not committed."""
+        delete_files(self.table, self.partition_values, self.bucket, files)
+
+    def _rolled(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """Yield consecutive parts of about the target file size.
+
+        Encoded rows are smaller than Arrow rows: only rows that exceed the target size in Arrow are
+        measured, by encoding a sample.
+        """
+        per_file = max(rows.num_rows, 1)
+        target = self.options.target_file_size
+        if rows.nbytes > target:
+            sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
+            options = options_for_rows(self.options, sample)
+            size = load_format(options.file_format).encoded_size(sample, options)
+            per_file = min(per_file, max(1, target * sample.num_rows // max(size, 1)))
+        for start in range(0, rows.num_rows, per_file):
+            yield rows.slice(start, per_file)
+
+    def _write_file(self, rows: pa.Table) -> DataFileMeta:
+        table, options = self.table, options_for_rows(self.options, rows)
+        name = name_for_options(self.new_name(), self.options, options)
+        path = data_file_path(table, self.partition_values, self.bucket, name)
+        stored = file_rows(table.schema, rows)
+        size = load_format(format_of(name)).write_file(table.io, path, stored, options)
+        reach(Point.DATA_WRITTEN if self.indexed else Point.CHANGELOG_WRITTEN)
+        figures = FileFigures(self, 0)
+        figures.add(rows)
+        meta = figures.meta(name, size)
+        return with_file_index(table, path, rows, meta) if self.indexed else meta
 
 
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
@@ -58,28 +148,30 @@ def write_bucket(
     `partition_values`. Files roll at `target-file-size`. With the changelog producer `input` all
     rows also go to changelog files, as they are before they are merged.
 
-    Raises ValueError for rows that are not the table's: a column missing or of another type, a null
-    in a NOT NULL column, a retraction in an append table.
+    Raises ValueError if the rows do not fit the table: a column is missing or has another type, a
+    NOT NULL column has a null, or an append table gets a retraction.
     """
     data = WrittenBucketFiles(table, partition_values, bucket, table.options.at_level(0), new_name)
     total = table.options.bucket
     checked = _prepare(table, rows)
-    if not writes_input(table):
+    if not writes_input(table.schema):
         merged = _merged(table, checked)
         return CommitMessage(partition, bucket, total, new_files=data.write(merged))
     changelog, merged = input_and_merged(table, checked)
     changes = changelog_files(table, partition_values, bucket)
-    told = changes.write(changelog)
+    changelog_metas = changes.write(changelog)
     try:
         written = data.write(merged)
     except BaseException:
-        changes.delete(told)
+        changes.delete(changelog_metas)
         raise
-    return CommitMessage(partition, bucket, total, new_files=written, changelog_files=told)
+    return CommitMessage(
+        partition, bucket, total, new_files=written, changelog_files=changelog_metas
+    )
 
 
 def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """Return the rows that are written, with exactly the columns that are the table's."""
+    """Return the rows to write, checked, in the columns of the table."""
     checked = _checked(rows, table.schema)
     if VALUE_KIND in checked.column_names:
         checked = rows_to_write(checked, table.merge_rules)
@@ -87,11 +179,11 @@ def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
 
 
 def _merged(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """Return one row of each key in key order, where rows are merged."""
+    """Return one row per key in key order; unchanged rows for tables that are not merged here."""
     if not table.schema.primary_keys:
         return rows
     if table.options.bucket == POSTPONE_BUCKET:
-        return _waiting(rows)
+        return _postponed(rows)
     return merge_rows(rows, table.schema.trimmed_primary_keys, table.merge_rules)
 
 
@@ -112,8 +204,8 @@ def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
     return rows.select([*extra, *wanted.names]).combine_chunks()
 
 
-def _waiting(rows: pa.Table) -> pa.Table:
-    """Rows as they came: they get their numbers, and meet the others of their key, in a bucket."""
+def _postponed(rows: pa.Table) -> pa.Table:
+    """Return rows of a postponed bucket: they are numbered and merged when they get a bucket."""
     at = rows.column_names.index(SEQUENCE_NUMBER)
     unknown = pa.array(np.full(rows.num_rows, UNKNOWN_SEQUENCE))
     return rows.set_column(at, SEQUENCE_NUMBER, unknown)
@@ -123,3 +215,36 @@ def _checked_append(rows: pa.Table) -> pa.Table:
     if VALUE_KIND in rows.column_names and retract_count(rows):
         raise ValueError("an append table takes no retractions")
     return rows
+
+
+def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
+    """Return a source of names for new changelog files: one UUID, then a counter."""
+    prefix = honoured.CHANGELOG_PREFIX.of(table.schema.options)
+    extension = table.options.for_changelog().file_extension
+    stem, count = f"{prefix}{uuid.uuid4()}", iter(range(1 << 31))
+    return lambda: f"{stem}-{next(count)}.{extension}"
+
+
+def changelog_files(
+    table: FileStoreTable, partition_values: tuple[object, ...], bucket: int
+) -> WrittenBucketFiles:
+    """Return the writer of changelog files of a bucket."""
+    return WrittenBucketFiles(
+        table,
+        partition_values,
+        bucket,
+        table.options.for_changelog(),
+        changelog_file_names(table),
+        indexed=False,
+    )
+
+
+def input_and_merged(table: FileStoreTable, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of a bucket in changelog order, and the merged rows."""
+    if not rows.num_rows:
+        return rows, rows
+    keys, rules = table.schema.trimmed_primary_keys, table.merge_rules
+    order = ordered_rows(rows, keys, rules)
+    ordered = rows.take(order.order)
+    in_place = SortedKeys(np.arange(rows.num_rows), order.first)
+    return ordered, load_merge_engine(rules.engine).merge(ordered, keys, in_place, rules)

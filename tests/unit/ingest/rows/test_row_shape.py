@@ -8,9 +8,8 @@ import pytest
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.computed.columns import parse_computed
-from ingestd.ingest.rows.known_columns import TableColumns
 from ingestd.ingest.rows.router import Route, Router
-from ingestd.ingest.rows.row_shape import Shapes, row_shape
+from ingestd.ingest.rows.row_shape import Shapes, TableColumns, row_shape
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.schemas.discovery import Discovery, DiscoveryLog
-from ingestd.ingest.schemas.schema_evolution import Evolution, columns_beyond, plan
+from ingestd.ingest.schemas.discovery import Discovery, DiscoveryLog, columns_beyond
+from ingestd.ingest.schemas.schema_evolution import Evolution, plan
 from ingestd.ingest.settings.context import Feed, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.paimon.spec.data_types import DataType, parse_type

@@ -7,7 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingestd.errors import CommitConflictError, FencedError, ProgressLostError
+from ingestd.errors import (
+    CommitConflictError,
+    FencedError,
+    ProgressLostError,
+    UnsupportedError,
+)
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
@@ -220,3 +225,26 @@ def test_a_table_of_dead_letters_that_an_older_version_made_gets_its_new_columns
     catalog.create_table(Identifier.parse(name), old)
     assert opened().tables[name].table.schema.field_names == tuple(one for one, _ in COLUMNS)
     assert opened().tables[name].table.schema.id == 1
+
+
+def test_tables_that_cannot_be_written_are_refused_and_ignored_options_are_named_once(
+    opened: Opened, schema: TableSchema, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog = load_catalog("filesystem", str(tmp_path))
+    for name, option in (("a", "row-tracking.enabled"), ("b", "snapshot.time-retaind")):
+        options = {**schema.options, option: "true", "sink.parallelism": "2"}
+        catalog.create_table(Identifier("db", name), replace(schema, options=options))
+    registry = opened()
+    with pytest.raises(UnsupportedError, match=r"option 'row-tracking\.enabled' = 'true'"):
+        registry.adopt("db.a")
+    caplog.clear()
+    registry.adopt("db.b")
+    opened().adopt("db.b")
+    (warning,) = (one for one in caplog.records if one.message == "table_options_ignored")
+    assert warning.__dict__["ctx"] == {
+        "table": "db.b",
+        "options": {
+            "snapshot.time-retaind": "unknown; did you mean 'snapshot.time-retained'?",
+            "sink.parallelism": "jobs of Flink and Spark that write",
+        },
+    }

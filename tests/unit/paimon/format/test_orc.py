@@ -182,3 +182,21 @@ def test_values_after_a_null_row_inside_a_row_are_their_own(kind: Any, cells: li
         path = f"/t/data-{start}.orc"
         write_file(io, path, rows.slice(start), table.options)
         assert read_file(io, path, None).to_pydict() == rows.slice(start).to_pydict()
+
+
+def test_stripes_and_dictionaries_are_those_of_the_options() -> None:
+    numbers = [number * 2_654_435_761 % (1 << 40) for number in range(200_000)]
+    columns = {"a": pa.array(numbers, pa.int64()), "b": ["x", "y"] * 100_000}
+    found = {}
+    for name, value in (("", ""), ("orc.stripe.size", "65536"), ("file.block-size", "64 kb"),
+                        ("orc.dictionary.key.threshold", "0.8")):  # fmt: skip
+        io = MemoryFileIO()
+        options = {"file.format": "orc", name: value} if name else {"file.format": "orc"}
+        table = native_table("/w", [("a", "BIGINT"), ("b", "STRING")], io=io, options=options)
+        rows = rows_table(table.schema, pa.table(columns).to_pylist())
+        size = write_file(io, PATH, rows, table.options)
+        file = orc.ORCFile(pa.BufferReader(io.read_bytes(PATH)))
+        assert read_file(io, PATH, None).num_rows == 200_000
+        found[name] = (file.nstripes, size)
+    assert found["orc.stripe.size"][0] == found["file.block-size"][0] > found[""][0]
+    assert found["orc.dictionary.key.threshold"][1] < found[""][1]

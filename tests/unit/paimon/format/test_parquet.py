@@ -59,12 +59,19 @@ def test_row_groups_pages_and_dictionaries_are_those_of_the_options() -> None:
     rows = pa.table({"a": pa.array(range(100_000), pa.int64()), "b": ["x", "y"] * 50_000})
     assert _file(rows).metadata.num_row_groups == 1
     for name in ("file__block_size", "parquet__block__size"):
-        assert _file(rows, **{name: "100 kb"}).metadata.num_row_groups > 5
+        assert _file(rows, **{name: "102400"}).metadata.num_row_groups > 5
     for wanted in ("true", "false"):
         group = _file(rows, parquet__enable__dictionary=wanted).metadata.row_group(0)
         found = {group.column(i).has_dictionary_page for i in range(2)}
         assert found == {wanted == "true"}
-    small = _file(rows, parquet__page__size="4 kb", file__compression="none")
+    sizes = []
+    for compression, level in (("zstd", "1"), ("gzip", "1"), ("zstd", "19")):
+        given = {"parquet.compression": compression, "parquet.compression.codec.zstd.level": level}
+        file = _file(rows, **given)
+        assert file.metadata.row_group(0).column(0).compression == compression.upper()
+        sizes.append(file.metadata.row_group(0).column(0).total_compressed_size)
+    assert sizes[2] < sizes[0]
+    small = _file(rows, parquet__page__size="4096", file__compression="none")
     large = _file(rows, file__compression="none")
     sizes = [one.metadata.row_group(0).column(0).total_compressed_size for one in (small, large)]
     assert sizes[0] > sizes[1]  # each page has a header

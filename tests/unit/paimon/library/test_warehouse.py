@@ -58,3 +58,10 @@ def test_a_wrong_name_proposes_the_nearest(tmp_path: Path) -> None:
         paimon.open(f"{tmp_path}/db.ordres")
     with pytest.raises(ConfigError, match="is a view"):
         paimon.open(f"{tmp_path}/db.orders$files")
+
+
+def test_a_table_is_not_created_with_a_misspelt_option(tmp_path: Path) -> None:
+    warehouse = paimon.open_warehouse(str(tmp_path))
+    options = {"snapshot.num-retaned.max": "3"}
+    with pytest.raises(ConfigError, match=r"did you mean 'snapshot\.num-retained\.max'"):
+        warehouse.create("db.t", pa.schema([("id", pa.int32())]), options=options)

@@ -247,7 +247,7 @@ def test_options_that_only_others_mind_pass_with_a_reason(name: str, value: str)
         ("bucket", "2"), ("write.compaction-skip", "true"), ("fields.v.aggregate-function", "sum"),
         ("overwrite-upgrade", "false"), ("dynamic-partition-overwrite", "false"),
         ("commit.timeout", "1 min"), ("manifest.format", "avro"), ("commit.callbacks", ""),
-        ("file-index.bloom-filter.v.fpp", "0.1"), ("parquet.page.size", "64 kb"),
+        ("file-index.bloom-filter.v.fpp", "0.1"), ("parquet.page.size", "65536"),
     ],
 )  # fmt: skip
 def test_nothing_is_said_of_options_that_are_obeyed_or_change_nothing(

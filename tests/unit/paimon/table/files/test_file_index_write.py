@@ -8,7 +8,7 @@ from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.file_index import encode_file_index
 from ingestd.paimon.spec.predicate_text import parse_predicate
-from ingestd.paimon.table.files.file_index_read import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.files.file_index import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot

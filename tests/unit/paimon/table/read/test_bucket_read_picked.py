@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,14 +63,27 @@ def _read(fields: Sequence[DataField]) -> pa.Table:
     return pa.table({field.name: cells[field.name] for field in fields})
 
 
+class Section(PickedSection):
+    """A section with rows and picks of a test."""
+
+    def __init__(
+        self,
+        read: Callable[[Sequence[DataField]], pa.Table],
+        pick: Callable[[pa.Table], Any],
+        at_once: bool = False,
+    ) -> None:
+        self.read, self.pick, self.at_once = read, pick, at_once  # type: ignore[method-assign]
+        self.files, self.deciding, self.others = tuple(_files(100)), (KEY,), OTHERS
+
+
 def test_rows_stand_as_they_were_picked(tiny_groups: None) -> None:
-    section = PickedSection(_files(100), _read, lambda _: np.array([1, 0]), [KEY])
-    rows = section.rows(OTHERS)
+    pick = lambda _: np.array([1, 0])  # noqa: E731
+    rows = Section(_read, pick).rows()
     assert rows.column_names == ["id", *(field.name for field in OTHERS)]
     assert rows.select(["id", "c1", "c6"]).to_pylist() == [
         {"id": 1, "c1": 10, "c6": 10}, {"id": 3, "c1": 30, "c6": 30},
     ]  # fmt: skip
-    assert rows.equals(section.rows(OTHERS, at_once=True))
+    assert rows.equals(Section(_read, pick, at_once=True).rows())
 
 
 def test_two_groups_are_in_memory_at_most(tiny_groups: None) -> None:
@@ -87,7 +100,7 @@ def test_two_groups_are_in_memory_at_most(tiny_groups: None) -> None:
             going -= 1
         return found
 
-    PickedSection(_files(100), read, lambda _: np.array([0]), [KEY]).rows(OTHERS)
+    Section(read, lambda _: np.array([0])).rows()
     assert most <= 2
 
 
@@ -96,7 +109,7 @@ def test_an_error_of_picking_comes_out(tiny_groups: None) -> None:
         raise FormatError("no order")
 
     with pytest.raises(FormatError, match="no order"):
-        PickedSection(_files(100), _read, pick, [KEY]).rows(OTHERS)
+        Section(_read, pick).rows()
 
 
 def test_an_error_of_a_group_comes_out(tiny_groups: None) -> None:
@@ -106,7 +119,7 @@ def test_an_error_of_a_group_comes_out(tiny_groups: None) -> None:
         return _read(fields)
 
     with pytest.raises(FormatError, match="damaged"):
-        PickedSection(_files(100), read, lambda _: np.array([0]), [KEY]).rows(OTHERS)
+        Section(read, lambda _: np.array([0])).rows()
 
 
 TAGS = {"type": "ARRAY", "element": "INT"}

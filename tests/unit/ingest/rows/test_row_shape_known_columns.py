@@ -1,8 +1,8 @@
 """Decoders are told the column types of the tables that source tables are routed to."""
 
 from ingestd.cdc.base import SourceTable
-from ingestd.ingest.rows.known_columns import DeclaredColumns, TableColumns
 from ingestd.ingest.rows.router import Router
+from ingestd.ingest.rows.row_shape import DeclaredColumns, TableColumns
 from ingestd.ingest.settings.context import Feed, RoutingConfig, TableSettings
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema

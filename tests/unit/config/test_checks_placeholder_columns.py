@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.config.placeholder_columns import UNKNOWN_KEY, placeholder_columns, placeholder_key
+from ingestd.config.checks import UNKNOWN_KEY, placeholder_columns, placeholder_key
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_checks import check_merge_options

@@ -11,7 +11,7 @@ from ingestd.ingest.computed.metadata_columns import event_times
 from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import SourceSettings
-from ingestd.ingest.stages.event_clock import EventClock, change_time
+from ingestd.ingest.stages.findings import EventClock, change_time
 from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.properties import KafkaSource

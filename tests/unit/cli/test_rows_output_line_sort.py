@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.cli.line_sort import sorted_lines
+from ingestd.cli.rows_output import sorted_lines
 from ingestd.paimon.casts.rows_json import sort_lines
 
 LINE = st.text(st.characters(exclude_characters="\n"), max_size=8)

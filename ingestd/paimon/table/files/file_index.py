@@ -1,15 +1,17 @@
-"""Indexes of data files asked whether a file may hold wanted rows.
+"""Write indexes of data files, and skip data files by them.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
 
-An index that is not known here (bsi, range-bitmap, later layouts) excludes nothing.
+An index is embedded in the manifest entry, or a file beside the data file. Unknown kinds of indexes
+(bsi, range-bitmap, later layouts) exclude no file.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.arrow import column_of
@@ -21,12 +23,19 @@ from ingestd.paimon.spec.file_index import (
     BLOOM_FILTER,
     FileIndexes,
     decode_file_index,
+    encode_file_index,
 )
-from ingestd.paimon.spec.file_index_bitmap import BitmapIndex, decode_bitmap_index
-from ingestd.paimon.spec.file_index_bloom import may_contain
+from ingestd.paimon.spec.file_index_bitmap import (
+    BitmapIndex,
+    decode_bitmap_index,
+    encode_bitmap_index,
+)
+from ingestd.paimon.spec.file_index_bloom import encode_bloom_filter, may_contain
+from ingestd.paimon.spec.file_index_options import ColumnIndex, column_indexes, manifest_threshold
 from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value
 from ingestd.paimon.spec.predicate_stats import may_match
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_files import data_file_path
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -130,5 +139,45 @@ _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def _equal_values(value: Value) -> tuple[Value, ...]:
-    """What compares equal and is stored differently: the two zeros of floating point."""
+    """Return all values that equal a value: the two zeros of floating point."""
     return (0.0, -0.0) if isinstance(value, float) and value == 0 else (value,)
+
+
+def with_file_index(
+    table: FileStoreTable, path: str, rows: pa.Table, meta: DataFileMeta
+) -> DataFileMeta:
+    """Index the rows of the data file at `path`, as the table's options require.
+
+    Return the manifest entry with the index. If the index cannot be written, the data file is
+    deleted, too.
+    """
+    data = encode_indexes(table.schema, rows)
+    if data is None:
+        return meta
+    if len(data) <= manifest_threshold(table.schema):
+        return replace(meta, embedded_index=data)
+    try:
+        table.io.write_new(path + INDEX_SUFFIX, data)
+    except BaseException:
+        table.io.delete_quietly(path)
+        raise
+    return replace(meta, extra_files=(*meta.extra_files, meta.file_name + INDEX_SUFFIX))
+
+
+def encode_indexes(schema: TableSchema, rows: pa.Table) -> bytes | None:
+    """Return the container of all indexes of some rows; None if the table has none."""
+    indexes = column_indexes(schema)
+    if not indexes:
+        return None
+    columns: dict[str, dict[str, bytes | None]] = {}
+    for index in indexes:
+        columns.setdefault(index.column, {})[index.kind] = _encode(schema, index, rows)
+    return encode_file_index(columns)
+
+
+def _encode(schema: TableSchema, index: ColumnIndex, rows: pa.Table) -> bytes:
+    column, t = rows.column(index.column), schema.field(index.column).type
+    if index.kind == BLOOM_FILTER:
+        hashes = np.unique(hash_values(column, t))
+        return encode_bloom_filter(hashes, index.items or max(len(hashes), 1), index.fpp)
+    return encode_bitmap_index(column, t, index.block_size)

@@ -10,10 +10,14 @@ from ingestd.errors import StorageError
 from ingestd.paimon.format.base import format_of, load_format
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
+from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.changelog_write import changelog_file_names, writes_input
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+from ingestd.paimon.table.write.table_write import (
+    changelog_file_names,
+    data_file_names,
+    write_bucket,
+)
 from tests.support.native_tables import native_table, rows_table
 
 COLUMNS = [("id", "INT"), ("v", "STRING")]
@@ -86,13 +90,13 @@ def test_no_rows_make_no_files() -> None:
 
 
 def test_only_the_producer_input_is_written_by_whoever_writes_rows() -> None:
-    assert writes_input(_table())
+    assert writes_input(_table().schema)
     for producer in ("none", "lookup", "full-compaction"):
         table = _table(**{"changelog-producer": producer})
-        assert not writes_input(table)
+        assert not writes_input(table.schema)
         assert _write(table, ROWS).changelog_files == ()
     appended = native_table("/w2", COLUMNS, io=MemoryFileIO())
-    assert not writes_input(appended)
+    assert not writes_input(appended.schema)
 
 
 def test_files_roll_at_the_target_size_and_go_together_if_one_cannot_be_written() -> None:

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
-from ingestd.ingest.schemas.apply_renames import apply_renames
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
     ProvenChange,
     Stated,
+    apply_renames,
     column_history_text,
     read_column_history,
 )
