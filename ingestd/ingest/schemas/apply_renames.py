@@ -1,9 +1,9 @@
-"""Rows from before and after statements about columns, under the names of today.
+"""Apply column renames and drops of the source to rows, by position in the source's log.
 
-A row that is older than a statement has the old name, one that is newer the new name; an old name
-after the statement is another column. The source's log is the order. A row, or a statement, that
-has no position there is ordered by its record: by the offset where both are in one topic partition,
-else by the time at which the connector wrote the two.
+A row before a statement has the old name, a row after it the new name; the old name after the
+statement is another column. If a row or a statement has no position in the source's log, it is
+ordered by its record: by offset if both are in one topic partition, else by the time at which the
+connector wrote the two.
 """
 
 from dataclasses import replace
@@ -24,9 +24,9 @@ Mask = npt.NDArray[np.bool_]
 
 
 def apply_renames(batch: ChangeBatch, column_history: Ledger, chunk: RecordChunk) -> ChangeBatch:
-    """The batch, of a chunk, under the names of today, without the columns that are gone.
+    """Return the batch of a chunk with the current column names, without dropped columns.
 
-    SchemaConflictError if no type holds a column under its two names.
+    Raises SchemaConflictError if no type holds a column under both names.
     """
     for one in column_history:
         if one.old in batch.types or one.old in batch.unavailable:
@@ -35,11 +35,11 @@ def apply_renames(batch: ChangeBatch, column_history: Ledger, chunk: RecordChunk
 
 
 def _before(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> Mask:
-    """Which rows are older than the statement.
+    """Return which rows are older than the statement, as a mask.
 
-    Where positions do not tell, records do. Of two that were written in one millisecond, to two
-    topic partitions, a dropped column is kept, as nothing is lost by that; a renamed one is taken
-    for the new name if the row has none of it.
+    Rows without a position are ordered by their records. If both records were written in the same
+    millisecond to two topic partitions, a dropped column is kept, since that loses nothing; a
+    renamed one is taken as the new name if the row does not have the new name.
     """
     named = np.zeros(len(batch.offset), np.bool_)
     if change.new in batch.types:
@@ -86,7 +86,7 @@ def _followed(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> C
 
 
 def _where(column: Values, rows: Mask) -> Values:
-    """The column with nulls in all other rows."""
+    """Return the column with nulls in all rows outside the mask."""
     if bool(rows.all()):
         return column
     nothing: Values = pa.scalar(None, column.type)
@@ -96,7 +96,7 @@ def _where(column: Values, rows: Mask) -> Values:
 def _either(
     change: ProvenChange, moved: tuple[Values, DataType], known: tuple[Values, DataType] | None
 ) -> tuple[Values, DataType]:
-    """The values under both names, of which a row has one."""
+    """Merge the values under both names, of which a row has one."""
     if known is None:
         return moved
     merged = type_of_both(change, moved[1], known[1])

@@ -1,4 +1,4 @@
-"""The type of a column that several findings bring."""
+"""The common type of a column in several discoveries."""
 
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.schemas.discovery import Discovery
@@ -17,9 +17,10 @@ def together(
     name: str,
     policy: EvolutionPolicy,
 ) -> DataType:
-    """The type of a column for what is known of it and what was found.
+    """Return a type that holds the known and the discovered type of a column.
 
-    Where no type holds both, the first one stays if the policy has a way for the other's values.
+    If no type holds both, return the known one when the policy handles the other's values, else
+    raise SchemaConflictError.
     """
     if known is None:
         return found.as_nullable()
@@ -33,6 +34,6 @@ def together(
     raise SchemaConflictError(
         f"table {where.table}: column '{name}' is {known.as_nullable()}, and {where} brings "
         f"{found.as_nullable()}; no type holds both: fix the type in the table's "
-        "schema.column-types, route the source table to another target, or say what to do with "
+        "schema.column-types, route the source table to another target, or choose what happens to "
         "such records (schema.on-incompatible-schema)"
     )
