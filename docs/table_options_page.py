@@ -1,6 +1,6 @@
 """table-options.md, from the declarations of table options."""
 
-from ingestd.paimon.spec.option_types import Access, Change, Support, TableOption
+from ingestd.paimon.spec.option_types import Access, ChangeRule, Support, TableOption
 from ingestd.paimon.spec.table_options import DECLARED
 
 HEAD = """# Table options
@@ -23,9 +23,9 @@ _REFUSED = {
     Access.CREATE: "Refused for new tables",
 }
 _CHANGES = {
-    Change.ANY: "",
-    Change.TO_TRUE: " Cannot become `false` again once the table has snapshots.",
-    Change.NEVER: " Cannot change once the table has snapshots.",
+    ChangeRule.ANY: "",
+    ChangeRule.TO_TRUE: " Cannot become `false` again once the table has snapshots.",
+    ChangeRule.NEVER: " Cannot change once the table has snapshots.",
 }
 _SECTIONS = (
     ("Honoured", "ingestd obeys these."),

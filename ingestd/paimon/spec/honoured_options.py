@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from ingestd.paimon.spec.option_types import (
     Access,
-    Change,
+    ChangeRule,
     Support,
     T,
     TableOption,
@@ -36,7 +36,7 @@ def _honoured(
     *,
     values: Iterable[str] | None = None,
     refused_from: Access = Access.WRITE,
-    change: Change = Change.ANY,
+    change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T]:
     """Declare an option with a default."""
@@ -51,7 +51,7 @@ def _optional(
     parse: Callable[[str, str], T],
     note: str,
     *,
-    change: Change = Change.ANY,
+    change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T | None]:
     """Declare an option without a default."""
@@ -65,11 +65,11 @@ BUCKET_KEY = _honoured(
     parse_names,
     _NO_NAMES,
     "Columns whose hash gives the bucket.",
-    change=Change.NEVER,
+    change=ChangeRule.NEVER,
 )
 BUCKET_FUNCTION = _honoured(
     "bucket-function.type", parse_word, "default", "How the bucket of a row is computed.",
-    values=("default", "mod", "hive"), change=Change.NEVER,
+    values=("default", "mod", "hive"), change=ChangeRule.NEVER,
 )  # fmt: skip
 DYNAMIC_BUCKET_TARGET_ROWS = _honoured(
     "dynamic-bucket.target-row-num", parse_int, 2_000_000, "Rows after which a bucket is full."
@@ -99,7 +99,7 @@ PARTITION_LEGACY_NAME = _honoured(
 MERGE_ENGINE = _honoured(
     "merge-engine", parse_word, "deduplicate", "How rows of one key become one row.",
     values=("deduplicate", "partial-update", "aggregation", "first-row"),
-    refused_from=Access.READ, change=Change.NEVER,
+    refused_from=Access.READ, change=ChangeRule.NEVER,
 )  # fmt: skip
 SEQUENCE_FIELD = _honoured(
     "sequence.field", parse_names, _NO_NAMES, "Columns that decide which row of a key is newer."
@@ -108,28 +108,28 @@ SEQUENCE_ORDER = _honoured(
     "sequence.field.sort-order", parse_word, "ascending", "Whether the larger value is newer."
 )
 ROWKIND_FIELD = _optional(
-    "rowkind.field", parse_text, "Column that contains the kind of a row.", change=Change.NEVER
+    "rowkind.field", parse_text, "Column that contains the kind of a row.", change=ChangeRule.NEVER
 )
 IGNORE_DELETE = _honoured(
-    "ignore-delete", parse_bool, False, "Drops deletions.", change=Change.TO_TRUE,
+    "ignore-delete", parse_bool, False, "Drops deletions.", change=ChangeRule.TO_TRUE,
     aliases=(
         "first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"
     ),
 )  # fmt: skip
 IGNORE_UPDATE_BEFORE = _honoured(
-    "ignore-update-before", parse_bool, False, "Drops -U rows.", change=Change.TO_TRUE
+    "ignore-update-before", parse_bool, False, "Drops -U rows.", change=ChangeRule.TO_TRUE
 )
 AGGREGATION_REMOVE = _honoured(
     "aggregation.remove-record-on-delete", parse_bool, False, "A deletion removes the whole row.",
-    change=Change.NEVER,
+    change=ChangeRule.NEVER,
 )  # fmt: skip
 PARTIAL_UPDATE_REMOVE = _honoured(
     "partial-update.remove-record-on-delete", parse_bool, False,
-    "A deletion removes the whole row.", change=Change.NEVER,
+    "A deletion removes the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
 REMOVE_ON_GROUP = _honoured(
     "partial-update.remove-record-on-sequence-group", parse_names, _NO_NAMES,
-    "Sequence columns of groups in which a deletion removes the whole row.", change=Change.NEVER,
+    "Sequence columns of groups whose deletions remove the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
 DEFAULT_FUNCTION = _optional(
     "fields.default-aggregate-function", parse_text, "Aggregate function of all other columns."
@@ -178,7 +178,7 @@ FILE_SUFFIX_COMPRESSION = _honoured(
 DATA_FILE_PREFIX = _honoured("data-file.prefix", parse_text, "data-", "Names of data files.")
 DATA_FILE_DIRECTORY = _honoured(
     "data-file.path-directory", parse_text, "", "Directory above the partitions; for reads.",
-    values=(), change=Change.NEVER,
+    values=(), change=ChangeRule.NEVER,
 )  # fmt: skip
 EXTERNAL_PATHS = _honoured(
     "data-file.external-paths", parse_names, _NO_NAMES, "Other places of data files; for reads.",
@@ -284,7 +284,7 @@ BITMAP_BLOCK_SIZE = _honoured(
 )
 INDEX_IN_DATA_DIR = _honoured(
     "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",
-    change=Change.NEVER,
+    change=ChangeRule.NEVER,
 )  # fmt: skip
 DELETION_VECTORS = _honoured(
     "deletion-vectors.enabled", parse_bool, False, "Older rows are deleted by deletion vectors.",
@@ -319,7 +319,7 @@ STREAMING_READ_OVERWRITE = _honoured(
 )  # fmt: skip
 FORCE_LOOKUP = _honoured(
     "force-lookup", parse_bool, False, "Compaction always looks up older rows.",
-    values=("true", "false"), change=Change.NEVER,
+    values=("true", "false"), change=ChangeRule.NEVER,
 )  # fmt: skip
 LOOKUP_COMPACT = _honoured(
     "lookup-compact", parse_word, "radical", "Whether level 0 is compacted at once (`radical`)."

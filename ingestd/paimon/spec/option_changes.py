@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ingestd.errors import SchemaConflictError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.option_types import Change, Options, TableOption, parse_names
+from ingestd.paimon.spec.option_types import ChangeRule, Options, TableOption, parse_names
 from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.table_options import find_option
 
@@ -23,7 +23,7 @@ def check_option_change(options: Options, key: str, value: str | None) -> None:
     if options.get(key) == value:
         return
     option = find_option(key)
-    if option is not None and option.change is Change.NEVER:
+    if option is not None and option.change is ChangeRule.NEVER:
         raise SchemaConflictError(
             f"option '{key}' cannot be changed: files of the table were written with it"
         )
@@ -33,7 +33,7 @@ def check_option_change(options: Options, key: str, value: str | None) -> None:
         _check_bucket(options, value)
     if option is honoured.DELETION_VECTORS:
         _check_deletion_vectors(options, value)
-    if option is not None and option.change is Change.TO_TRUE and value is not None:
+    if option is not None and option.change is ChangeRule.TO_TRUE and value is not None:
         _check_to_true(option, options, key, value)
 
 

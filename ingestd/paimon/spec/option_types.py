@@ -105,7 +105,7 @@ class Access(IntEnum):
     """Also setting the option of an existing table."""
 
 
-class Change(Enum):
+class ChangeRule(Enum):
     """Which new values an option takes once the table has snapshots."""
 
     ANY = "any"
@@ -130,7 +130,7 @@ class TableOption(Generic[T_co]):
     note: str
     values: frozenset[str] | None = None
     refused_from: Access = Access.WRITE
-    change: Change = Change.ANY
+    change: ChangeRule = ChangeRule.ANY
     aliases: tuple[str, ...] = ()
 
     def of(self, options: Options) -> T_co:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.honoured_options import HONOURED
-from ingestd.paimon.spec.option_types import Access, Change, Support, TableOption, parse_text
+from ingestd.paimon.spec.option_types import Access, ChangeRule, Support, TableOption, parse_text
 
 _OFF = ("false",)
 
@@ -23,11 +23,15 @@ _Options = tuple[TableOption[object], ...]
 
 def _irrelevant(note: str, *names: str) -> _Options:
     """Declare options that change nothing that ingestd does; `name|alias` names one twice."""
-    return _declared(names, note, None, Access.WRITE, change=Change.ANY)
+    return _declared(names, note, None, Access.WRITE, change=ChangeRule.ANY)
 
 
 def _refused(
-    access: Access, note: str, *names: str, values: Iterable[str] = (), change: Change = Change.ANY
+    access: Access,
+    note: str,
+    *names: str,
+    values: Iterable[str] = (),
+    change: ChangeRule = ChangeRule.ANY,
 ) -> _Options:
     """Declare options that are refused from an access on, except for the given values."""
     return _declared(names, note, frozenset(values), access, change=change)
@@ -39,7 +43,7 @@ def _declared(
     values: frozenset[str] | None,
     access: Access,
     *,
-    change: Change,
+    change: ChangeRule,
 ) -> _Options:
     split = (name.split("|") for name in names)
     return tuple(
@@ -66,7 +70,7 @@ _IGNORED: _Options = (
          values=["main"]),
     *_refused(
         Access.READ, "files hold other rows or another order than ingestd reads",
-        "data-evolution.enabled", "pk-clustering-override", values=_OFF, change=Change.NEVER,
+        "data-evolution.enabled", "pk-clustering-override", values=_OFF, change=ChangeRule.NEVER,
     ),
     *_refused(Access.READ, "rows come from several branches", "chain-table.enabled", values=_OFF),
     *_refused(
@@ -86,7 +90,7 @@ _IGNORED: _Options = (
     ),
     *_refused(
         Access.READ, "BLOB columns are not supported",
-        "blob-descriptor-field|blob.stored-descriptor-fields", change=Change.NEVER,
+        "blob-descriptor-field|blob.stored-descriptor-fields", change=ChangeRule.NEVER,
     ),
     *_refused(Access.READ, "manifests are Avro", "manifest.format", values=["avro"]),
     *_irrelevant(
@@ -108,7 +112,7 @@ _IGNORED: _Options = (
          values=["zstd"]),
     *_refused(
         Access.WRITE, "row ids are not assigned", "row-tracking.enabled", values=_OFF,
-        change=Change.NEVER
+        change=ChangeRule.NEVER
     ),
     *_refused(
         Access.WRITE, "commits without changes write no snapshot", "commit.force-create-snapshot",
@@ -135,11 +139,11 @@ _IGNORED: _Options = (
     *_refused(Access.WRITE, "upserts without a primary key are not implemented", "upsert-key"),
     *_refused(
         Access.WRITE, "keys belong to the schema, not to its options", "primary-key", "partition",
-        change=Change.NEVER,
+        change=ChangeRule.NEVER,
     ),
     *_refused(
         Access.WRITE, "BLOB columns are not supported", "blob-external-storage-path",
-        "blob-external-storage-field", change=Change.NEVER,
+        "blob-external-storage-field", change=ChangeRule.NEVER,
     ),
     *_refused(Access.WRITE, "BLOB columns are not supported", "blob-view-field"),
     *_refused(Access.WRITE, "this kind of index is not written", "file-index.<type>.<setting>"),

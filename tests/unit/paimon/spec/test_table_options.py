@@ -12,7 +12,7 @@ import pytest
 
 import ingestd
 from ingestd.paimon.spec.honoured_options import HONOURED
-from ingestd.paimon.spec.option_types import Access, Change, Support
+from ingestd.paimon.spec.option_types import Access, ChangeRule, Support
 from ingestd.paimon.spec.table_options import DECLARED, find_option, nearest_option
 
 CORE_OPTIONS = Path(__file__).parents[3] / "golden" / "core_options.tsv"
@@ -34,7 +34,7 @@ def test_every_option_of_java_is_declared_as_there(java: dict[str, str]) -> None
     assert NAMES[java["name"]] == 1
     option = find_option(java["name"])
     assert option is not None
-    assert (option.change is Change.NEVER) is bool(java["immutable"])
+    assert (option.change is ChangeRule.NEVER) is bool(java["immutable"])
     # Java lets table options set the compression of its format tables.
     assert {*option.aliases} == {*java["fallbacks"].split()} - {"file.compression"}
 
