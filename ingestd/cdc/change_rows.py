@@ -17,7 +17,13 @@ from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.record_errors import refuse
-from ingestd.cdc.row_images import with_images
+from ingestd.cdc.row_layout import (
+    ABSENT,
+    OldKeys,
+    RowLayout,
+    row_layout,
+    row_layout_with_images,
+)
 from ingestd.cdc.row_plan import Row, RowPlan
 from ingestd.cdc.source_position import positions, snapshot_rows
 from ingestd.paimon.spec.arrow import Array
@@ -172,9 +178,19 @@ def lay_out(plan: RowPlan, events: Events) -> LaidOut:
     if plan.key_values is None:
         return LaidOut(rows, kinds, None)
     _fill_keys(plan, events, rows)
-    if plan.wants.images:
-        return LaidOut(*with_images(plan, events.changes, rows, kinds))
-    return _with_moves(plan, events, LaidOut(rows, kinds, None))
+    befores = [change.before for change in events.changes]
+    images = plan.wants.images
+    attributes = [column.attribute for column in plan.columns] if images else plan.key_attributes
+    _complete_before_images(befores, rows, kinds, attributes)
+    old = _old_keys(plan, befores, rows, kinds)
+    if images:
+        known = np.array([before is not None for before in befores], np.bool_)
+        layout = row_layout_with_images(kinds, old, known, partial=plan.wants.partial)
+    elif old.moved.any():
+        layout = row_layout(kinds, old)
+    else:
+        return LaidOut(rows, kinds, None)
+    return LaidOut(_rows_of(plan, layout, [*rows, *befores]), layout.kinds, layout.changes)
 
 
 def _row_kinds(changes: Sequence[Any]) -> npt.NDArray[np.int8]:
@@ -219,49 +235,57 @@ def _fill_keys(plan: RowPlan, events: Events, rows: list[Row]) -> None:
                 setattr(rows[index], attribute, get(events.keys[index]))
 
 
-def _with_moves(plan: RowPlan, events: Events, laid_out: LaidOut) -> LaidOut:
-    """A row more, a DELETE of the old key, before each update that changed its key."""
-    moved = _moved(plan, events, laid_out)
-    if not moved:
-        return laid_out
-    rows, kinds = list(laid_out.rows), laid_out.kinds.tolist()
-    indices = list(range(len(rows)))
-    for index, old_key in reversed(moved):
-        rows.insert(index, plan.key_only_row(old_key))
-        kinds.insert(index, int(RowKind.DELETE))
-        indices.insert(index, index)
-    return LaidOut(rows, np.array(kinds, np.int8), np.array(indices, np.int64))
+def _complete_before_images(
+    befores: Sequence[Row | None],
+    rows: Sequence[Row],
+    kinds: npt.NDArray[np.int8],
+    attributes: Sequence[str],
+) -> None:
+    """Set fields that before images of updates lack: a source may send the changed ones only."""
+    updates = _updates_with_before(befores, kinds)
+    for attribute in attributes:
+        get = attrgetter(attribute)
+        for index in updates:
+            if get(befores[index]) is UNSET:
+                setattr(befores[index], attribute, get(rows[index]))
 
 
-def _moved(plan: RowPlan, events: Events, laid_out: LaidOut) -> list[tuple[int, tuple[Any, ...]]]:
-    """Indices of the updates that changed their key, with the old key."""
-    updates = np.flatnonzero(laid_out.kinds == RowKind.UPDATE_AFTER).tolist()
-    befores = [events.changes[index].before for index in updates]
-    if befores.count(None):
-        updates = [i for i, before in zip(updates, befores, strict=True) if before is not None]
-        befores = [before for before in befores if before is not None]
-    if not befores or plan.key_values is None:
-        return []
-    rows = list(map(laid_out.rows.__getitem__, updates))
-    if all(_equal(befores, rows, attribute) for attribute in plan.key_attributes):
-        return []
-    news = list(map(plan.key_values, rows))
-    return [
-        (index, old)
-        for index, old, new in zip(
-            updates, map(_old_key, map(plan.key_values, befores), news), news, strict=True
-        )
-        if old != new and None not in old and UNSET not in old
-    ]
+def _updates_with_before(befores: Sequence[Row | None], kinds: npt.NDArray[np.int8]) -> list[int]:
+    updates = np.flatnonzero(kinds == RowKind.UPDATE_AFTER).tolist()
+    return [index for index in updates if befores[index] is not None]
 
 
-def _old_key(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The key in a before image, which may lack what did not change."""
-    if UNSET not in old:
-        return old
-    return tuple(b if a is UNSET else a for a, b in zip(old, new, strict=True))
+def _old_keys(
+    plan: RowPlan,
+    befores: Sequence[Row | None],
+    rows: Sequence[Row],
+    kinds: npt.NDArray[np.int8],
+) -> OldKeys:
+    complete, moved = np.zeros(len(kinds), np.bool_), np.zeros(len(kinds), np.bool_)
+    updates = _updates_with_before(befores, kinds)
+    complete[updates] = True
+    for attribute in plan.key_attributes:
+        get = attrgetter(attribute)
+        old = [get(befores[index]) for index in updates]
+        new = [get(rows[index]) for index in updates]
+        if old != new:
+            moved[updates] |= np.array([a != b for a, b in zip(old, new, strict=True)], np.bool_)
+        if None in old or UNSET in old:
+            complete[updates] &= [value is not None and value is not UNSET for value in old]
+    return OldKeys(complete, moved)
 
 
-def _equal(befores: list[Row], rows: list[Row], attribute: str) -> bool:
-    get = attrgetter(attribute)
-    return list(map(get, befores)) == list(map(get, rows))
+def _rows_of(plan: RowPlan, layout: RowLayout, images: Sequence[Row]) -> list[Row]:
+    """Return the rows of a layout; `images` are the after images and then the before images."""
+    rows: list[Row] = []
+    for key, values in zip(layout.keys.tolist(), layout.values.tolist(), strict=True):
+        key_image = images[key]
+        if values == ABSENT:
+            row = plan.key_only_row([getattr(key_image, one) for one in plan.key_attributes])
+        else:
+            row = images[values]
+            if values != key:
+                for attribute in plan.key_attributes:
+                    setattr(row, attribute, getattr(key_image, attribute))
+        rows.append(row)
+    return rows

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from ingestd.cdc.avro.cells import build_column, find_left_out, without
 from ingestd.cdc.avro.envelope import Changes, Indices, Reasons
-from ingestd.cdc.avro.images import Columns, with_images
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import source_positions, source_snapshots
 from ingestd.cdc.base import ChangeBatch
@@ -32,6 +31,13 @@ from ingestd.cdc.columns.arrow_calls import (
 from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, explain_cell
+from ingestd.cdc.row_layout import (
+    ABSENT,
+    OldKeys,
+    RowLayout,
+    row_layout,
+    row_layout_with_images,
+)
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.data_types import RowKind
 
@@ -186,8 +192,7 @@ class _Rows:
         array = self._after[name]
         if self._deletes.any():
             missing = nulls(self._size, array.type)
-            whole = self._table.keys is None or self._table.images
-            other = self._before.get(name, missing) if whole else missing
+            other = self._before.get(name, missing) if self._table.keys is None else missing
             array = if_else(pa.array(self._deletes), other, array)
         left_out = find_left_out(array)
         if left_out is not None:
@@ -213,7 +218,7 @@ class _Rows:
     def batch(self) -> ChangeBatch:
         """The batch, with a row more before each update that changed its key, or before all."""
         changes = self._table.changes
-        events = self._with_images() if self._table.images else self._with_moves()
+        events = self._laid_out()
         position = source_positions(changes.source, self._size)
         snapshot = source_snapshots(changes.source, self._size)
         columns = self._table.columns
@@ -229,51 +234,43 @@ class _Rows:
             unavailable=self._left_out,
         )
 
-    def _with_moves(self) -> Indices:
-        """Put the deletes of old keys in; for each row the index of its change."""
-        events: Indices = np.arange(self._size)
-        old, moved = self._old_keys()
-        places = np.flatnonzero(moved)
-        if not len(places):
-            return events
-        events = np.insert(events, places, places)
-        inserted = places + np.arange(len(places))
-        others, keys = events.copy(), events.copy()
-        others[inserted] = -1
-        keys[inserted] += self._size
+    def _laid_out(self) -> Indices:
+        """Lay the rows out; for each row the index of its change."""
+        old, size = self._old_keys(), self._size
+        if self._table.images and self._table.keys:
+            before = _there(self._table.changes.before, size)
+            layout = row_layout_with_images(self._kinds, old, before)
+            # A column that the before images lack has the values of the after images.
+            self._take(layout, {**self._columns, **self._old})
+        elif (old.complete & old.moved).any():
+            layout = row_layout(self._kinds, old)
+            self._take(layout, self._old_key)
+        else:
+            return np.arange(size)
+        self._kinds = layout.kinds
+        return layout.changes
+
+    def _take(self, layout: RowLayout, before: Mapping[str, Array]) -> None:
+        """Take the cells of rows from the after images and the columns of before images."""
+        keys, none = self._table.keys or {}, np.zeros(self._size, np.bool_)
         for name, array in self._columns.items():
-            if name in old:
-                both = pa.concat_arrays([array, old[name]])
-                self._columns[name] = take(both, pa.array(keys))
-            else:
-                self._columns[name] = take_rows(array, others)
-        for name, marks in self._left_out.items():
-            self._left_out[name] = marks[events] & (others >= 0)
-        self._kinds = self._kinds[events]
-        self._kinds[inserted] = RowKind.DELETE
-        return events
+            places = layout.keys if name in keys else layout.values
+            both = pa.concat_arrays([array, before[name]]) if name in before else array
+            self._columns[name] = take_rows(both, places)
+        for name in {**self._left_out, **self._old_left_out}:
+            first = self._left_out.get(name, none)
+            second = self._old_left_out.get(name, none) if name in self._old else first
+            self._left_out[name] = np.concatenate([first, second])[layout.values] & (
+                layout.values != ABSENT
+            )
 
-    def _with_images(self) -> Indices:
-        """Put the rows before updates in; for each row the index of its change."""
-        old, moved = self._old_keys()
-        updates = (self._kinds == RowKind.UPDATE_AFTER) & bool(old)
-        for array in old.values():
-            updates &= _there(array, self._size)
-        before = Columns(self._old, self._old_left_out)
-        after = Columns(self._columns, self._left_out)
-        paired = with_images(after, before, self._kinds, updates, moved)
-        self._columns, self._left_out = dict(paired.columns.arrays), dict(paired.columns.left_out)
-        self._kinds = paired.kinds
-        return paired.events
-
-    def _old_keys(self) -> tuple[dict[str, Array], Marks]:
-        """Keys of the rows before, and which updates changed theirs."""
-        updates = self._updates_with_before()
-        unlike, whole = np.zeros(self._size, np.bool_), updates
+    def _old_keys(self) -> OldKeys:
+        complete, moved = self._updates_with_before(), np.zeros(self._size, np.bool_)
+        complete &= bool(self._old_key)
         for name, old in self._old_key.items():
-            unlike |= ~marks_of(equal(old, self._columns[name]))
-            whole = whole & _there(old, self._size)
-        return self._old_key, whole & unlike
+            moved |= ~marks_of(equal(old, self._columns[name]))
+            complete &= _there(old, self._size)
+        return OldKeys(complete, moved)
 
     def _build_old_key(self) -> None:
         """Build the key columns of the before images of updates."""

@@ -135,6 +135,19 @@ def take(cells: Cells, rows: Indices) -> Cells:
     return Cells(_take(cells.array, indices), left_out, cells.seen)
 
 
+def stacked(first: Cells, second: Cells) -> Cells:
+    """Return the cells of two columns, one after the other."""
+    left_out = None
+    if first.left_out is not None or second.left_out is not None:
+        left_out = np.concatenate([_omitted(first), _omitted(second)])
+    array = pa.concat_arrays([first.array, second.array])
+    return Cells(array, left_out, first.seen + second.seen)
+
+
+def _omitted(cells: Cells) -> Marks:
+    return np.zeros(len(cells.array), np.bool_) if cells.left_out is None else cells.left_out
+
+
 def build(column: PlanColumn, cells: Cells) -> tuple[Array, Marks | None]:
     """A column's array in its table type and the marks of values left out.
 

@@ -3,23 +3,35 @@
 What is not exactly as expected gives no batch at all, and is decoded in Python.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.cells import Cells, Marks, build, choose, differ, to_cells
+from ingestd.cdc.native.cells import (
+    Cells,
+    Indices,
+    Marks,
+    build,
+    choose,
+    differ,
+    stacked,
+    take,
+    to_cells,
+)
 from ingestd.cdc.native.image import Image
-from ingestd.cdc.native.images import Rows, with_images, with_old_keys
 from ingestd.cdc.native.message_layout import IrregularError, LayoutChanges
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.native.plan import form_of
 from ingestd.cdc.native.reader import NativeReader
 from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS
+from ingestd.cdc.row_layout import OldKeys, RowLayout, row_layout, row_layout_with_images
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import DataType, RowKind
 
@@ -46,6 +58,28 @@ def read_with(native: NativeReader, plan: RowPlan, messages: Messages) -> Change
         return _batch(plan, _Table(plan, changes, keys, native.hidden))
     except (*BUILD_ERRORS, *PARSE_ERRORS):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a batch: cells by column name, without columns that every row lacks.
+
+    `changes` (rows,) has the index of each row's change, or is None if every change is one row.
+    """
+
+    cells: Mapping[str, Cells]
+    kinds: npt.NDArray[np.int8]
+    changes: Indices | None
+
+    def laid_out(
+        self, layout: RowLayout, before: Mapping[str, Cells], key_names: tuple[str, ...]
+    ) -> "_Rows":
+        """Return the rows of a layout; `before` are cells of the before images, by column."""
+        cells = {}
+        for name, found in self.cells.items():
+            both = stacked(found, before[name]) if name in before else found
+            cells[name] = take(both, layout.keys if name in key_names else layout.values)
+        return _Rows(cells, layout.kinds, layout.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +137,9 @@ def _batch(plan: RowPlan, table: _Table) -> ChangeBatch:
     rows = _rows(plan, table)
     changes = table.changes
     offset, position, snapshot = changes.offsets, changes.log.position, changes.log.snapshot
-    if rows.events is not None:
-        offset, position = offset[rows.events], position[rows.events]
-        snapshot = snapshot[rows.events]
+    if rows.changes is not None:
+        offset, position = offset[rows.changes], position[rows.changes]
+        snapshot = snapshot[rows.changes]
     columns = {}
     types: dict[str, DataType] = {}
     unavailable: dict[str, Marks] = {}
@@ -133,7 +167,7 @@ def _batch(plan: RowPlan, table: _Table) -> ChangeBatch:
     )
 
 
-def _rows(plan: RowPlan, table: _Table) -> Rows:
+def _rows(plan: RowPlan, table: _Table) -> _Rows:
     changes, deletes = table.changes, table.deletes
     if (changes.after.there == deletes).any():
         raise IrregularError("a delete has an after image, or another change has none")
@@ -148,7 +182,7 @@ def _rows(plan: RowPlan, table: _Table) -> Rows:
     }
     for column in table.key_columns:
         cells[column.name] = _key(table, column)
-    rows = Rows(cells, changes.kinds, None)
+    rows = _Rows(cells, changes.kinds, None)
     rows = _with_images(table, rows) if plan.wants.images else _with_moves(table, rows)
     return _without_absent_columns(table, rows)
 
@@ -175,7 +209,7 @@ def _refuse_defaults(image: Image, column: PlanColumn) -> None:
         raise IrregularError(f"{column.name} has a default")
 
 
-def _without_absent_columns(table: _Table, rows: Rows) -> Rows:
+def _without_absent_columns(table: _Table, rows: _Rows) -> _Rows:
     """A DELETE of nothing but a key has all columns; else those that no row has are left out."""
     changes, images = table.changes, table.plan.wants.images
     bare = table.deletes & ~changes.before.there if images else table.deletes
@@ -219,7 +253,7 @@ def _key(table: _Table, column: PlanColumn) -> Cells:
     return cells
 
 
-def _with_images(table: _Table, rows: Rows) -> Rows:
+def _with_images(table: _Table, rows: _Rows) -> _Rows:
     """Rows before changes, which have what they lack of the rows after them."""
     before, there = table.changes.before, table.changes.before.there
     old: dict[str, Cells] = {}
@@ -229,37 +263,41 @@ def _with_images(table: _Table, rows: Rows) -> Rows:
         if lacking.any():
             cells = choose(lacking, rows.cells[column.name], cells)
         old[column.name] = cells
+    moved = np.zeros(table.size, np.bool_)
     for name in table.plan.key_names:
         known = old[name].array.is_valid().to_numpy(zero_copy_only=False)
         if old[name].left_out is not None or (there & ~known).any():
             raise IrregularError(f"some images before have no {name}")
-    partial = table.plan.wants.partial
-    return with_images(rows, old, there, table.plan.key_names, partial=partial)
+        moved |= differ(old[name], rows.cells[name])
+    layout = row_layout_with_images(
+        rows.kinds, OldKeys(there, moved), there, partial=table.plan.wants.partial
+    )
+    return rows.laid_out(layout, old, table.plan.key_names)
 
 
-def _with_moves(table: _Table, rows: Rows) -> Rows:
+def _with_moves(table: _Table, rows: _Rows) -> _Rows:
     """A row more, a DELETE of the old key, before each update that changed its key."""
     updates = table.updates & table.changes.before.there
     if not updates.any():
         return rows
     old_keys = {column.name: _old_key(table, column, rows) for column in table.key_columns}
-    unlike = np.zeros(len(updates), np.bool_)
+    moved = np.zeros(len(updates), np.bool_)
     for name, old in old_keys.items():
-        unlike |= differ(old, rows.cells[name])
-    moved = updates & unlike
+        moved |= differ(old, rows.cells[name])
+    complete = updates
     for old in old_keys.values():
-        if not moved.any():
+        if not (complete & moved).any():
             return rows
-        moved &= old.array.is_valid().to_numpy(zero_copy_only=False)
+        complete = complete & old.array.is_valid().to_numpy(zero_copy_only=False)
         if old.left_out is not None:
             raise IrregularError("a value of a key was left out")
-    places = np.flatnonzero(moved)
-    if not len(places):
+    if not (complete & moved).any():
         return rows
-    return with_old_keys(rows, old_keys, places)
+    layout = row_layout(rows.kinds, OldKeys(complete, moved))
+    return rows.laid_out(layout, old_keys, table.plan.key_names)
 
 
-def _old_key(table: _Table, column: PlanColumn, rows: Rows) -> Cells:
+def _old_key(table: _Table, column: PlanColumn, rows: _Rows) -> Cells:
     """Cells of a key column before updates: what an image lacks is as it is behind the update."""
     before, new = table.changes.before, rows.cells[column.name]
     lacking = before.lacking(column.name)
@@ -271,14 +309,14 @@ def _old_key(table: _Table, column: PlanColumn, rows: Rows) -> Cells:
     return choose(lacking, new, before.cells(column))
 
 
-def _keyless_rows(table: _Table) -> Rows:
+def _keyless_rows(table: _Table) -> _Rows:
     """Without a key a DELETE is the whole row before it."""
     cells: dict[str, Cells] = {}
     for column in table.columns:
         found = _keyless_cells(table, column)
         if found is not None:
             cells[column.name] = found
-    return Rows(cells, table.changes.kinds, None)
+    return _Rows(cells, table.changes.kinds, None)
 
 
 def _keyless_cells(table: _Table, column: PlanColumn) -> Cells | None:

@@ -1,11 +1,7 @@
-"""Rows before changes in Avro."""
+"""Before images in Avro."""
 
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from ingestd.cdc.avro.images import Columns, with_images
 from ingestd.cdc.base import FormatSettings, load_data_format
 from ingestd.cdc.columns.unavailable import TEXT
 from tests.support.registered import Registered, chunk_of, envelope, event, record
@@ -53,15 +49,3 @@ def test_without_any_update_nothing_is_put_in_between() -> None:
     assert told(True, event("c", A), ids=[1]) == [(0, 0, A)]
     kept = {"id": 1, "label": TEXT}
     assert told(True, event("u", kept, A), ids=[1])[0] == (0, 1, A)
-
-
-def test_marks_and_columns_that_images_before_lack_are_as_behind_the_change() -> None:
-    after = Columns({"a": pa.array([1, 2]), "b": pa.array(["x", None])},
-                    {"b": np.array([False, True])})  # fmt: skip
-    before = Columns({"a": pa.array([None, 9])}, {})
-    marks = np.array([False, True])
-    found = with_images(after, before, np.array([0, 2], np.int8), marks, ~marks)
-    assert found.columns.arrays["a"].to_pylist() == [1, 9, 2]
-    assert found.columns.arrays["b"].to_pylist() == ["x", None, None]
-    assert found.columns.left_out["b"].tolist() == [False, True, True]
-    assert found.kinds.tolist() == [0, 1, 2] and found.events.tolist() == [0, 1, 1]

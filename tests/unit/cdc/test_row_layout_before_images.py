@@ -1,4 +1,4 @@
-"""Rows before changes in JSON: what an update and a delete say was there."""
+"""Before images in JSON: the rows of updates and deletes."""
 
 import json
 from typing import Any
