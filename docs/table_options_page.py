@@ -1,6 +1,6 @@
 """table-options.md, from the declarations of table options."""
 
-from ingestd.paimon.spec.option_types import Access, Support, TableOption
+from ingestd.paimon.spec.option_types import Access, ChangeRule, Support, TableOption
 from ingestd.paimon.spec.table_options import DECLARED
 
 HEAD = """# Table options
@@ -21,6 +21,11 @@ _REFUSED = {
     Access.READ: "Refused",
     Access.WRITE: "Refused for writing",
     Access.CREATE: "Refused for new tables",
+}
+_CHANGES = {
+    ChangeRule.ANY: "",
+    ChangeRule.TO_TRUE: " Cannot become `false` again once the table has snapshots.",
+    ChangeRule.NEVER: " Cannot change once the table has snapshots.",
 }
 _SECTIONS = (
     ("Honoured", "ingestd obeys these."),
@@ -83,6 +88,4 @@ def _text(option: TableOption[object]) -> str:
         text += f" Supported: {', '.join(f'`{one}`' for one in named)}."
     elif option.values is not None and option.support is Support.HONOURED:
         text += f" {_REFUSED[option.refused_from]}."
-    if option.immutable:
-        text += " Cannot change once the table has snapshots."
-    return text
+    return text + _CHANGES[option.change]

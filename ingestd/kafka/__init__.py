@@ -1,1 +1,1 @@
-"""The only door to the Kafka client."""
+"""Access to Kafka and schema registries; the only package that imports the Kafka client."""

@@ -1,10 +1,10 @@
-"""Questions to brokers that may be away for a moment, and what to say when no answer comes.
+"""An admin client that waits for unreachable brokers, and explains why a request failed.
 
-Who is not let in is told so at once; who only waits, waits to the end of his time.
+Rejected credentials fail a request at once; an unreachable broker fails it after its timeout.
 """
 
 import time
-from concurrent.futures import TimeoutError as NoAnswerYet
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -33,24 +33,24 @@ _SILENT = frozenset(
         KafkaError.BROKER_NOT_AVAILABLE,
     }
 )
-"""What is said of brokers that are not there."""
+"""Errors of unreachable brokers."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", covariant=True)
 
 
 class Future(Protocol[_R]):
-    """An answer to come."""
+    """The future result of a request."""
 
     def result(self, timeout: float) -> _R:
-        """The answer; TimeoutError if it does not come in time, KafkaException if it is not one."""
+        """Return the result. Raises TimeoutError, or KafkaException if the request failed."""
 
 
 class Asking:
-    """An admin client of one source, with `seconds` for each question.
+    """An admin client of one source, with a timeout of `seconds` for each request.
 
-    Raises ConfigError for properties that cannot be used. A question raises SourceSilentError when
-    no one answers, and SourceError for an answer that is not one, or when brokers do not let us in.
+    Raises ConfigError for invalid properties. A request raises SourceSilentError if the brokers do
+    not answer, and SourceError if it fails or if the brokers reject the client.
     """
 
     def __init__(self, source: KafkaSource, seconds: float) -> None:
@@ -67,7 +67,7 @@ class Asking:
 
     @property
     def client(self) -> AdminClient:
-        """The client, for the next question: what was said before an answer counts no more."""
+        """The client for the next request; errors from before the last answer are discarded."""
         client = self._polled()
         if self._answered:
             self._client_errors.forget()
@@ -75,54 +75,54 @@ class Asking:
         return client
 
     def close(self) -> None:
-        """Let go of the brokers; nothing is asked any more."""
-        self._open = None  # no other process holds the client, which ends with its last reference
+        """Close the connections; no request is possible afterwards."""
+        self._open = None  # the client closes with its last reference
 
     def metadata(self) -> ClusterMetadata:
-        """All topics and brokers."""
+        """Return all topics and brokers."""
         client = self.client
         end = time.monotonic() + self.seconds
         patience = _FIRST_PATIENCE
         while True:
             left = max(end - time.monotonic(), PAUSE_SECONDS)
             try:
-                return self._took(client.list_topics(timeout=min(patience, left)))
+                return self._note_answer(client.list_topics(timeout=min(patience, left)))
             except KafkaException as error:
-                self._check_let_in("topics", error)
+                self._check_rejected("topics", error)
                 if not is_silence(error) or time.monotonic() + PAUSE_SECONDS > end:
                     raise self.unanswered("topics", error) from error
             patience = min(2 * patience, _MOST_PATIENCE)
             time.sleep(PAUSE_SECONDS)
 
     def result(self, what: str, future: Future[_T]) -> _T:
-        """The answer to a question that was asked."""
+        """Return the result of a pending request; `what` names it in errors."""
         end = time.monotonic() + self.seconds
         while True:
             left = max(end - time.monotonic(), 0)
             try:
-                return self._took(future.result(min(_LISTEN_SECONDS, left)))
-            except NoAnswerYet as error:
-                self._check_let_in(what, error)
+                return self._note_answer(future.result(min(_LISTEN_SECONDS, left)))
+            except FutureTimeoutError as error:
+                self._check_rejected(what, error)
                 if left <= _LISTEN_SECONDS:
                     raise self.unanswered(what, error) from error
             except KafkaException as error:
-                self._check_let_in(what, error)
+                self._check_rejected(what, error)
                 raise self.unanswered(what, error) from error
 
     def unanswered(self, what: str, error: Exception) -> SourceError:
-        """The error for a question without an answer."""
+        """Return the error for a failed request."""
         reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         source = self._source
         said = self._client_errors.newest
         message = (
-            f"source {source.name}: {source.bootstrap} did not tell about {what}: {reason}; is it "
+            f"source {source.name}: {source.bootstrap} did not report {what}: {reason}; is it "
             "the right address, and is the broker up?"
         )
         if said is not None:
             message += f" The client says: {explain(source, said)}"
         return SourceSilentError(message) if is_silence(error) else SourceError(message)
 
-    def _took(self, answer: _T) -> _T:
+    def _note_answer(self, answer: _T) -> _T:
         self._answered = True
         return answer
 
@@ -132,7 +132,7 @@ class Asking:
         self._open.poll(0)
         return self._open
 
-    def _check_let_in(self, what: str, error: Exception) -> None:
+    def _check_rejected(self, what: str, error: Exception) -> None:
         self._polled()
         rejection_reason = self._client_errors.rejection_reason
         if rejection_reason is not None:
@@ -141,7 +141,7 @@ class Asking:
 
 
 def is_silence(error: BaseException | None) -> bool:
-    """Whether an error says that no one answers."""
+    """Return whether an error means that the brokers do not answer."""
     if isinstance(error, KafkaException):
         return error.args[0].code() in _SILENT
-    return isinstance(error, NoAnswerYet)
+    return isinstance(error, FutureTimeoutError)

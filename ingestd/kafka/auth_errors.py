@@ -1,7 +1,7 @@
-"""Why brokers give no answer, from what the client library says: a sentence with a way out.
+"""Messages that explain connection and authentication errors of the Kafka client.
 
-A sentence names the broker, how the client was to show who it is, and the property to look at. It
-never holds a value of a property but addresses.
+A message names the broker, the security protocol and the property to check. It contains no
+property values except addresses.
 """
 
 import re
@@ -27,7 +27,7 @@ _LASTING = frozenset({*_SASL, *_DENIED, KafkaError._SSL, KafkaError._FATAL})
 _FROM_BROKER = re.compile(r"(?:\w+://)?(?P<address>[^/\s]+:\d+)/\w+: (?P<reason>.*)", re.DOTALL)
 _NOTHING_MORE = re.compile(r" \(after \d+ms in state \w+\)|, \d+ identical error\(s\) suppressed")
 _VALUE = re.compile(r"(beginning (?:at|with)|near)(:? ).*", re.DOTALL)
-"""After these words the client library repeats what it was given."""
+"""The client library repeats property values after these words."""
 _WANTS_CERTIFICATE = ("alert bad certificate", "alert certificate required", "alert unknown ca")
 _OTHER_PROTOCOL = (
     "connecting to a PLAINTEXT broker listener",
@@ -37,35 +37,35 @@ _OTHER_PROTOCOL = (
 
 
 class ClientErrors:
-    """What the client of a source said of itself lately."""
+    """Recent errors reported by the client of a source."""
 
     def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:
-        # A client that was idle beyond the life of its token shows the old one before it has
-        # fetched another.
+        # A client that was idle for longer than its token is valid presents the expired token
+        # before it fetches a new one.
         self._grace = _TOKEN_SECONDS if source.mechanism == "OAUTHBEARER" else 0.0
         self._clock = clock
         self._since: float | None = None
         self.problems: deque[Problem] = deque(maxlen=_KEPT)
 
     def note(self, error: KafkaError) -> None:
-        """The callback for errors of a client."""
+        """Record an error; the error callback of a client."""
         self.extend([Problem(error.code(), error.str())])
 
     def extend(self, problems: Iterable[Problem]) -> None:
-        """Take in what another part of the client said."""
+        """Record errors reported by another part of the client."""
         for one in problems:
             self.problems.append(one)
             if self._since is None and one.code in _SASL:
                 self._since = self._clock()
 
     def forget(self) -> None:
-        """Begin again."""
+        """Discard all recorded errors."""
         self.problems.clear()
         self._since = None
 
     @property
     def rejection_reason(self) -> Problem | None:
-        """An error that will not go away by itself, so that waiting is of no use."""
+        """The first error that retries cannot resolve, such as rejected credentials, or None."""
         found = next((one for one in self.problems if _lasts(one)), None)
         if found is not None and found.code in _SASL and self._since is not None:
             return found if self._clock() - self._since >= self._grace else None
@@ -73,7 +73,7 @@ class ClientErrors:
 
     @property
     def newest(self) -> Problem | None:
-        """The newest error that says more than that no broker is there."""
+        """The newest error, preferring any over the general "all brokers down"."""
         down = KafkaError._ALL_BROKERS_DOWN
         telling = [one for one in self.problems if one.code != down] or list(self.problems)
         return telling[-1] if telling else None
@@ -81,14 +81,14 @@ class ClientErrors:
 
 @contextmanager
 def refused_properties(source: KafkaSource) -> Iterator[None]:
-    """Turn what the client library raises for properties that do not do into ConfigError.
+    """Convert errors that the client library raises for invalid properties to ConfigError.
 
-    ImportError and RuntimeError come from the sign-in that it does in Python. That this got no
-    token is SourceError: it may be let in later.
+    ImportError and RuntimeError come from token providers written in Python. Raises SourceError
+    if no token could be fetched, because a retry may succeed.
     """
     try:
         yield
-    except SystemError as error:  # the library lets go of the error, or hides it behind this one
+    except SystemError as error:  # the library drops the original error or chains it
         raise SourceError(_no_token(source, error.__cause__)) from error
     except KafkaException as error:
         if error.args[0].code() in _SASL:
@@ -99,19 +99,21 @@ def refused_properties(source: KafkaSource) -> Iterator[None]:
 
 
 def explain(source: KafkaSource, problem: Problem) -> str:
-    """What the problem means for who has to mend it, as a clause of a message."""
+    """Return what a problem means and how to resolve it, as a clause of a message."""
     found = _FROM_BROKER.match(problem.text)
     address = found["address"] if found else source.bootstrap
     reason = _without_values(found["reason"] if found else problem.text)
     where = f"sources.{source.name}.kafka"
     if problem.code in _SASL:
-        return f"{address} did not let us in by {_way(source)}: {reason}; {_sasl_way_out(source)}"
+        way_out = _sasl_way_out(source)
+        return f"{address} rejected authentication by {_way(source)}: {reason}; {way_out}"
     if "certificate verify failed" in reason:
         return _certificate(source, address)
     if any(one in reason for one in _WANTS_CERTIFICATE):
         return (
-            f"{address} did not let us in by {_way(source)}: {reason}; it wants a certificate that "
-            f"it trusts (mTLS): look at ssl.certificate.location and ssl.key.location of {where}"
+            f"{address} rejected authentication by {_way(source)}: {reason}; it requires a "
+            f"certificate that it trusts (mTLS): look at ssl.certificate.location and "
+            f"ssl.key.location of {where}"
         )
     if any(one in reason for one in _OTHER_PROTOCOL):
         return (
@@ -119,7 +121,7 @@ def explain(source: KafkaSource, problem: Problem) -> str:
             f"away, look at security.protocol of {where}"
         )
     if problem.code in _DENIED:
-        return f"{address} does not allow it: {reason}; give this user the right to read and ask"
+        return f"{address} denies access: {reason}; grant this user the rights to read and describe"
     return f"{address} by {_way(source)}: {reason}"
 
 
@@ -133,9 +135,11 @@ def _certificate(source: KafkaSource, address: str) -> str:
     where = f"sources.{source.name}.kafka"
     way_out = f"set ssl.ca.location of {where} to the authority that signed it"
     if "expired" in issue or "not yet valid" in issue:
-        way_out = "give the broker one that is valid now, or set the clock right"
+        way_out = "install a valid certificate on the broker, or correct the clock"
     elif "mismatch" in issue.lower():
-        way_out = f"connect to a name that is in it: bootstrap.servers of {where}, and the names "
+        way_out = (
+            f"connect to a name that it contains: bootstrap.servers of {where}, and the names "
+        )
         way_out += "that the brokers advertise"
     return f"the certificate of {address} was refused by {_way(source)}: {issue}; {way_out}"
 
@@ -152,7 +156,7 @@ def _sasl_way_out(source: KafkaSource) -> str:
 
 
 def _way(source: KafkaSource) -> str:
-    """Protocol and mechanism."""
+    """Return the security protocol, with the mechanism if it is SASL."""
     protocol = source.protocol
     return f"{protocol} {source.mechanism}" if protocol.startswith("SASL") else protocol
 

@@ -1,4 +1,4 @@
-"""Records of a topic partition that wait for their chunk, and chunks of bounded size."""
+"""Buffered records of a topic partition, and chunks of bounded size."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from ingestd.kafka.records import Header, Numbers, Records
 
 
 class RecordColumns:
-    """Records of one topic partition that wait for their chunk."""
+    """Buffered records of one topic partition that are not yet part of a chunk."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic
@@ -25,11 +25,11 @@ class RecordColumns:
 
     @property
     def bytes(self) -> int:
-        """Bytes of keys and values that wait."""
+        """Bytes of buffered keys and values."""
         return self._bytes
 
     def add(self, records: Records) -> None:
-        """Append records; their offsets rise, and all have headers or none has."""
+        """Append records with ascending offsets; either all or none have headers."""
         self._keys.append(records.keys)
         self._values.append(records.values)
         self._records += len(records)
@@ -38,11 +38,11 @@ class RecordColumns:
         self._bytes += int(records.sizes.sum())
 
     def full(self, max_records: int, max_bytes: int) -> bool:
-        """Whether there is enough for a chunk of these bounds."""
+        """Return whether the buffered records fill a chunk of these bounds."""
         return len(self) >= max_records or self._bytes >= max_bytes
 
     def take(self, max_records: int, max_bytes: int) -> RecordChunk:
-        """The first records as a chunk: at most this many records and bytes, but at least one."""
+        """Remove and return the first records as a chunk within the bounds, but at least one."""
         offsets, timestamps, sizes = map(np.concatenate, zip(*self._numbers, strict=True))
         ends = np.cumsum(sizes)
         fitting = int(np.searchsorted(ends, max_bytes, side="right"))
@@ -66,6 +66,6 @@ class RecordColumns:
 
 
 def _cut(parts: list[Texts], count: int) -> tuple[Texts, list[Texts]]:
-    """The first texts, and the others as the only part of those that still wait."""
+    """Split off the first `count` texts; return them, and the rest as a list of one part."""
     whole = joined(parts)
     return (whole, []) if count == len(whole) else (whole[:count], [whole[count:]])

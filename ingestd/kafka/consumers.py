@@ -1,7 +1,8 @@
-"""Consumers that live as long as their process and are lent out, to one reader at a time.
+"""A pool of consumers for each process; a consumer serves one reader at a time.
 
-Connecting costs many times what a small range costs, so a worker keeps its consumers. A process
-made by fork finds those of its parent here and leaves them alone: their threads are not there.
+Connecting costs far more than reading a small range, so a worker keeps its consumers open. A
+forked process finds those of its parent here and does not use them: their threads do not exist in
+the child.
 """
 
 import json
@@ -22,17 +23,17 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Lent:
-    """One consumer and what its client last said."""
+    """A consumer and the latest errors of its client."""
 
     reader: Reader
     client_errors: ClientErrors
 
     def listen(self) -> None:
-        """Take in what went wrong meanwhile."""
+        """Record errors that the client has reported since the last call."""
         self.client_errors.extend(self.reader.problems())
 
     def last_words(self, source: KafkaSource) -> str:
-        """What the client said last as a clause for a message, empty when it said nothing."""
+        """Return the last error as a clause for a message; empty if there was no error."""
         newest = self.client_errors.newest
         return "" if newest is None else f"; the client says: {explain(source, newest)}"
 
@@ -42,14 +43,14 @@ _idle: dict[tuple[int, str, bool], list[Lent]] = {}
 
 @contextmanager
 def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Lent]:
-    """A consumer of the source's cluster without an assignment; kept for the next one.
+    """Lend a consumer of the source's cluster without an assignment; return it to the pool after.
 
-    After an error it is closed instead, so that the next reader starts from a clean one.
+    After an error it is closed instead, so that the next reader starts with a new one.
     """
     key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
     kept = _idle.setdefault(key, [])
     try:
-        lent = kept.pop()  # threads may lend at once
+        lent = kept.pop()  # several threads may lend at the same time
     except IndexError:
         lent = Lent(_connect(source, headers), ClientErrors(source))
     else:

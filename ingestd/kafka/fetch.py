@@ -1,10 +1,10 @@
-"""The records of exact ranges of offsets, as columns.
+"""Fetch the records of exact offset ranges as columns.
 
-Offsets without a record (compacted, transaction markers, aborted) are nothing to be worried
-about: a range is done when the client is at its end. An offset that the log no longer has is
-a LogChangedError: the next start of the pipeline judges it.
+Offsets without a record (compacted, transaction markers, aborted) are not errors: a range is
+complete when the client has reached its end. An offset that the log no longer has raises
+LogChangedError, which the next start of the pipeline handles.
 
-To turn to another topic partition costs the client more than to read a small range of it, so
+Switching to another topic partition costs the client more than reading a small range of it, so
 small ranges are read together.
 """
 
@@ -28,9 +28,9 @@ from ingestd.kafka.records import Place, Records
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
 _WASTED_RECORDS = 1_000
-"""Records after the ends of ranges that are taken in vain before the client is told."""
+"""Records past the end of a range that are discarded before its partition is unassigned."""
 STALL_SECONDS = 30.0
-"""How long ranges may give nothing before the brokers are taken for silent."""
+"""Seconds without a record before the brokers count as silent."""
 _GONE = frozenset(
     {
         KafkaError._UNKNOWN_PARTITION,
@@ -44,14 +44,14 @@ _Readings: TypeAlias = Mapping[Place, Reading]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Most records, and most bytes of keys and values, of a chunk."""
+    """The largest number of records, and of bytes of keys and values, in a chunk."""
 
     max_records: int
     max_bytes: int
 
 
 class StalledError(SourceSilentError):
-    """Nothing came any more; `left` is what is still to be read, without what was given before."""
+    """No record arrived in time; `left` are the ranges that have not been read yet."""
 
     def __init__(self, message: str, left: Sequence[OffsetRange] = ()) -> None:
         super().__init__(message)
@@ -66,7 +66,7 @@ def fetch(
     max_bytes: int,
     headers: bool = False,
 ) -> Iterator[RecordChunk]:
-    """The committed records of one range in order of offset, in chunks: as `fetch_all`."""
+    """Yield the committed records of one range in order of offset, in chunks; see `fetch_all`."""
     bounds = {"max_records": max_records, "max_bytes": max_bytes}
     yield from fetch_all(source, [wanted], **bounds, headers=headers)
 
@@ -80,14 +80,13 @@ def fetch_all(
     headers: bool = False,
     stall_seconds: float | None = None,
 ) -> Iterator[RecordChunk]:
-    """The committed records of ranges, those of one topic partition in order of offset, in chunks.
+    """Yield the committed records of ranges in chunks, in order of offset for each partition.
 
-    A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but always
-    one record. `headers` of records are only taken out when asked for.
+    A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but at
+    least one record. Headers are read only if `headers` is set.
 
-    Raises LogChangedError when a log does not have its range any more; StalledError when nothing
-    came for `stall_seconds` (`STALL_SECONDS` if None); SourceError when the brokers do not let the
-    client in.
+    Raises LogChangedError if a log no longer has its range; StalledError if no record arrives for
+    `stall_seconds` (`STALL_SECONDS` if None); SourceError if the brokers reject the client.
     """
     with lend_consumer(source, headers=headers) as lent:
         for bundle in bundles(ranges, max_records):
@@ -113,7 +112,7 @@ def fetch_all(
 
 
 def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
-    """Ranges of different topic partitions with few offsets altogether, or a single one."""
+    """Group small ranges of different topic partitions; a large range stays alone."""
     bundle: list[OffsetRange] = []
     places: set[Place] = set()
     rows = 0
@@ -132,7 +131,7 @@ def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[Of
 def _full(
     latest: RecordColumns, columns: Mapping[Place, RecordColumns], max_records: int, max_bytes: int
 ) -> RecordColumns | None:
-    """What is to give a chunk, because it has enough for one, or is the most of too much."""
+    """Return the columns that fill a chunk, or the largest if their total exceeds the bounds."""
     if latest.full(max_records, max_bytes):
         return latest
     if len(columns) == 1 or sum(one.bytes for one in columns.values()) < max_bytes:
@@ -141,7 +140,7 @@ def _full(
 
 
 class _Together:
-    """Ranges of different topic partitions, read at a time by one lent consumer."""
+    """Ranges of different topic partitions that one consumer reads together."""
 
     def __init__(
         self, source: KafkaSource, readings: _Readings, lent: Lent, stall_seconds: float
@@ -154,11 +153,11 @@ class _Together:
         self.touch()
 
     def touch(self) -> None:
-        """Time spent by the caller between chunks is not the broker's."""
+        """Restart the stall timer: time that the caller spends between chunks does not count."""
         self._deadline = time.monotonic() + self._stall_seconds
 
     def batches(self) -> Iterator[tuple[Place, Records]]:
-        """Records of the ranges, never none, in order for each."""
+        """Yield non-empty records of the ranges, in order of offset for each."""
         left = self._assign()
         while left:
             yield from self._read(left)
@@ -166,7 +165,7 @@ class _Together:
             left = self._assign() if rest and self._wasted > _WASTED_RECORDS else rest
 
     def _assign(self) -> _Readings:
-        """Tell the client of the ranges that are not done, and return them."""
+        """Assign the unfinished ranges to the client, and return them."""
         left = {place: one for place, one in self._readings.items() if one.left}
         self._wasted = 0
         try:
@@ -189,9 +188,9 @@ class _Together:
         yield from ((place, records) for place, records in mine if len(records))
 
     def _taken(self, place: Place, records: Records) -> Records:
-        """Those of the records that belong to the range of their topic partition."""
+        """Return the records that belong to the range of their topic partition."""
         reading = self._readings.get(place)
-        if reading is None:  # the client speaks of itself
+        if reading is None:  # an event of the client as a whole
             self._lent.client_errors.extend(event.problem for event in records.events)
             return records.first(0)
         mine = reading.take(records)
@@ -207,15 +206,15 @@ class _Together:
             reason = explain(self._source, rejection_reason)
             raise SourceError(f"cannot read {_where(left)}: {reason}")
         if any(one.code in _GONE for one in self._lent.client_errors.problems):
-            # The client says "unknown" of a deleted topic, but also while brokers change roles.
+            # The client reports "unknown" for a deleted topic, but also during a leader election.
             self._lent.client_errors.forget()
             for one in left.values():
                 one.check_gone()
         if time.monotonic() > self._deadline:
             one = next(iter(left.values()))
             raise StalledError(
-                f"{_where(left)} gave nothing for {self._stall_seconds:.0f} s at offset "
-                f"{one.position}, wanted is up to {one.wanted.until}, from "
+                f"{_where(left)} returned no record for {self._stall_seconds:.0f} s at offset "
+                f"{one.position} of up to {one.wanted.until}, from "
                 f"{self._source.bootstrap}{self._lent.last_words(self._source)}",
                 [replace(each.wanted, start=each.position) for each in left.values()],
             )

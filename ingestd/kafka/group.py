@@ -1,7 +1,7 @@
-"""The offsets of a consumer group, asked for and written by a consumer that joins no group.
+"""Read and commit the offsets of a consumer group, by a consumer that does not join the group.
 
-An admin client can do the same, but the one of librdkafka up to 2.16 ends the whole process when
-the connection to the group's coordinator is lost at the wrong moment.
+An admin client can do the same, but that of librdkafka up to 2.16 aborts the process if the
+connection to the group coordinator is lost at the wrong moment.
 """
 
 import time
@@ -24,23 +24,23 @@ _NO_COORDINATOR = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-"""A group that is new, or whose broker went away, has no one who keeps its offsets yet."""
+"""Errors of a group without a coordinator: it is new, or its broker has become unreachable."""
 
 _NOT_JOINED = {
     "enable.auto.commit": "false",
     "session.timeout.ms": "2000",
     "heartbeat.interval.ms": "500",
 }
-"""Of a session that never begins, the time is how long the end of a client, and so that of the
-process, waits for the answer to a commit when the brokers have gone.
+"""The session never starts, but this time bounds how long closing the client, and so the exit of
+the process, waits for the answer to a commit when the brokers are unreachable.
 """
 
 
 class ConsumerGroup:
-    """One group of a source's cluster, with `seconds` for each question.
+    """A consumer group of a source's cluster, with a timeout of `seconds` for each request.
 
-    Raises ConfigError for properties that cannot be used. A question raises SourceSilentError when
-    no one answers in time, SourceError when the brokers refuse.
+    Raises ConfigError for invalid properties. Requests raise SourceSilentError if the brokers do
+    not answer in time, and SourceError if they refuse.
     """
 
     def __init__(self, source: KafkaSource, name: str, seconds: float) -> None:
@@ -55,7 +55,7 @@ class ConsumerGroup:
             self._consumer = Consumer({**properties, **hooks}, logger=LOG)
 
     def committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
-        """The places with the offsets of the group, negative where it has none."""
+        """Return the places with the committed offsets, negative where the group has no offset."""
         end = self._begin()
         while True:
             try:
@@ -70,7 +70,7 @@ class ConsumerGroup:
             self._go_on_or_raise(wrong, end)
 
     def commit(self, places: Iterable[TopicPartition]) -> None:
-        """Write offsets of the group."""
+        """Commit offsets for the group."""
         end = self._begin()
         wanted = list(places)
         while True:
@@ -87,7 +87,7 @@ class ConsumerGroup:
             self._go_on_or_raise(answer, end)
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections."""
         self._consumer.close()
 
     def _begin(self) -> float:
@@ -99,7 +99,7 @@ class ConsumerGroup:
         self._answers.append(error or (wrong[0] if wrong else None))
 
     def _go_on_or_raise(self, error: KafkaError, end: float) -> None:
-        """Return if it is worth while to ask again."""
+        """Return if a retry may succeed, else raise SourceError."""
         self._consumer.poll(0)
         passes = error.code() in _NO_COORDINATOR
         if not passes or time.monotonic() > end:
@@ -113,8 +113,7 @@ class ConsumerGroup:
             self._client_errors.rejection_reason or self._client_errors.newest,
         )
         message = (
-            f"source {source.name}: {source.bootstrap} did not tell about group {self._name}: "
-            f"{reason}"
+            f"source {source.name}: {source.bootstrap} did not report group {self._name}: {reason}"
         )
         if said is not None:
             message += f"; the client says: {explain(source, said)}"

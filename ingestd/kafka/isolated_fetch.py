@@ -1,8 +1,8 @@
-"""Reading ranges of which some cannot be read, although their brokers answer.
+"""Fetch ranges of which some cannot be read although their brokers answer.
 
-A record that the client does not take, or that it takes without end to unpack, holds up all that is
-fetched with it. So where nothing comes any more, the ranges that are left are read in halves, each
-by a client of its own, until those are known that hold up the others.
+A record that the client rejects, or that it never finishes decompressing, blocks everything that
+is fetched with it. When no more records arrive, the remaining ranges are read in halves, each by
+its own client, until the blocking ranges are identified.
 """
 
 import logging
@@ -19,12 +19,12 @@ from ingestd.kafka.ranges import OffsetRange
 _LOG = logging.getLogger(__name__)
 _ASK_SECONDS = 10.0
 APART_SECONDS = 10.0
-"""How long ranges may give nothing once all that were read with them stood still."""
+"""Seconds without a record before ranges count as stalled, after they stalled together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What is left of a range from its first offset that gave nothing, and what the client said."""
+    """The rest of a range from its first unreadable offset, and the error of the client."""
 
     range: OffsetRange
     reason: str
@@ -38,9 +38,9 @@ def fetch_readable(
     *,
     headers: bool = False,
 ) -> Iterator[RecordChunk]:
-    """As `fetch_all`, but `on_unreadable` hears of ranges that cannot be read, and others go on.
+    """Fetch as `fetch_all`, but report unreadable ranges to `on_unreadable` and read the others.
 
-    Raises SourceSilentError only where a broker does not answer, or does not let the client in.
+    Raises SourceSilentError only if a broker does not answer or rejects the client.
     """
     for bundle in bundles(ranges, bounds.max_records):
         yield from _fetch_apart(source, bundle, bounds, on_unreadable, headers=headers)
@@ -82,7 +82,7 @@ def _fetch_apart(
 
 
 def answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
-    """Whether the brokers that lead the topic partitions answer other questions."""
+    """Return whether the leaders of the topic partitions answer other requests."""
     wanted: dict[str, list[int]] = {}
     for one in ranges:
         wanted.setdefault(one.topic, []).append(one.partition)

@@ -1,8 +1,8 @@
-"""Whether logs still have what was read of them: by leader epochs, and by their last records.
+"""Check that logs still have the records that were read: by leader epochs and last records.
 
-A consumer that is assigned an offset together with the leader epoch under which it was reached has
-the broker compare both before it fetches (OffsetForLeaderEpoch). A broker that was restored with
-its metadata may count epochs again; then only the record itself tells.
+If a consumer is assigned an offset with the leader epoch under which it was reached, the broker
+compares both before it fetches (OffsetForLeaderEpoch). A broker restored with its metadata may
+count epochs from the start again; then only the record itself shows the difference.
 """
 
 import re
@@ -24,8 +24,8 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 NO_EPOCH = -1
-# One record of each partition is wanted. The client asks for more by itself where the first batch
-# of records is larger.
+# One record of each partition is needed. The client increases the size by itself if the first
+# record batch is larger.
 _SMALL = {"fetch.message.max.bytes": "16384", "queued.max.messages.kbytes": "1024"}
 _POLL_SECONDS = 0.02
 _POLL_MESSAGES = 500
@@ -37,7 +37,7 @@ _ANSWERS = frozenset(
         KafkaError.OFFSET_OUT_OF_RANGE,
     }
 )
-"""Errors that say something about a log; after any other the client asks again by itself."""
+"""Errors that describe the state of a log; the client retries after any other."""
 _TRUNCATED = KafkaError(KafkaError._LOG_TRUNCATION).str()
 _OUT_OF_RANGE = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()
 _EPOCH_END = re.compile(r"broker end offset is (?P<offset>-?\d+)")
@@ -60,13 +60,13 @@ def fingerprint_of_last(chunk: RecordChunk) -> int:
 def divergences(
     source: KafkaSource, positions: Mapping[Place, tuple[int, int]], seconds: float
 ) -> dict[Place, int]:
-    """Return where logs diverge from (offset, leader epoch) pairs that were reached in them.
+    """Return where logs diverge from the (offset, leader epoch) pairs that were reached in them.
 
-    Only places whose log diverges are in the answer; -1 where the broker knows no epoch as late.
-    That a log begins after an offset, because older records expired, is no divergence.
+    The result contains only diverging places, with -1 if the broker does not know the epoch. A
+    log that begins after an offset, because older records have expired, has not diverged.
 
-    Raises SourceSilentError when no answer comes for `seconds`, SourceError for an answer that
-    cannot be understood, or when the brokers do not let the client in.
+    Raises SourceSilentError without an answer for `seconds`, SourceError for an unexpected answer
+    or if the brokers reject the client.
     """
     found: dict[Place, int] = {}
     for place, message in _first_answers(source, positions, seconds):
@@ -82,9 +82,10 @@ def divergences(
 def fingerprints(
     source: KafkaSource, offsets: Mapping[Place, int], seconds: float
 ) -> dict[Place, int]:
-    """Return checksums of the records just before some offsets, where the logs have these records.
+    """Return checksums of the records just before some offsets, where the logs still have them.
 
-    Retention, compaction and transaction markers leave none. Raises as `divergences`.
+    Records removed by retention or compaction, and transaction markers, have no entry. Raises as
+    `divergences`.
     """
     found: dict[Place, int] = {}
     positions = {place: (offset - 1, NO_EPOCH) for place, offset in offsets.items()}
@@ -100,10 +101,10 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def _epoch_end(source: KafkaSource, place: Place, error: KafkaError) -> int | None:
-    """Where the epoch of a position ends, -1 if the log has no such epoch; None: not truncated.
+    """Return where the epoch of a position ends, -1 if unknown to the log; None if not truncated.
 
-    As no offset may be chosen for us, the client reports both a truncated log and an expired offset
-    by the one code that says so. Only the text of the error has which it was, and the offset.
+    Without an automatic offset reset, the client reports a truncated log and an expired offset by
+    the same code. Only the text of the error distinguishes them, and contains the offset.
     """
     text = error.str()
     end = _EPOCH_END.search(text)
@@ -112,13 +113,13 @@ def _epoch_end(source: KafkaSource, place: Place, error: KafkaError) -> int | No
     if error.code() == KafkaError.OFFSET_OUT_OF_RANGE or _OUT_OF_RANGE in text:
         return None
     where = f"{place[0]}/{place[1]} of source {source.name}"
-    raise SourceError(f"cannot tell whether the log of {where} was truncated: {text}")
+    raise SourceError(f"cannot determine whether the log of {where} was truncated: {text}")
 
 
 def _first_answers(
     source: KafkaSource, positions: Mapping[Place, tuple[int, int]], seconds: float
 ) -> Iterator[tuple[Place, Message]]:
-    """Yield once for each place what a consumer finds there: a record, or one of `_ANSWERS`."""
+    """Yield once for each place what a consumer receives: a record, or one of `_ANSWERS`."""
     client_errors = ClientErrors(source)
     pending = set(positions)
     with closing(_connect(source, client_errors)) as consumer:
@@ -157,7 +158,7 @@ def _unanswered(
 ) -> SourceError:
     topic, partition = min(pending)
     more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
-    what = f"cannot look into the log of {topic}/{partition}{more} of source {source.name}"
+    what = f"cannot read the log of {topic}/{partition}{more} of source {source.name}"
     if client_errors.rejection_reason is not None:
         return SourceError(f"{what}: {explain(source, client_errors.rejection_reason)}")
     newest = client_errors.newest

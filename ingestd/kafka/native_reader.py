@@ -1,7 +1,7 @@
-"""The reader by the native extension: the same client library, without an object for each record.
+"""A reader by the native extension: the same client library, without an object for each record.
 
-The extension is given the addresses of the library's functions as the Python client has loaded
-them, so that there is one client library in the process, with everything it was built with.
+The extension receives the addresses of the library's functions as loaded by the Python client, so
+that a process has only one client library, with all features that it was built with.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from ingestd.errors import SourceError
 from ingestd.kafka.records import LogEvent, Numbers, Place, Problem, Records
 
 Buffer: TypeAlias = bytes | memoryview
-"""Or whatever else has the buffer protocol."""
+"""Bytes, or another object with the buffer protocol."""
 
 
 class _NativeRecords(Protocol):
@@ -44,23 +44,23 @@ class NativeKafka(Protocol):
     """The part of the extension that reads from Kafka."""
 
     KAFKA_FUNCTIONS: Sequence[str]
-    """Names of the functions of the client library whose addresses it needs."""
+    """Names of the client library's functions whose addresses the extension needs."""
 
     def Consumer(  # noqa: N802 - a class of the extension
         self, addresses: Mapping[str, int], properties: Mapping[str, str]
     ) -> _NativeConsumer:
-        """A client; ValueError for properties that do not do."""
+        """Create a client. Raises ValueError for invalid properties."""
         ...
 
 
 @cache
 def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
-    """The extension and the functions that it needs; None if one of them is not there."""
+    """Return the extension and the functions that it needs; None if one of them is missing."""
     module = native_module()
     if module is None or not hasattr(module, "KAFKA_FUNCTIONS"):
         return None
     kafka = cast("NativeKafka", module)
-    library = ctypes.CDLL(cimpl.__file__)  # symbols of what it is linked with are found, too
+    library = ctypes.CDLL(cimpl.__file__)  # finds symbols of the libraries it is linked with, too
     addresses: dict[str, int] = {}
     for name in kafka.KAFKA_FUNCTIONS:
         function = getattr(library, name, None)
@@ -72,7 +72,7 @@ def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
 
 
 class NativeFetcher:
-    """A `Reader`. ValueError for properties that do not do."""
+    """A `Reader`. Raises ValueError for invalid properties."""
 
     def __init__(
         self, kafka: NativeKafka, addresses: Mapping[str, int], properties: Mapping[str, str]
@@ -81,7 +81,7 @@ class NativeFetcher:
         self._alone = False
 
     def assign(self, offsets: Mapping[Place, int]) -> None:
-        """Read these topic partitions, each from its offset on, and nothing else."""
+        """Read only these topic partitions, each from its offset."""
         self._alone = len(offsets) == 1
         try:
             self._consumer.assign([(*place, offset) for place, offset in offsets.items()])
@@ -89,18 +89,18 @@ class NativeFetcher:
             raise SourceError(str(error)) from error
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Read no topic partition."""
         try:
             self._consumer.unassign()
         except RuntimeError as error:
             raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
-        """At most `count` records, those that come within some time, by where they are from.
+        """Return at most `count` records that arrive within `seconds`, by topic partition.
 
-        The client holds what it fetched until no one has a text of it any more. Of one topic
-        partition that is little more than what is asked for; of many, much may lie after the
-        ranges, so the texts of these are copied.
+        The client keeps a fetched message in memory while a text refers to it. For one topic
+        partition that is little more than what was requested; with many, much of it may be past
+        the ranges, so their texts are copied.
         """
         try:
             found = self._consumer.consume(count, round(seconds * 1000), self._alone)
@@ -109,11 +109,11 @@ class NativeFetcher:
         return [((one.topic, one.partition), _records(one)) for one in found]
 
     def problems(self) -> list[Problem]:
-        """What went wrong with the client as a whole since the last call."""
+        """Return the errors of the client as a whole since the last call."""
         return [Problem(code, text) for code, text in self._consumer.errors()]
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections."""
         self._consumer.close()
 
 

@@ -1,4 +1,4 @@
-"""What the brokers know about topics: partitions, offsets, ids; and group offsets for lag tools."""
+"""Metadata of topics from the brokers: partitions, offsets, ids; and offsets of groups."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -36,10 +36,10 @@ _MOVING = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
     }
 )
-"""What brokers say of partitions whose leader changes, and of those that were created just now."""
+"""Errors for partitions during a leader election, and for those just created."""
 _UNKNOWN = -1
 _NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The zero id that brokers without topic ids give."""
+"""The zero id that brokers without topic ids report."""
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 
@@ -47,10 +47,10 @@ TopicPartitions: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 class OffsetClient:
-    """Questions to the cluster of one source; every answer is fresh.
+    """Requests to the cluster of one source; answers are not cached.
 
-    Each question raises SourceSilentError when the brokers do not answer within `request_seconds`,
-    SourceError when they do not let the client in. ConfigError for properties that do not do.
+    Each request raises SourceSilentError if the brokers do not answer within `request_seconds`,
+    and SourceError if they reject the client. Raises ConfigError for invalid properties.
     """
 
     def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
@@ -60,7 +60,7 @@ class OffsetClient:
         self._epochs: dict[tuple[str, int], int] = {}
 
     def list_topic_partitions(self) -> TopicPartitions:
-        """Partitions of the topics that the source selects and that exist."""
+        """Return partitions of the existing topics that the source selects."""
         metadata = self._asking.metadata()
         return {
             topic: tuple(sorted(metadata.topics[topic].partitions))
@@ -69,15 +69,15 @@ class OffsetClient:
         }
 
     def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """The first offset that the log still has, by topic and partition."""
+        """Return the first offset that each log still has, by topic and partition."""
         return self._offsets(partitions, _EARLIEST)
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """The last stable offset (before it everything is committed or aborted)."""
+        """Return the last stable offsets; all records before are committed or aborted."""
         return self._offsets(partitions, _LATEST)
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
-        """Of each partition the first offset whose record is not older; none where all are."""
+        """Return the first offset at or after a time (ms since 1970), where there is one."""
         spec = OffsetSpec.for_timestamp(millis)
         found = self._offsets(partitions, spec)
         return {
@@ -86,7 +86,7 @@ class OffsetClient:
         }
 
     def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
-        """The next offsets of a consumer group, of the partitions where it has one."""
+        """Return the committed offsets of a consumer group, for partitions that have one."""
         places = [TopicPartition(topic, one) for topic in partitions for one in partitions[topic]]
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
         if not places:
@@ -98,7 +98,7 @@ class OffsetClient:
         return offsets
 
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """The ids of those topics that exist: one created again under an old name has another."""
+        """Return the ids of those topics that exist; a recreated topic has another id."""
         names = sorted(topics)
         if not names:
             return {}
@@ -115,9 +115,9 @@ class OffsetClient:
         return ids
 
     def topic_keys(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """The keys of the logs of those topics that exist.
+        """Return the log keys of those topics that exist.
 
-        A key is the topic id, or `CLUSTER/TOPIC` where the brokers have no topic ids.
+        A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """
         ids = self.topic_ids(topics)
         missing = {topic for topic, one in ids.items() if one == _NO_TOPIC_ID}
@@ -125,7 +125,7 @@ class OffsetClient:
         return {topic: f"{cluster}/{topic}" if topic in missing else ids[topic] for topic in ids}
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """The leader epochs that were reported with end offsets, -1 where none was."""
+        """Return the leader epochs reported with end offsets, -1 if not reported."""
         return {
             topic: {one: self._epochs.get((topic, one), _UNKNOWN) for one in partitions}
             for topic, partitions in ends.items()
@@ -134,24 +134,24 @@ class OffsetClient:
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Where logs diverge from (offset, leader epoch) pairs that were reached, if they do.
+        """Return where logs diverge from the (offset, leader epoch) pairs that were reached.
 
-        -1 where the log has no epoch as old: then it is another log altogether.
+        Contains only diverging logs; -1 if a log does not know the epoch, and so is another log.
         """
         return divergences(self.source, positions, self._asking.seconds) if positions else {}
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Checksums of the last records before some offsets, where the logs still have them."""
+        """Return checksums of the last records before some offsets, where the logs have them."""
         return fingerprints(self.source, offsets, self._asking.seconds) if offsets else {}
 
     def cluster_id(self) -> str:
-        """The id of the cluster."""
+        """Return the id of the cluster."""
         future = self._asking.client.describe_cluster(request_timeout=self._asking.seconds)
         cluster_id: str = self._asking.result("the cluster", future).cluster_id
         return cluster_id
 
     def commit_group_offsets(self, group: str, offsets: TopicOffsets) -> None:
-        """Write offsets of a consumer group: a hint for lag tools."""
+        """Commit offsets for a consumer group; only lag tools read them."""
         places = [
             TopicPartition(topic, partition, offset)
             for topic, partitions in offsets.items()
@@ -163,7 +163,7 @@ class OffsetClient:
             self._groups[group].commit(places)
 
     def close(self) -> None:
-        """Let go of the brokers; nothing is asked any more."""
+        """Close the connections; no request is possible afterwards."""
         while self._groups:
             self._groups.popitem()[1].close()
         self._asking.close()
@@ -197,7 +197,7 @@ class OffsetClient:
     def _offset(
         self, place: TopicPartition, future: Future[ListOffsetsResultInfo], *, patient: bool
     ) -> ListOffsetsResultInfo | None:
-        """The offset that was asked for; None if it is worth while to ask again."""
+        """Return the requested offset; None if a retry may succeed."""
         what = f"offsets of {place.topic}/{place.partition}"
         try:
             found: ListOffsetsResultInfo = self._asking.result(what, future)
@@ -207,7 +207,7 @@ class OffsetClient:
             raise
         if found.offset != OFFSET_INVALID:
             return found
-        # The connection was lost on the way: the client says so in no other words.
+        # The client reports a connection that was lost during the request only in these words.
         if not patient:
             lost = KafkaException(KafkaError(KafkaError._TRANSPORT))
             raise self._asking.unanswered(what, lost)
@@ -215,6 +215,6 @@ class OffsetClient:
 
 
 def _says(error: SourceError, codes: AbstractSet[int]) -> bool:
-    """Whether one of these errors of a broker is behind it."""
+    """Return whether one of these broker errors caused it."""
     cause = error.__cause__
     return isinstance(cause, KafkaException) and cause.args[0].code() in codes

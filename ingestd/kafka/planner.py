@@ -1,7 +1,7 @@
-"""What the next micro-batch covers: positions, what the brokers have, and limits.
+"""Plan the offset ranges of the next micro-batch from positions, log ends and limits.
 
-Where the pipeline goes on was settled before, by what the tables cover. A log that has lost or
-replaced what was reached ends the query with LogChangedError, and the next start judges it.
+The start positions follow from the offsets that the tables cover. A log that has lost or replaced
+records that were already read ends the query with LogChangedError; the next start handles it.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,26 +18,26 @@ _UNKNOWN = -1
 
 
 class EpochCluster(Cluster, Protocol):
-    """The questions that planning asks; `OffsetClient` answers them."""
+    """Requests of the planner; `OffsetClient` implements them."""
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """The leader epochs that were reported with these end offsets, -1 where none was."""
+        """Return the leader epochs reported with these end offsets, -1 if not reported."""
 
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Where logs diverge from (offset, leader epoch) pairs that were reached, if they do."""
+        """Return where logs diverge from the (offset, leader epoch) pairs that were reached."""
 
 
 class Planner:
     """Plans the batches of all sources of a pipeline.
 
-    `limits` bounds the offsets of a batch by source; `epochs` are the leader epochs under which
-    the positions of the first batch were reached, and `covered` how far the furthest table was
-    then: a log that lost part of that ends the query, also while what comes before is read again.
-    Topics and partitions that appear join the next batch and are read from their beginning; what
-    a source selects no more is let go. Where a bounded source ends is settled by its first batch:
-    what appears later is not of it.
+    `limits` bounds the offsets of a batch by source. `epochs` are the leader epochs of the
+    positions of the first batch, and `covered` the offsets that the most advanced table covers:
+    a log that lost part of them ends the query, also while earlier records are read again.
+    New topics and partitions join the next batch and are read from the beginning; topics that a
+    source no longer selects are dropped. The first batch fixes where a bounded source ends, and
+    topics that appear later are not part of it.
     """
 
     def __init__(
@@ -65,25 +65,25 @@ class Planner:
 
     @property
     def limit(self) -> int:
-        """The bound of a batch over all sources; very large when one of them has none."""
+        """The bound of a batch over all sources; very large if a source has no bound."""
         return min(_NO_LIMIT, sum(self._limits.get(name, _NO_LIMIT) for name in self._sources))
 
     def freeze(self) -> None:
-        """Plan nothing beyond what the topics hold now."""
+        """Plan no offsets beyond the current log ends."""
         self._frozen = {name: self._ask_ends(name) for name in self._sources}
 
     def close(self) -> None:
-        """Let go of the clusters."""
+        """Close the connections."""
         self._clusters.clear()
 
     def next_batch(self, reached: Offsets, *, bounded: bool) -> BatchOffsets | None:
-        """The batch that follows on `reached`, None when there is nothing new.
+        """Return the batch that follows `reached`, None if there are no new records.
 
         `bounded` applies the limits of the sources.
 
-        Raises LogChangedError when a log has less than what was reached, or other records;
-        SourceError when brokers do not answer or an explicit source has no topic; ConfigError when
-        offsets are configured for what does not exist.
+        Raises LogChangedError if a log has fewer records than were read, or other ones; SourceError
+        if brokers do not answer or a listed topic does not exist; ConfigError if offsets are
+        configured for an unknown topic partition.
         """
         start: dict[str, TopicOffsets] = {}
         until: dict[str, TopicOffsets] = {}
@@ -118,7 +118,7 @@ class Planner:
         return cluster.end_offsets(partitions)
 
     def _stops(self, source: KafkaSource, start: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
-        """How far a batch may go: to the ends, or to where the source ends if that is before."""
+        """Return the end of the next batch: the log ends, or the end of a bounded source."""
         if source.name not in self._bounds:
             cluster = self._cluster(source.name)
             self._bounds[source.name] = last_positions(source, cluster, ends)
@@ -136,19 +136,19 @@ class Planner:
     def _known(
         self, source: KafkaSource, reached: TopicOffsets, ends: TopicOffsets
     ) -> TopicOffsets:
-        """Positions of what the source still selects; LogChangedError if some of it is gone."""
+        """Return positions of selected partitions. Raises LogChangedError if one is gone."""
         known = {topic: ones for topic, ones in reached.items() if source.selects(topic)}
         for topic, partitions in known.items():
             gone = sorted(partitions.keys() - ends.get(topic, {}).keys())
             if gone:
                 raise LogChangedError(
                     f"source {source.name}: partitions {gone} of topic {topic}, read up to "
-                    f"{[partitions[one] for one in gone]}, exist no more"
+                    f"{[partitions[one] for one in gone]}, no longer exist"
                 )
         return known
 
     def _positions(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
-        """Where each topic partition goes on, every one within its log."""
+        """Return where each topic partition continues, checked against its log."""
         asked = {
             topic: tuple(
                 one for one, end in partitions.items() if known.get(topic, {}).get(one) != end
@@ -165,14 +165,14 @@ class Planner:
                 position = known.get(topic, {}).get(one, begin)
                 if position > end or (position < begin and position != end):
                     raise LogChangedError(
-                        f"source {name}: {topic}/{one} goes on at {position}, its log has {begin} "
-                        f"to {end}"
+                        f"source {name}: {topic}/{one} continues at {position}, its log has "
+                        f"{begin} to {end}"
                     )
                 positions.setdefault(topic, {})[one] = position
         return {topic: positions.get(topic, {}) for topic in ends}
 
     def _checked_epochs(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
-        """The leader epochs of the ends; LogChangedError if a new leader has another log."""
+        """Return leader epochs of the ends. Raises LogChangedError if a new log differs."""
         cluster = self._cluster(name)
         epochs = cluster.leader_epochs(ends)
         changed: dict[tuple[str, int], tuple[int, int]] = {}

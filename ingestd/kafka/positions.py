@@ -1,7 +1,7 @@
-"""Offsets of topic partitions as people write them: texts and maps in, offsets out.
+"""Parse offsets of topic partitions from configuration texts and maps.
 
-`shop.orders:0:42;shop.orders:1:300` names an offset for each topic partition. Flink's form for a
-single topic, `partition:0,offset:42;partition:1,offset:300`, is read, too.
+`shop.orders:0:42;shop.orders:1:300` sets an offset for each topic partition. Flink's form for a
+single topic, `partition:0,offset:42;partition:1,offset:300`, is accepted too.
 """
 
 import re
@@ -16,9 +16,9 @@ _FORM = "write TOPIC:PARTITION:OFFSET with ';' between, such as shop.orders:0:42
 
 
 def parse_positions(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
-    """Offsets by topic and partition; `topics` are those of the source, if they are listed.
+    """Return offsets by topic and partition; `topics` are those that the source lists.
 
-    Raises ConfigError for a text of another form, and for a topic partition that comes twice.
+    Raises ConfigError for an invalid text, and for a topic partition that occurs twice.
     """
     found: dict[str, dict[int, int]] = {}
     for part in filter(None, (one.strip() for one in text.split(";"))):
@@ -27,7 +27,7 @@ def parse_positions(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
             raise ConfigError(f"'{text}' names partition {partition} of {topic} twice")
         found[topic][partition] = offset
     if not found:
-        raise ConfigError(f"'{text}' names no offset: {_FORM}")
+        raise ConfigError(f"'{text}' contains no offset: {_FORM}")
     return found
 
 
@@ -37,14 +37,14 @@ def _parsed(part: str, topics: Sequence[str]) -> tuple[str, int, int]:
         return match["topic"], int(match["partition"]), int(match["offset"])
     match = _OF_ONE_TOPIC.fullmatch(part.replace(" ", ""))
     if match is None:
-        raise ConfigError(f"'{part}' is no place in a topic: {_FORM}")
+        raise ConfigError(f"'{part}' is not a position in a topic: {_FORM}")
     if len(topics) != 1:
-        raise ConfigError(f"'{part}' does not say which topic it means: {_FORM}")
+        raise ConfigError(f"'{part}' does not name its topic: {_FORM}")
     return topics[0], int(match["partition"]), int(match["offset"])
 
 
 def positions_text(document: Mapping[str, Mapping[str, object]]) -> str:
-    """The text of a map topic -> partition -> offset."""
+    """Return the text of a map topic -> partition -> offset."""
     return ";".join(
         f"{topic}:{partition}:{offset}"
         for topic, partitions in document.items()

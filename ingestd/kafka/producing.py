@@ -1,7 +1,7 @@
-"""Messages into topics, all of them or an error: for dead letters and their way back.
+"""Produce messages to topics: dead letters, and their replay.
 
-The producer is idempotent: what it tries again on its own is in the topic once. A caller that is
-run again sends again, so what arrives is at least once.
+The producer is idempotent, so its own retries write a message once. A caller that runs again sends
+again, so delivery is at least once.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,15 @@ from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, producer_properties
 
 _FLUSHES = 130
-"""Of a second each: more than `delivery.timeout.ms` of the client, when every message is done with.
+"""Polls of one second each: longer than `delivery.timeout.ms`, after which the client has settled
+every message.
 """
 _ANY_PARTITION = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message for a topic; without a partition its key says which, as Java's producer does."""
+    """A message for a topic; without a partition it is placed by key, as by Java's producer."""
 
     key: bytes | None
     value: bytes | None
@@ -32,7 +33,7 @@ class Outgoing:
 
 @dataclass(slots=True)
 class _Failures:
-    """What the brokers did not take."""
+    """Messages that the brokers rejected."""
 
     first: KafkaError | None = None
     count: int = field(default=0)
@@ -44,11 +45,11 @@ class _Failures:
 
 
 def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
-    """Send messages to a topic of a source's cluster; how many there were, when all are written.
+    """Send messages to a topic of a source's cluster; return their number after all are written.
 
-    Raises SourceError if the brokers did not take all of them in time (SourceSilentError if no one
-    answered) or do not let the client in, PolicyStopError for a
-    message that is larger than the topic allows, ConfigError for properties that cannot be used.
+    Raises SourceError if the brokers did not accept all of them in time (SourceSilentError if
+    they did not answer) or reject the client, PolicyStopError for a message larger than the topic
+    allows, ConfigError for invalid properties.
     """
     failures, count, client_errors = _Failures(), 0, ClientErrors(source)
     where = f"topic {topic} at {source.bootstrap}"
@@ -66,7 +67,7 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
         raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
     if failures.first is not None:
         _refuse(where, failures.first)
-        raise SourceError(f"{where} did not take {failures.count} messages: {failures.first.str()}")
+        raise SourceError(f"{where} rejected {failures.count} messages: {failures.first.str()}")
     if left:
         rejection_reason = client_errors.rejection_reason or client_errors.newest
         why = "is the broker up?" if rejection_reason is None else explain(source, rejection_reason)
@@ -77,7 +78,7 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
 
 
 def _flush(producer: Producer, client_errors: ClientErrors) -> int:
-    """Wait for answers; how many messages have none when there is no use in waiting longer."""
+    """Wait for acknowledgements; return how many are missing when waiting longer is useless."""
     left = 0
     for _ in range(_FLUSHES):
         left = producer.flush(1.0)
@@ -108,6 +109,6 @@ def _send(producer: Producer, topic: str, one: Outgoing, failures: _Failures) ->
 def _refuse(where: str, error: KafkaError) -> None:
     if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
         raise PolicyStopError(
-            f"{where} does not take messages that large: raise max.message.bytes of the topic, or "
+            f"{where} rejects messages of this size: raise max.message.bytes of the topic, or "
             "lower processing.max-record-bytes"
         )

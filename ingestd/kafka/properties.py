@@ -1,4 +1,4 @@
-"""One Kafka source as frozen values, and the client properties made of it."""
+"""A Kafka source as frozen values, and its client properties."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -37,16 +37,16 @@ _TOKEN_WAYS = (
 )
 _BOOTSTRAP = "bootstrap.servers"
 
-# With the default back-off of 1000 ms a fetch that found its queue full sleeps for a second.
-# Larger fetches and queues bring no more records a second, but more that lie after the range in
-# vain: with 16 MiB of queue a quarter of the client's work.
+# With the default back-off of 1000 ms a fetch that finds its queue full sleeps for a second.
+# Larger fetches and queues do not read more records a second, but fetch more records past the end
+# of a range: with 16 MiB of queue a quarter of the client's work.
 _TUNED: Mapping[str, str] = {
     "fetch.queue.backoff.ms": "2",
     "fetch.wait.max.ms": "10",
     "fetch.message.max.bytes": str(2 << 20),
     "queued.max.messages.kbytes": str(4 << 10),
     "reconnect.backoff.max.ms": "2000",
-    "log_level": "2",  # what matters comes as an error too
+    "log_level": "2",  # relevant messages arrive as errors too
     "topic.metadata.propagation.max.ms": "5000",
 }
 _FIXED: Mapping[str, str] = {
@@ -71,12 +71,13 @@ _CONSUMER_ONLY = (
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """Topics of one cluster that are read in one way.
+    """Topics of one cluster that are read with the same settings.
 
-    `topics` are names; `topic_pattern` a regular expression that a whole name must match, less
-    the names in `topic_exclude`. One of the two is set. `properties` are Kafka's own, verbatim.
-    `startup_mode` says where reading begins that no table has heard of, `bounded_mode` where it
-    ends; timestamps in milliseconds since 1970 and offsets go with the modes of these names.
+    `topics` are names; `topic_pattern` is a regular expression that a whole name must match, except
+    names in `topic_exclude`. Exactly one of the two is set. `properties` are Kafka client
+    properties, unchanged. `startup_mode` sets where reading begins for positions unknown to the
+    tables, `bounded_mode` where it ends; timestamps (ms since 1970) and offsets belong to the modes
+    of these names.
     """
 
     name: str
@@ -94,12 +95,12 @@ class KafkaSource:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether reading ends somewhere."""
+        """Whether reading ends at some offset."""
         return self.bounded_mode != "unbounded"
 
     @property
     def group(self) -> str:
-        """The consumer group that offsets are written to, for lag tools."""
+        """The consumer group to which offsets are committed, for lag tools."""
         return self.properties.get("group.id", f"ingestd-{self.name}")
 
     @property
@@ -109,22 +110,22 @@ class KafkaSource:
 
     @property
     def protocol(self) -> str:
-        """How the brokers are spoken to, as `SASL_SSL`."""
+        """The security protocol, such as `SASL_SSL`."""
         return self.properties.get("security.protocol", "plaintext").upper()
 
     @property
     def mechanism(self) -> str:
-        """How SASL shows who asks."""
+        """The SASL mechanism."""
         names = ("sasl.mechanism", "sasl.mechanisms")
         return next((self.properties[one] for one in names if one in self.properties), "GSSAPI")
 
     @property
     def signs_in_by_python(self) -> bool:
-        """Whether tokens come from code of the Python client, which other readers do not have."""
+        """Whether tokens come from Python code of the Python client, which other readers lack."""
         return self.properties.get(_TOKENS_FROM) == _AWS
 
     def selects(self, topic: str) -> bool:
-        """Whether the source reads this topic."""
+        """Return whether the source reads this topic."""
         if topic in self.topic_exclude:
             return False
         if self.topic_pattern is None:
@@ -132,16 +133,16 @@ class KafkaSource:
         return re.fullmatch(self.topic_pattern, topic) is not None
 
     def selected(self, topics: Iterable[str]) -> list[str]:
-        """Those of `topics` that the source reads, ordered."""
+        """Return those of `topics` that the source reads, sorted."""
         return sorted(topic for topic in topics if self.selects(topic))
 
     def to_document(self) -> dict[str, Any]:
-        """A JSON document of all fields."""
+        """Return a JSON document of all fields."""
         return {**asdict(self), "properties": dict(self.properties)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "KafkaSource":
-        """The source that `to_document` was made of."""
+        """Build a source from the result of `to_document`."""
         lists = {name: tuple(document[name]) for name in ("topics", "topic_exclude")}
         offsets = {
             name: {
@@ -154,16 +155,16 @@ class KafkaSource:
 
 
 def consumer_properties(source: KafkaSource) -> dict[str, str]:
-    """Properties of a consumer that reads exact ranges: the user's over ours where they may be.
+    """Return properties of a consumer that reads exact ranges; the user's take precedence.
 
-    Raises ConfigError for a property that the product itself has to set.
+    Raises ConfigError for a property that ingestd sets itself.
     """
     _refuse_properties(source)
     return {**_TUNED, "group.id": source.group, **source.properties, **_FIXED}
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
-    """Properties of an admin client: the user's without those that only consumers know."""
+    """Return properties of an admin client: the user's without consumer properties."""
     _refuse_properties(source)
     kept = {
         name: value
@@ -174,13 +175,13 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def producer_properties(source: KafkaSource) -> dict[str, str]:
-    """Properties of an idempotent producer: the user's without those that only consumers know.
+    """Return properties of an idempotent producer: the user's without consumer properties.
 
-    Keys find their partitions as with Java's producer.
+    Keys are partitioned as by Java's producer.
     """
     return {
         "linger.ms": "5",
-        "message.max.bytes": str(1_000_000_000),  # the topic has the last word
+        "message.max.bytes": str(1_000_000_000),  # the limit of the topic applies
         "partitioner": "murmur2_random",
         **admin_properties(source),
         "acks": "all",
@@ -189,9 +190,9 @@ def producer_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def check_properties(source: KafkaSource) -> None:
-    """Raise ConfigError for properties that are missing or that the product itself has to set.
+    """Check that required properties are set, and none that ingestd sets itself.
 
-    The message names the property, and not the source.
+    Raises ConfigError that names the property but not the source.
     """
     if not source.bootstrap:
         raise ConfigError(f"{_BOOTSTRAP} is missing: set it to HOST:PORT,...")
@@ -200,7 +201,7 @@ def check_properties(source: KafkaSource) -> None:
             raise ConfigError(f"{name} cannot be set, it follows from {instead}")
     functions = sorted(_FUNCTIONS & source.properties.keys())
     if functions:
-        raise ConfigError(f"{functions[0]} is a Python function, which no file can hold")
+        raise ConfigError(f"{functions[0]} is a Python function, which a file cannot contain")
     if source.signs_in_by_python and find_spec(_AWS_PACKAGE) is None:
         raise ConfigError(
             f"{_TOKENS_FROM}: {_AWS} needs an extra of the Kafka client that is not "
@@ -213,7 +214,7 @@ def check_properties(source: KafkaSource) -> None:
 
 
 def _refuse_properties(source: KafkaSource) -> None:
-    """The same with the source, for clients, whose errors have no other place."""
+    """Check properties as `check_properties`, and add the source to the error."""
     try:
         check_properties(source)
     except ConfigError as error:
@@ -221,7 +222,7 @@ def _refuse_properties(source: KafkaSource) -> None:
 
 
 def _check_tokens(properties: Mapping[str, str]) -> None:
-    """Without a way to a token the client waits for one for ever, and says nothing."""
+    """Check that tokens can be fetched: otherwise the client waits for one for ever, silently."""
     oidc = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
     if not oidc and properties.get("enable.sasl.oauthbearer.unsecure.jwt") != "true":
-        raise ConfigError(f"sasl.mechanism OAUTHBEARER needs a way to its tokens: {_TOKEN_WAYS}")
+        raise ConfigError(f"sasl.mechanism OAUTHBEARER needs a source of tokens: {_TOKEN_WAYS}")

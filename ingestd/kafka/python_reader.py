@@ -1,4 +1,4 @@
-"""The reader by the Python client: a handful of calls into C and one object for each record."""
+"""A reader by the Python client: few calls into C, and one object for each record."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -17,14 +17,14 @@ from ingestd.kafka.records import NOWHERE, Header, LogEvent, Numbers, Place, Pro
 _LOG = logging.getLogger(__name__)
 _METADATA_SECONDS = 2.0
 
-# The client's types allow for messages that were not read from a broker.
+# The client's type hints include messages that were not read from a broker.
 _offset_of = cast("Callable[[Message], int]", Message.offset)
 _headers_of = cast("Callable[[Message], list[Header] | None]", Message.headers)
 _second = itemgetter(1)
 
 
 class PythonReader:
-    """A `Reader`. KafkaException, TypeError or ValueError for properties that do not do."""
+    """A `Reader`. Raises KafkaException, TypeError or ValueError for invalid properties."""
 
     def __init__(self, properties: Mapping[str, str], *, headers: bool) -> None:
         self._problems: list[Problem] = []
@@ -33,7 +33,7 @@ class PythonReader:
         self._consumer = Consumer({**properties, "error_cb": self._note}, logger=_LOG)
 
     def assign(self, offsets: Mapping[Place, int]) -> None:
-        """Read these topic partitions, each from its offset on, and nothing else."""
+        """Read only these topic partitions, each from its offset."""
         try:
             self._consumer.assign([TopicPartition(*one, offset) for one, offset in offsets.items()])
         except KafkaException as error:
@@ -41,20 +41,20 @@ class PythonReader:
         topics = {topic for topic, _ in offsets}
         if topics <= self._known:
             return
-        # The client looks for the brokers of new topics once a second; ask for them at once.
-        with suppress(KafkaException):  # if no one answers, reading will say so
+        # The client looks up brokers of new topics once a second; request them immediately.
+        with suppress(KafkaException):  # reading reports a missing answer
             self._consumer.list_topics(topics.pop() if len(topics) == 1 else "", _METADATA_SECONDS)
         self._known.update(topic for topic, _ in offsets)
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Read no topic partition."""
         try:
             self._consumer.unassign()
         except KafkaException as error:
             raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
-        """At most `count` records, those that come within some time, by where they are from."""
+        """Return at most `count` records that arrive within `seconds`, by topic partition."""
         try:
             messages = self._consumer.consume(count, seconds)
         except KafkaException as error:
@@ -83,12 +83,12 @@ class PythonReader:
         )
 
     def problems(self) -> list[Problem]:
-        """What went wrong with the client as a whole since the last call."""
+        """Return the errors of the client as a whole since the last call."""
         found, self._problems = self._problems, []
         return found
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections."""
         self._consumer.close()
 
     def _note(self, error: KafkaError) -> None:

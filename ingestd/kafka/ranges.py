@@ -1,6 +1,6 @@
-"""Offsets, ranges of offsets and how a micro-batch is cut from them; pure, no broker asked.
+"""Offsets, offset ranges, and how a micro-batch is cut from them: pure functions.
 
-`Offsets` hold the next offset of each topic partition, by source, topic and partition.
+`Offsets` contain the next offset of each topic partition, by source, topic and partition.
 """
 
 import json
@@ -17,14 +17,14 @@ Place: TypeAlias = tuple[str, str, int]
 _VERSION = 2
 _OFFSET_LOG_HEADER = "v1"
 _NO_OFFSET = "-"
-_CRUMBS = 10  # a tenth of a group is not worth a fetch of its own
+_CRUMBS = 10  # a remainder below a tenth of a group is not worth its own fetch
 
 _K = TypeVar("_K")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Records of one topic partition with offsets in [start, until); some may not exist."""
+    """Offsets [start, until) of one topic partition; some may have no record."""
 
     source: str
     topic: str
@@ -34,16 +34,16 @@ class OffsetRange:
 
     @property
     def rows(self) -> int:
-        """Count of offsets, an upper bound of the records."""
+        """Number of offsets, an upper bound of the records."""
         return self.until - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOffsets:
-    """What one micro-batch covers: from `start` (inclusive) to `until` (exclusive).
+    """The ranges of one micro-batch: from `start` (inclusive) to `until` (exclusive).
 
-    `epochs` are the leader epochs under which logs reached `until`; an absent one is 0.
-    `following` is the next batch where that is settled already, which is only a hint.
+    `epochs` are the leader epochs under which logs reached `until`; a missing one is 0.
+    `following` is the next batch if it is already planned; it is only a hint.
     """
 
     start: Offsets
@@ -52,16 +52,16 @@ class BatchOffsets:
     following: "BatchOffsets | None" = None
 
     def ranges(self) -> list[OffsetRange]:
-        """The non-empty ranges, ordered by source, topic and partition."""
+        """Return the non-empty ranges, ordered by source, topic and partition."""
         return [one for one in self.all_ranges() if one.rows]
 
     def all_ranges(self) -> list[OffsetRange]:
-        """All ranges, empty ones of idle partitions too, in the same order."""
+        """Return all ranges in the same order, including empty ones of idle partitions."""
         return _ranges_between(self.start, self.until)
 
 
 def starts_of(ranges: Iterable[OffsetRange]) -> dict[Place, int]:
-    """The smallest offset of each topic partition that ranges have."""
+    """Return the smallest offset of each topic partition in ranges."""
     starts: dict[Place, int] = {}
     for one in ranges:
         place = (one.source, one.topic, one.partition)
@@ -70,10 +70,10 @@ def starts_of(ranges: Iterable[OffsetRange]) -> dict[Place, int]:
 
 
 def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
-    """Non-empty ranges from `start` to `end`, ordered by source, topic and partition.
+    """Return non-empty ranges from `start` to `end`, ordered by source, topic and partition.
 
-    A partition that `start` lacks, or whose end lies before its start, is a ValueError: offsets
-    are only made by this package, and a silent jump would lose records.
+    Raises ValueError for a partition that `start` lacks or that ends before its start, because a
+    silent jump would lose records.
     """
     return [one for one in _ranges_between(start, end) if one.rows]
 
@@ -92,11 +92,11 @@ def _ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
 
 
 def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
-    """The end of a batch of at most `limit_rows` offsets (None: all), never beyond `end`.
+    """Return the end of a batch of at most `limit_rows` offsets (None: all), never beyond `end`.
 
-    Fair: topics share the limit evenly, what a short topic leaves over goes to the longer ones,
-    and the partitions of a topic share its part in the same way. A limit of at least 1 always
-    makes progress when there is any.
+    Topics share the limit evenly; the unused share of a small topic goes to larger ones, and
+    the partitions of a topic share its part in the same way. A limit of at least 1 always makes
+    progress if there are new offsets.
     """
     if limit_rows is None:
         return end
@@ -121,10 +121,10 @@ def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
 
 
 def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
-    """Group ranges into at most `parts` groups of about the same number of rows, none empty.
+    """Group ranges into at most `parts` non-empty groups of about the same number of rows.
 
-    A range is cut where a group is full; the border of a range that lies near that place is taken
-    instead, so that no crumbs are made. All rows are covered exactly once, in order.
+    A range is cut where a group is full, or at the nearest border of a range, to avoid small
+    remainders. All rows are covered exactly once, in order.
     """
     if parts < 1:
         raise ValueError(f"cannot split into {parts} parts")
@@ -149,7 +149,7 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
 
 
 def covers(reached: Offsets, wanted: Offsets) -> bool:
-    """Whether every topic partition of `wanted` has been reached."""
+    """Return whether every topic partition of `wanted` has been reached."""
     return all(
         reached.get(source, {}).get(topic, {}).get(partition, 0) >= offset
         for source, topic, partition, offset in _flat(wanted)
@@ -157,7 +157,7 @@ def covers(reached: Offsets, wanted: Offsets) -> bool:
 
 
 def encode(offsets: BatchOffsets) -> dict[str, Any]:
-    """The JSON document that Spark keeps for a batch; the same offsets give the same text."""
+    """Return the JSON document that Spark stores for a batch; equal offsets give equal text."""
     document: dict[str, Any] = {
         "v": _VERSION,
         "start": encode_offsets(offsets.start),
@@ -172,10 +172,10 @@ def encode(offsets: BatchOffsets) -> dict[str, Any]:
 
 
 def decode(document: Mapping[str, Any]) -> BatchOffsets:
-    """Parse what `encode` made; ValueError says what is wrong with it."""
+    """Parse a document of `encode`. Raises ValueError for any other document."""
     try:
         if document["v"] != _VERSION:
-            raise ValueError(f"offsets of version {document['v']!r}, known is {_VERSION}")
+            raise ValueError(f"offsets of version {document['v']!r}, expected {_VERSION}")
         return BatchOffsets(
             decode_offsets(document["start"]),
             decode_offsets(document["until"]),
@@ -187,7 +187,7 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
 
 
 def _without_zeros(offsets: Offsets) -> Offsets:
-    """Nearly all logs are in their first epoch, which need not be written down."""
+    """Drop epochs of 0: nearly all logs are in their first epoch."""
     found: dict[str, dict[str, dict[int, int]]] = {}
     for source, topic, partition, offset in _flat(offsets):
         if offset:
@@ -196,7 +196,7 @@ def _without_zeros(offsets: Offsets) -> Offsets:
 
 
 def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
-    """Offsets as a JSON document with text keys, ordered."""
+    """Return offsets as a JSON document with text keys, sorted."""
     return {
         source: {
             topic: {str(partition): partitions[partition] for partition in sorted(partitions)}
@@ -207,7 +207,7 @@ def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def decode_offsets(document: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
-    """Parse what `encode_offsets` made."""
+    """Parse the result of `encode_offsets`."""
     return {
         source: {
             topic: {int(partition): int(offset) for partition, offset in partitions.items()}
@@ -218,9 +218,9 @@ def decode_offsets(document: Mapping[str, Mapping[str, Mapping[str, int]]]) -> O
 
 
 def parse_offset_log(text: str) -> BatchOffsets:
-    """Offsets of a batch from the text of Spark's `offsets/<batch id>` file with one source.
+    """Parse Spark's `offsets/<batch id>` file of a query with one source.
 
-    Raises ValueError when the text is cut short or of another version.
+    Raises ValueError if the text is truncated or of another version.
     """
     lines = text.splitlines()
     if not lines or lines[0] != _OFFSET_LOG_HEADER:
@@ -245,9 +245,9 @@ def _snap(place: int, borders: Sequence[int], slack: int) -> int:
 
 
 def _share(sizes: Mapping[_K, int], limit: int) -> dict[_K, int]:
-    """Even parts of `limit`, none above its size; what the small leave goes to the large.
+    """Divide `limit` evenly, no part above its size; what the small leave goes to the large.
 
-    The remainder goes to the largest, so that none is passed over for ever.
+    The remainder goes to the largest, so that every partition makes progress.
     """
     parts: dict[_K, int] = {}
     left = limit

@@ -1,7 +1,7 @@
-"""Where a log can be read again after an offset that cannot.
+"""Search for the first readable offset after an unreadable one.
 
-Records of one compressed batch cannot be read apart, and the client does not say where a batch
-ends. So offsets are tried: the next one, then in steps that double, then halfway back.
+Records of one compressed record batch cannot be read individually, and the client does not report
+where a batch ends. So the search tries the next offset, then doubles its steps, then bisects.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ingestd.kafka.ranges import OffsetRange
 
 @dataclass(slots=True)
 class ReadableSearch:
-    """Finds the first offset in a range that can be read; its end counts as one.
+    """Finds the first readable offset in a range; the end of the range counts as readable.
 
     `failing` is the last offset known to be unreadable, `readable` the first known to be readable.
     """
@@ -23,7 +23,7 @@ class ReadableSearch:
 
     @classmethod
     def of(cls, left: OffsetRange) -> "ReadableSearch":
-        """Begin with a range whose first offset cannot be read."""
+        """Start with a range whose first offset cannot be read."""
         return cls(left, left.start, left.until)
 
     def next_offset(self) -> int | None:
@@ -34,7 +34,7 @@ class ReadableSearch:
         return min(self.failing + self.step, middle) if self.step else middle
 
     def note(self, offset: int, *, is_readable: bool) -> None:
-        """Take in the result of a try."""
+        """Record whether an offset could be read."""
         if is_readable:
             self.readable, self.step = offset, 0
         else:

@@ -1,4 +1,4 @@
-"""How far one range of offsets has been read, and what the client's words mean for it."""
+"""Progress of reading one offset range, and the meaning of the client's events for it."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_
 
 @dataclass(slots=True)
 class Reading:
-    """How far one range has been read; `problems` is what the client said beside records."""
+    """Progress of reading one range; `problems` are errors that the client reported."""
 
     source: KafkaSource
     wanted: OffsetRange
@@ -29,21 +29,21 @@ class Reading:
 
     @property
     def left(self) -> int:
-        """Offsets that are still to be read; 0: the range is done."""
+        """Number of offsets still to read; 0 if the range is complete."""
         return max(self.wanted.until - self.position, 0)
 
     @property
     def where(self) -> str:
-        """The place for messages."""
+        """The topic partition, for messages."""
         return f"{self.wanted.topic}/{self.wanted.partition} of source {self.source.name}"
 
     def take(self, records: Records) -> Records:
-        """Those of the records that belong to the range, without the events.
+        """Return the records that belong to the range, without the events.
 
-        Raises LogChangedError if the log does not have the range any more.
+        Raises LogChangedError if the log no longer has the range.
         """
         if len(records):
-            # Before the events, which may move the position further.
+            # Before the events, which may advance the position further.
             self.position = max(self.position, int(records.offsets[-1]) + 1)
         for event in records.events:
             self._on_event(event)
@@ -52,7 +52,7 @@ class Reading:
     def _on_event(self, event: LogEvent) -> None:
         problem = event.problem
         if problem.code == KafkaError._PARTITION_EOF:
-            # Stands after markers and aborted records too; later data gives another one.
+            # The position is past markers and aborted records, too; later data corrects it.
             self.position = max(self.position, event.offset)
         elif problem.code in _OUT_OF_RANGE:
             if self.left:
@@ -67,15 +67,15 @@ class Reading:
         low = cluster.beginning_offsets(place)[wanted.topic][wanted.partition]
         high = cluster.end_offsets(place)[wanted.topic][wanted.partition]
         raise LogChangedError(
-            f"offsets {self.position} to {wanted.until} of {self.where} are not in the log any "
-            f"more, it has {low} to {high} ({problem.text})"
+            f"offsets {self.position} to {wanted.until} of {self.where} are no longer in the log, "
+            f"which has {low} to {high} ({problem.text})"
         )
 
     def check_gone(self) -> None:
-        """LogChangedError if the topic partition exists no more."""
+        """Raise LogChangedError if the topic partition no longer exists."""
         cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
         if self.wanted.partition not in cluster.list_topic_partitions().get(self.wanted.topic, ()):
             raise LogChangedError(
-                f"{self.where} exists no more, offsets {self.position} to {self.wanted.until} "
-                "were to be read"
+                f"{self.where} no longer exists, offsets {self.position} to {self.wanted.until} "
+                "were still to be read"
             )

@@ -1,7 +1,7 @@
-"""What a reader of topic partitions gives: records as columns, and what the client had to say.
+"""Records as columns, errors and events: the results of a reader of topic partitions.
 
 There are two readers, one by the native extension and one by the Python client. Both use the same
-client library and say the same.
+client library and return the same results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from ingestd.cdc.texts import Texts
 Numbers = npt.NDArray[np.int64]
 Header = tuple[str, bytes | None]
 Place = tuple[str, int]
-"""A topic and a partition of it."""
+"""Topic and partition."""
 NOWHERE: Place = ("", -1)
-"""The place of what the client says of no topic partition."""
+"""The place of errors that concern no topic partition."""
 
 
 class Problem(NamedTuple):
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
 
 
 class LogEvent(NamedTuple):
-    """What the client said in the place of a record; `offset` is where it stood then."""
+    """An event that the client returned instead of a record; `offset` is its position then."""
 
     problem: Problem
     offset: int
@@ -37,9 +37,9 @@ class LogEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one topic partition with rising offsets, as parallel columns.
+    """Records of one topic partition with ascending offsets, as parallel columns.
 
-    `sizes` are bytes of key and value; `headers` is None when no one asked for them.
+    `sizes` are bytes of key and value; `headers` is None if they were not requested.
     """
 
     offsets: Numbers
@@ -54,11 +54,11 @@ class Records:
         return len(self.keys)
 
     def first(self, count: int) -> "Records":
-        """The first `count` records, without the events."""
+        """Return the first `count` records, without the events."""
         return self if count >= len(self) and not self.events else self._part(0, count)
 
     def behind(self, count: int) -> "Records":
-        """The records after the first `count`, without the events."""
+        """Return the records after the first `count`, without the events."""
         return self._part(count, len(self))
 
     def _part(self, start: int, stop: int) -> "Records":
@@ -73,19 +73,19 @@ class Records:
 
 
 class Reader(Protocol):
-    """Reads the topic partitions that it is told; a SourceError says what the client refuses."""
+    """Reads assigned topic partitions; raises SourceError if the brokers reject the client."""
 
     def assign(self, offsets: Mapping[Place, int]) -> None:
-        """Read these topic partitions, each from its offset on, and nothing else."""
+        """Read only these topic partitions, each from its offset."""
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Read no topic partition."""
 
     def read(self, count: int, seconds: float) -> Sequence[tuple[Place, Records]]:
-        """At most `count` records, those that come within some time, by where they are from."""
+        """Return at most `count` records that arrive within `seconds`, by topic partition."""
 
     def problems(self) -> list[Problem]:
-        """What went wrong with the client as a whole since the last call."""
+        """Return the errors of the client as a whole since the last call."""
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections."""

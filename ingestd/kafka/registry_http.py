@@ -1,7 +1,7 @@
-"""Requests to a schema registry: JSON over HTTP, tried again at every address until the time is up.
+"""Requests to a schema registry: JSON over HTTP, retried at every address until a timeout.
 
-A registry is read only, so every request may be sent again. Redirects are not followed, for they
-would carry the credentials elsewhere.
+Requests only read, so each may be repeated. Redirects are not followed, because they would send
+the credentials to another host.
 """
 
 import base64
@@ -26,20 +26,20 @@ from ingestd.log import add_secrets
 _LOG = logging.getLogger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
 _MOST_BYTES = 4 << 20
-"""Of an answer. As values of Python it takes up to thirty times as much."""
+"""The largest response in bytes. As Python values it takes up to thirty times as much memory."""
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _NOT_THERE = "404"
-"""What the error codes of a registry begin with that has looked and found nothing."""
+"""Prefix of the error codes of a registry for an unknown subject, version or schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """Where a registry is, who we are to it, and how long an outage is waited out.
+    """Addresses, credentials and timeouts of a schema registry.
 
     `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read again for each
-    request. `timeout_seconds` bounds the time of one request, from its first byte to the last of
-    its answer. The larger of it and `retry_seconds` bounds the time of one look-up: all requests
-    for a schema and what it refers to.
+    request. `timeout_seconds` bounds one request, from its first byte to the last byte of the
+    response. The larger of it and `retry_seconds` bounds one look-up: all requests for a schema
+    and its references.
     """
 
     urls: tuple[str, ...]
@@ -56,37 +56,37 @@ class RegistrySettings:
 
     @property
     def lookup_seconds(self) -> float:
-        """The longest that one look-up may take."""
+        """The timeout of one look-up."""
         return max(self.retry_seconds, self.timeout_seconds)
 
 
 def check_registry(settings: RegistrySettings) -> None:
-    """ConfigError for settings that contradict themselves."""
+    """Raise ConfigError for invalid or contradictory settings."""
     for url in settings.urls:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError("schema-registry: 'url' is no address; write https://host:port")
+            raise ConfigError("schema-registry: 'url' is not an address; write https://host:port")
         if parts.username or parts.password:
             raise ConfigError(
-                "schema-registry: 'url' holds credentials; put them into 'basic-auth-user-info'"
+                "schema-registry: 'url' contains credentials; set 'basic-auth-user-info' instead"
             )
     if not settings.urls:
-        raise ConfigError("schema-registry: 'url' is needed")
+        raise ConfigError("schema-registry: 'url' is required")
     ways = (settings.user_info, settings.bearer, settings.bearer_file)
     if sum(one is not None for one in ways) > 1:
         raise ConfigError(
-            "schema-registry: give one of 'basic-auth-user-info', 'bearer-auth-token' and "
+            "schema-registry: set only one of 'basic-auth-user-info', 'bearer-auth-token' and "
             "'bearer-auth-file'"
         )
     if settings.user_info is not None and ":" not in settings.user_info:
-        raise ConfigError("schema-registry: 'basic-auth-user-info' is 'user:password'")
+        raise ConfigError("schema-registry: 'basic-auth-user-info' must be 'user:password'")
     if settings.key_location and not settings.certificate_location:
-        raise ConfigError("schema-registry: 'ssl-key-location' needs 'ssl-certificate-location'")
+        raise ConfigError("schema-registry: 'ssl-key-location' requires 'ssl-certificate-location'")
 
 
 @dataclass(slots=True)
 class RegistryHttp:
-    """Asks a registry, for one look-up: its time begins here. `sleep` and `clock` are for tests."""
+    """The requests of one look-up, whose time starts here. `sleep` and `clock` are for tests."""
 
     settings: RegistrySettings
     sleep: Callable[[float], None] = time.sleep
@@ -97,16 +97,16 @@ class RegistryHttp:
         self._begun = self.clock()
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """The document at a path; None if the registry says that there is none.
+        """Return the document at a path; None if the registry does not have it.
 
-        Raises ConfigError if it will not have us, SourceError if no address gave a usable answer
-        in time.
+        Raises ConfigError if the registry rejects the credentials, SourceError if no address gave
+        a usable response in time.
         """
         found: Mapping[str, Any] | None = self._get(path, dict)
         return found
 
     def get_list(self, path: str) -> list[Any] | None:
-        """The list at a path; None and errors as of `get`."""
+        """Return the list at a path; None and errors as for `get`."""
         found: list[Any] | None = self._get(path, list)
         return found
 
@@ -129,7 +129,7 @@ class RegistryHttp:
                     self._note_outage(failed)
                     raise type(error)(
                         f"{error.message}; tried {attempt + 1} times, {waited:.0f} s since the "
-                        "look-up began. No record is given up for that: the batch is run again"
+                        "look-up began. No record is rejected for that: the batch is run again"
                     ) from error
                 why = {"why": error.message, "attempt": attempt + 1, "wait_s": round(wait, 2)}
                 _LOG.warning("schema_registry_retry", extra={"ctx": why})
@@ -146,7 +146,7 @@ class RegistryHttp:
         left = self._begun + settings.lookup_seconds - self.clock()
         if left <= 0:
             raise SourceSilentError(
-                f"schema registry {shown(url)}: a schema and what it refers to did not come "
+                f"schema registry {shown(url)}: a schema and its references did not arrive "
                 f"within {settings.lookup_seconds:g} s"
             )
         headers = {"Accept": _ACCEPT, **_credentials(settings)}
@@ -175,7 +175,7 @@ def _back_off(round_number: int) -> float:
 
 
 def _judge(status: int, data: bytes, url: str) -> None:
-    """Nothing for what is not there; raises for every other refusal."""
+    """Return if the requested object does not exist; raise for every other error status."""
     document = _error_document(data)
     code = document.get("error_code")
     said = shown(document.get("message") or "no reason given")
@@ -185,7 +185,7 @@ def _judge(status: int, data: bytes, url: str) -> None:
     if status in (401, 403):
         raise ConfigError(f"{message}; check the credentials of schema-registry")
     if status == 404:
-        # A proxy, or a wrong path: not the word of a registry on an id.
+        # A proxy or a wrong path: not the answer of a registry about an id.
         raise SourceError(f"{message}; is this the address of a schema registry?")
     if 300 <= status < 400:
         raise ConfigError(f"{message}; redirects are not followed, write the final address")
@@ -212,7 +212,7 @@ def _credentials(settings: RegistrySettings) -> dict[str, str]:
 
 
 def _tls(settings: RegistrySettings) -> ssl.SSLContext:
-    """How to trust the registry, and how to show who we are. Raises ConfigError."""
+    """Return the TLS context: trusted authorities and client certificate. Raises ConfigError."""
     try:
         context = ssl.create_default_context(cafile=settings.ca_location)
         if settings.certificate_location:
@@ -228,10 +228,10 @@ def _document(data: bytes, url: str, wanted: type) -> object:
     try:
         document = json_of(data)
     except ValueError as error:
-        raise SourceError(f"schema registry {url}: the answer is no JSON ({error})") from error
+        raise SourceError(f"schema registry {url}: the response is not JSON ({error})") from error
     if not isinstance(document, wanted):
         form = "object" if wanted is dict else "array"
-        raise SourceError(f"schema registry {url}: the answer is no JSON {form}")
+        raise SourceError(f"schema registry {url}: the response is not a JSON {form}")
     return document
 
 

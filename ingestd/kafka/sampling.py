@@ -1,4 +1,4 @@
-"""Which offsets make a sample of topics: the oldest and the newest of each partition."""
+"""Choose sample offsets of topics: the oldest and the newest of each partition."""
 
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets, cut
 
@@ -6,11 +6,11 @@ from ingestd.kafka.ranges import OffsetRange, TopicOffsets, cut
 def sample_ranges(
     source: str, begin: TopicOffsets, end: TopicOffsets, limit: int
 ) -> list[OffsetRange]:
-    """Ranges of at most `limit` offsets a topic, ordered by topic, partition and offset.
+    """Return ranges of at most `limit` offsets a topic, ordered by topic, partition and offset.
 
     The partitions of a topic share the limit fairly. A share smaller than its log is taken half
-    from the beginning, where a pipeline starts, and half from the end, where messages look as
-    they do today. Offsets without a record count too. `limit` is at least 1.
+    from the beginning, where a pipeline starts, and half from the end, where messages have their
+    current structure. Offsets without a record count too. `limit` is at least 1.
     """
     found: list[OffsetRange] = []
     for topic in sorted(end):

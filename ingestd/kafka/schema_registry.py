@@ -1,7 +1,7 @@
-"""Schemas of a registry that speaks the Confluent protocol, as Apicurio and Karapace do too.
+"""Schemas of a registry with the Confluent protocol, such as Confluent's, Apicurio and Karapace.
 
-A schema never changes under its id, so what was found is kept as long as the process lives, and
-shared by all who ask the same registry. That an id is unknown is kept for a short while only.
+A schema never changes under its id, so it is cached for the life of the process and shared by all
+clients of the registry. An unknown id is cached for a short time only.
 """
 
 import time
@@ -36,14 +36,15 @@ _caches: dict[RegistrySettings, _Cache] = {}
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """A `SchemaLookup`; small and picklable, for what it found is kept apart."""
+    """A `SchemaLookup`; small and picklable, because its cache is kept per process."""
 
     settings: RegistrySettings
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """The schema of an id with its references; None if the registry does not have it.
+        """Return the schema of an id with its references; None if the registry does not have it.
 
-        Raises SourceError if it did not answer, ConfigError if it will not have us.
+        Raises SourceError if the registry did not answer, ConfigError if it rejects the
+        credentials.
         """
         cache = _caches.setdefault(self.settings, _Cache())
         known = cache.found.get(schema_id)
@@ -52,7 +53,7 @@ class SchemaRegistry:
             return known
         if cache.unknown.get(schema_id, 0.0) > time.monotonic():
             return None
-        # Two threads may ask for the same: better than one that waits for the other's answer.
+        # Two threads may request the same schema: cheaper than waiting for each other.
         found = _Reading(RegistryHttp(self.settings), cache).schema(schema_id)
         capacity = self.settings.cache_capacity
         if found is None:
@@ -64,9 +65,9 @@ class SchemaRegistry:
         return found
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
-        """The versions before a schema in its subjects, the newest first, up to a bound.
+        """Return the earlier versions of a schema in its subjects, newest first, up to a bound.
 
-        None for one that is named by a GUID. Raises SourceError and ConfigError as `find`.
+        Empty for a schema identified by a GUID. Raises SourceError and ConfigError as `find`.
         """
         cache = _caches.setdefault(self.settings, _Cache())
         if isinstance(schema_id, str):
@@ -75,12 +76,12 @@ class SchemaRegistry:
 
 
 def forget_schemas() -> None:
-    """Empty what this process knows of all registries."""
+    """Clear the cached schemas of all registries."""
     _caches.clear()
 
 
 class _Reading:
-    """One schema being read with all that it refers to."""
+    """A schema that is being read with all its references."""
 
     def __init__(self, http: RegistryHttp, cache: _Cache) -> None:
         self._http = http
@@ -88,7 +89,7 @@ class _Reading:
         self._references: dict[str, RegisteredSchema] = {}
 
     def schema(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """The schema; None if it, or one that it refers to, is not there."""
+        """Return the schema; None if it or one of its references does not exist."""
         place = f"/schemas/ids/{schema_id}"
         if isinstance(schema_id, str):
             parts = (schema_id[:8], schema_id[8:12], schema_id[12:16], schema_id[16:20])
@@ -99,9 +100,9 @@ class _Reading:
         return _schema(document, tuple(self._references.values()), "")
 
     def earlier(self, schema_id: int) -> tuple[RegisteredSchema, ...]:
-        """Versions before a schema with what they refer to; those that are not whole are left out.
+        """Return earlier versions of a schema with their references, without incomplete ones.
 
-        A registry that cannot tell where a schema is registered has none.
+        Empty for a registry that does not report where a schema is registered.
         """
         found: list[RegisteredSchema] = []
         for one in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
@@ -116,9 +117,9 @@ class _Reading:
         return tuple(found)
 
     def _read_references(self, document: Mapping[str, Any]) -> bool:
-        """Read what a document refers to, what it uses first; whether all is there.
+        """Read the references of a document, dependencies first; return whether all exist.
 
-        One that leads back to itself is not there. Raises SourceError for too many.
+        A circular reference counts as missing. Raises SourceError for too many references.
         """
         opened: set[str] = set()
         stack = [_Opened(document, _references_of(document))]
@@ -135,7 +136,7 @@ class _Reading:
                 return False
             if len(opened) >= _MOST_REFERENCES:
                 raise SourceError(
-                    f"schema registry: a schema refers to more than {_MOST_REFERENCES} others"
+                    f"schema registry: a schema has more than {_MOST_REFERENCES} references"
                 )
             opened.add(reference.path)
             found = self._version(reference.path)
@@ -154,7 +155,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A version of a subject, as a list of versions or a reference states it."""
+    """A version of a subject, from a list of versions or a reference."""
 
     versions: str
     version: int
@@ -177,7 +178,7 @@ class _Opened:
 def _references_of(document: Mapping[str, Any]) -> Iterator[_Place]:
     references = document.get("references") or []
     if not isinstance(references, list):
-        raise SourceError("schema registry: the references of a schema are no JSON array")
+        raise SourceError("schema registry: the references of a schema are not a JSON array")
     return map(_place, references)
 
 
@@ -185,11 +186,11 @@ def _place(stated: object) -> _Place:
     if isinstance(stated, dict):
         subject, version = stated.get("subject"), stated.get("version")
         name = stated.get("name", "")
-        # Text with half a surrogate pair is JSON, but cannot be sent.
+        # Text with an unpaired surrogate is valid JSON, but cannot be sent.
         if isinstance(subject, str) and isinstance(version, int) and isinstance(name, str):
             part = quote(subject, safe="", errors="replace")
             return _Place(f"/subjects/{part}/versions", version, name)
-    raise SourceError("schema registry: a reference, or a version, is unreadable")
+    raise SourceError("schema registry: a reference or a version is invalid")
 
 
 def _schema(
@@ -198,11 +199,11 @@ def _schema(
     kind, text = document.get("schemaType", "AVRO"), document.get("schema")
     if not isinstance(kind, str) or kind not in _KINDS or not isinstance(text, str):
         raise SourceError(
-            f"schema registry: an answer holds no schema of a known type ({shown(kind)})"
+            f"schema registry: a response has no schema of a known type ({shown(kind)})"
         )
     return RegisteredSchema(cast("SchemaKind", kind), text, references, name)
 
 
 def _room(cache: dict[_Key, _Value], capacity: int) -> dict[_Key, _Value]:
-    """The same cache, or an empty one if it is full."""
+    """Return the cache, or an empty one if it is full."""
     return cache if len(cache) < capacity else {}

@@ -1,7 +1,7 @@
-"""Where reading a source begins for the first time, and where it ends, by the source's modes.
+"""Where reading a source starts for the first time, and where it ends, by the source's modes.
 
-The modes have the names of Flink's Kafka connector. They only speak of topic partitions that
-neither a table nor a checkpoint knows: those go on where they are.
+The modes have the names of Flink's Kafka connector. They apply only to topic partitions that
+neither a table nor a checkpoint knows; all others continue at their position.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,30 +14,30 @@ from ingestd.kafka.ranges import TopicOffsets
 
 
 class Cluster(Protocol):
-    """The questions that planning asks; `OffsetClient` answers them."""
+    """Requests of the planner; `OffsetClient` implements them."""
 
     def list_topic_partitions(self) -> TopicPartitions:
-        """Partitions of the topics that the source selects and that exist."""
+        """Return partitions of the existing topics that the source selects."""
 
     def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """The first offsets in the log."""
+        """Return the first offsets of the logs."""
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """The last stable offsets."""
+        """Return the last stable offsets."""
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
-        """The first offsets that are not older, where there are any."""
+        """Return the first offsets at or after a time (ms), for partitions that have one."""
 
     def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
-        """The offsets of a consumer group, where it has any."""
+        """Return the committed offsets of a consumer group, for partitions that have one."""
 
 
 def first_positions(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> TopicOffsets:
-    """First offsets to read; a topic partition that is not in it begins where its log begins.
+    """Return first offsets to read; a topic partition without one starts at the log's beginning.
 
-    `ends` are the ends of all logs. Raises ConfigError if offsets are given for what does not
-    exist; OffsetLostError if the group has no offset of a topic partition and the source's policy
-    is to fail.
+    `ends` are the ends of all logs. Raises ConfigError if offsets are configured for an unknown
+    topic partition; OffsetLostError if the group has no offset of a topic partition and the
+    source's policy is to fail.
     """
     return _FIRST[source.startup_mode](source, cluster, ends)
 
@@ -45,9 +45,10 @@ def first_positions(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -
 def last_positions(
     source: KafkaSource, cluster: Cluster, ends: TopicOffsets
 ) -> TopicOffsets | None:
-    """Offsets at which reading ends, None if it does not; as of now, so to be asked once.
+    """Return the offsets at which reading ends, None if it does not end.
 
-    What specific offsets leave out ends where its log ends now; they may lie beyond the end.
+    The result depends on the current log ends, so call this once. Partitions without a specific
+    offset end at the current end of their log; specific offsets may be beyond it.
     """
     if not source.is_bounded:
         return None
@@ -81,8 +82,8 @@ def _from_group(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> To
     if strange and source.on_offset_out_of_range == "fail":
         raise OffsetLostError(
             f"source {source.name}: startup-mode is group-offsets, but group {source.group} "
-            f"has no offset of {', '.join(strange)}; set kafka.group.id to the group that is "
-            "meant, or say with on-offset-out-of-range: earliest, or latest, where these begin"
+            f"has no offset of {', '.join(strange)}; set kafka.group.id to the intended group, or "
+            "set on-offset-out-of-range to earliest or latest to start these partitions there"
         )
     return _over(ends, found) if source.on_offset_out_of_range == "latest" else found
 
@@ -93,7 +94,7 @@ def _from_offsets(source: KafkaSource, _: Cluster, ends: TopicOffsets) -> TopicO
 
 
 def _at_time(cluster: Cluster, ends: TopicOffsets, millis: int) -> TopicOffsets:
-    """The first offsets that are not older; the end where all are, or where none is stable yet."""
+    """Return the first offsets at or after a time; the stable end if all records are older."""
     found = cluster.offsets_at(_partitions(ends), millis)
     return {
         topic: {one: min(end, found[topic].get(one, end)) for one, end in partitions.items()}

@@ -1,7 +1,7 @@
-"""What is wrong with the certificate of a broker, by a handshake of our own.
+"""Find out why a broker's certificate was refused, by a separate TLS handshake.
 
-The client library only says that it could not be verified, which is as true of one that has expired
-as of one that no one trusts.
+The client library reports only that it could not be verified, both for an expired certificate and
+for one of an unknown authority.
 """
 
 import ssl
@@ -13,9 +13,10 @@ _SECONDS = 5.0
 
 
 def certificate_error(address: str, properties: Mapping[str, str]) -> str | None:
-    """Why the certificate at HOST:PORT does not pass, in OpenSSL's words; None if it does.
+    """Return why the certificate at HOST:PORT fails verification, in OpenSSL's words.
 
-    `properties` are those of the Kafka client. None too if no one answers in a few seconds.
+    `properties` are those of the Kafka client. None if the certificate is valid, or if the broker
+    does not answer within a few seconds.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
@@ -28,7 +29,7 @@ def certificate_error(address: str, properties: Mapping[str, str]) -> str | None
             return None
     except ssl.SSLCertVerificationError as error:
         return error.verify_message
-    except (OSError, ValueError):  # what else may be wrong the client library says itself
+    except (OSError, ValueError):  # the client library reports all other errors itself
         return None
 
 

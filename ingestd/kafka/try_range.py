@@ -1,8 +1,8 @@
-"""Read ranges in a process of its own, whose memory has a limit.
+"""Read ranges in a separate process with a memory limit.
 
-`python -m ingestd.kafka.try_range` reads a document from standard input and prints how far it got,
-as lines of JSON. Its exit code is 0 if it read what it was to read, or if a topic partition has
-changed so that only a new start can judge it.
+`python -m ingestd.kafka.try_range` reads a document from standard input and prints its progress as
+lines of JSON. Its exit code is 0 if all ranges could be read, or if a topic partition has changed
+so that only a restart can handle it.
 """
 
 import json
@@ -18,12 +18,12 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 
 STALL_SECONDS = 10.0
-"""How long ranges may give nothing."""
+"""Seconds without a record before ranges count as stalled."""
 _CHUNK_RECORDS, _CHUNK_BYTES = 500, 1 << 20
 _UNREADABLE = 3
 _REASON = "reason"
-# The client asks for a batch of records at a time, and for the next one when that was taken: what
-# is read before one that cannot be unpacked arrives.
+# The client requests one record batch at a time, and the next one when it was consumed: all
+# records before a batch that cannot be decompressed are returned.
 _BATCH_BY_BATCH = {"fetch.message.max.bytes": "1", "queued.min.messages": "1"}
 _OTHER_NAME = "max.partition.fetch.bytes"
 
@@ -31,9 +31,9 @@ _OTHER_NAME = "max.partition.fetch.bytes"
 def start_try(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start to read ranges, or the first record of each; the exit code is 0 if that can be done.
+    """Start to read ranges, or the first record of each; the exit code is 0 on success.
 
-    `memory` is the most memory in bytes. A single range is read batch by batch.
+    `memory` is the limit in bytes. A single range is read batch by batch.
     """
     if len(ranges) == 1:
         kept = {name: one for name, one in source.properties.items() if name != _OTHER_NAME}
@@ -59,7 +59,7 @@ def start_try(
 def read_apart(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int
 ) -> tuple[list[OffsetRange], str]:
-    """Read ranges in such a process; what it could not read of them, and why."""
+    """Read ranges in a separate process; return the unread rest of them, and the reason."""
     with start_try(source, ranges, memory) as process:
         printed = [] if process.stdout is None else process.stdout.read().splitlines()
         code = process.wait()
@@ -77,7 +77,7 @@ def read_apart(
 
 
 def out_of_memory(memory: int) -> str:
-    """Return why a process with this much memory ended that did not say why."""
+    """Return the reason for a process with this memory limit that ended without a message."""
     return (
         f"to read it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"
     )
@@ -88,7 +88,7 @@ def _place(one: OffsetRange) -> tuple[str, str, int]:
 
 
 def main() -> int:
-    """Read the document, and try; the exit code."""
+    """Read the document from standard input, read its ranges, and return the exit code."""
     document = json.load(sys.stdin)
     memory = int(document["memory"])
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))

@@ -1,8 +1,8 @@
-"""Which ranges of offsets cannot be read with the memory of a worker.
+"""Find the offset ranges that cannot be read with the memory of a worker.
 
-A worker that is killed, or has no more memory, leaves no word on what it was reading. So the ranges
-are read again by processes of their own: in halves, until those are known that end theirs, and then
-batch by batch up to the offset that does.
+A worker that is killed or runs out of memory does not report what it was reading. So the ranges
+are read again by separate processes: in halves, until the ranges that end their process are known,
+and then batch by batch up to the offset.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ def find_unreadable(
     memory: int,
     read: ReadApart = read_apart,
 ) -> list[Unreadable]:
-    """Return what is left of ranges of one source from the first offset that cannot be read."""
+    """Return the rest of ranges of one source, from the first offset that cannot be read."""
     left, reason = read(source, ranges, memory)
     if len(left) > 1:
         middle = len(left) // 2
@@ -33,7 +33,7 @@ def find_unreadable(
         return []
     if left != list(ranges):
         return find_unreadable(source, left, memory, read)
-    # The client may have asked for the next batch, and ended, before it gave what it had.
+    # The client may have requested the next batch, and ended, before it returned the previous one.
     for _ in range(_MORE_TRIES if reason == out_of_memory(memory) else 0):
         again, reason = read(source, left, memory)
         if again != left:
@@ -42,6 +42,6 @@ def find_unreadable(
 
 
 def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
-    """Return ranges by their source, in its order."""
+    """Group ranges by source, sorted."""
     ordered = sorted(ranges)
     return [list(ones) for _, ones in groupby(ordered, lambda one: one.source)]

@@ -175,7 +175,7 @@ def test_offsets_of_an_open_transaction_are_not_the_end_yet(broker: DevBroker) -
     producer.produce(topic, b"open", partition=0)
     producer.flush(WAIT_SECONDS)
     assert end_of(source, topic) == 1
-    with pytest.raises(SourceError, match=f"{topic}/0 .* gave nothing for 1 s at offset 1"):
+    with pytest.raises(SourceError, match=f"{topic}/0 .* returned no record for 1 s at offset 1"):
         read(source, topic, 0, 2, stall_seconds=1.0)
     producer.commit_transaction(WAIT_SECONDS)
     assert values(read(source, topic, 0, 2)) == [b"before", b"open"]
@@ -261,7 +261,9 @@ def test_a_broker_that_goes_away_is_waited_for_and_then_named(broker: DevBroker)
         source = source_of(mortal, topic)
         assert len(values(read(source, topic, 0, 10))) == 10
         mortal.kill()
-        text = rf"{topic}/0 .* gave nothing for 2 s at offset 3, .*{mortal.bootstrap}; the client"
+        text = (
+            rf"{topic}/0 .* returned no record for 2 s at offset 3 .*{mortal.bootstrap}; the client"
+        )
         with pytest.raises(SourceError, match=text):
             read(source, topic, 3, 10, stall_seconds=2.0)
         mortal.restart()

@@ -82,7 +82,7 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     ]
     assert known["verdict"] == "alter"
     assert {one["column"]: one["change"] for one in known["columns"]} == {
-        "id": "as it is",
+        "id": "unchanged",
         "qty": "widened from INT",
         "name": "new",
     }

@@ -1,1 +1,1 @@
-"""Columns that no message carries: computed, and of a record's metadata."""
+"""Computed columns and metadata columns: columns that no message contains."""

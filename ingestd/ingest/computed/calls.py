@@ -1,8 +1,8 @@
-"""Texts of computed columns as values: `function(argument, ...)`, with quotes where needed.
+"""Parse calls of computed columns: `function(argument, ...)`, with quotes where needed.
 
-An argument is a plain text up to the next comma that is in no parentheses, or stands in quotes:
-'a, b' is a text (a quote in it is written twice), "order no" the name of a column. Blanks around
-arguments do not count.
+An argument is plain text up to the next comma outside parentheses, or a quoted text: 'a, b' is a
+text (a quote in it is doubled), "order no" the name of a column. Blanks around arguments are
+ignored.
 """
 
 import re
@@ -19,7 +19,7 @@ _ARGUMENT = re.compile(rf"""\s*(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|({_PLAIN}))\
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a function; arguments as texts, without their quotes."""
+    """A call of a function; arguments are texts without their quotes."""
 
     function: str
     arguments: tuple[str, ...]
@@ -30,9 +30,9 @@ class Call:
 
 
 def called_function(text: str) -> str | None:
-    """The function of a text that is one call as above; None if it is something else.
+    """Return the function of a text that is a single call as above; None for other texts.
 
-    `cast(a as INT)` and calls of calls are something else.
+    `cast(a as INT)` and nested calls are other texts.
     """
     found = _CALL.fullmatch(text)
     if found is None:
@@ -42,7 +42,7 @@ def called_function(text: str) -> str | None:
 
 
 def _is_closed(inside: str) -> bool:
-    """Whether every parenthesis that is closed was opened in the same text."""
+    """Return whether all closing parentheses match an opening one in the same text."""
     depth = 0
     for sign in inside:
         depth += (sign == "(") - (sign == ")")
@@ -52,10 +52,10 @@ def _is_closed(inside: str) -> bool:
 
 
 def parse_call(text: str) -> Call:
-    """The call that a text is; ConfigError if it is not one."""
+    """Parse a text as a call. Raises ConfigError if it is not one."""
     found = _CALL.fullmatch(text)
     if found is None:
-        raise ConfigError(f"'{text}' is no function(column, ...)")
+        raise ConfigError(f"'{text}' is not a function(column, ...)")
     return Call(found[1].lower(), _arguments(found[2], text), text.strip())
 
 
@@ -68,7 +68,7 @@ def _arguments(inside: str, text: str) -> tuple[str, ...]:
         found = _ARGUMENT.match(inside, at)
         if found is None:
             raise ConfigError(
-                f"'{text}': what begins with '{inside[at:].strip()[:20]}' is no argument; put "
+                f"'{text}': '{inside[at:].strip()[:20]}' does not begin an argument; put "
                 "texts with commas or quotes into single quotes, and write a quote in them twice"
             )
         quoted, name, plain = found.groups()

@@ -1,9 +1,9 @@
-"""Columns that are computed from others, on whole columns: Paimon's functions, or SQL.
+"""Compute columns from other columns of a batch, by Paimon's functions or by SQL.
 
-In Paimon's functions a null gives null, a text that is no point in time costs its record, as a
-value does that does not fit, and a part that lies beyond the end of a text is null. A text that is
-not a call of one of them, or that begins with `=`, is a SQL expression; a row that it fails for, as
-by dividing by zero, costs its record.
+In Paimon's functions a null gives null. A record is rejected if a text is not a timestamp or a
+value does not fit its type; a substring beyond the end of a text is null. A text that is not a
+call of one of them, or that begins with `=`, is a SQL expression; a row for which it fails, for
+instance by dividing by zero, is rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A column and the call or the SQL expression that makes it."""
+    """A column and the call or SQL expression that computes it."""
 
     name: str
     call: Call | Expression
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The columns that it is made from."""
+        """The columns that it is computed from."""
         if isinstance(self.call, Expression):
             return self.call.columns
         source = source_of(self.call)
@@ -54,7 +54,7 @@ class ComputedColumn:
 
     @property
     def is_another_each_time(self) -> bool:
-        """Whether the same row gives another value when it is read again."""
+        """Whether the same row gives a different value when it is read again."""
         if isinstance(self.call, Expression):
             return self.call.tells_time
         return self.call.function == "now"
@@ -64,7 +64,7 @@ class ComputedColumn:
 
 
 def parse_computed(name: str, text: str) -> ComputedColumn:
-    """A computed column from its text; ConfigError names column and expression."""
+    """Parse a computed column. Raises ConfigError that names column and expression."""
     try:
         call = _read(text.strip())
     except (ConfigError, FormatError, UnsupportedError, pa.ArrowInvalid) as error:
@@ -85,9 +85,9 @@ def _read(text: str) -> Call | Expression:
 
 
 def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
-    """Computed columns such that each comes after those it is made from.
+    """Sort computed columns so that each follows those it depends on.
 
-    ConfigError for columns that are made from one another.
+    Raises ConfigError for circular dependencies.
     """
     waiting = {one.name: one for one in columns}
     ordered: list[ComputedColumn] = []
@@ -96,8 +96,8 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
         if not ready:
             first = next(iter(waiting.values()))
             raise ConfigError(
-                f"{first}: it is made from itself, over {', '.join(sorted(waiting))}; a computed "
-                "column needs another name than the columns that it is made from"
+                f"{first}: it depends on itself, through {', '.join(sorted(waiting))}; a computed "
+                "column needs another name than the columns that it is computed from"
             )
         for one in ready:
             ordered.append(waiting.pop(one.name))
@@ -105,9 +105,9 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
 
 
 def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataType | None:
-    """The type of a computed column by what is known of types, None if that does not tell.
+    """Return the type of a computed column, None if the known types do not determine it.
 
-    ConfigError if it cannot be made from columns of these types.
+    Raises ConfigError if it cannot be computed from columns of these types.
     """
     if not isinstance(column.call, Expression):
         return type_of_call(column.call)
@@ -118,10 +118,11 @@ def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataTyp
 
 
 def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
-    """A column from the columns of a frame, which have these types; None: there is nothing yet.
+    """Compute a column from a frame with columns of these types; None if its type is unknown.
 
-    A source that is not there is null; what is made from that alone and has no type of its own
-    comes with later rows. SchemaConflictError for types that the column cannot be made from.
+    A missing source column counts as null; a column computed only from such columns, and without a
+    type of its own, appears with later rows. Raises SchemaConflictError for types that the column
+    cannot be computed from.
     """
     try:
         if isinstance(column.call, Expression):

@@ -1,6 +1,6 @@
-"""Paimon's fourteen functions of computed columns: what they take, and what they give.
+"""Paimon's fourteen functions of computed columns: their arguments and results.
 
-All but two take one column; `cast` makes a column of a constant, `now` of the time.
+All but two take one column; `cast` returns a constant, `now` the current time.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,27 +37,27 @@ _INSTANT = DataType("TIMESTAMP_LTZ", precision=3)
 _MAX_WIDTH = 2**31 - 1
 TEXT = DataType("STRING")
 _BLANKS = "".join(map(chr, range(0x21)))
-"""What Java takes off the ends of a text: every character up to the blank."""
+"""Characters that Java's trim removes: all up to the blank."""
 _ZERO: Values = pa.scalar(0, pa.int64())
 
 
 def as_texts(values: Values, source: DataType) -> Values:
-    """Values as STRING, as the table would cast them; UnsupportedError if it would not."""
+    """Return values as STRING, as a table casts them. Raises UnsupportedError for other types."""
     if source.root in CHARACTER_ROOTS:
         return values
     if source.root in NESTED_ROOTS:
-        raise UnsupportedError(f"{source} has no plain text")
+        raise UnsupportedError(f"{source} has no plain text form")
     return cast_array(values, source, TEXT)
 
 
 def trim(texts: Values) -> Values:
-    """Texts without blanks and control characters at their ends."""
+    """Return texts without leading and trailing blanks and control characters."""
     trimmed: Values = pc.utf8_trim(texts, _BLANKS)
     return trimmed
 
 
 def substring(texts: Values, begin: int, end: int | None) -> Values:
-    """Characters from `begin` up to `end` (exclusive, or all); null where a text is too short."""
+    """Return characters from `begin` to `end` (exclusive; None: all); null for short texts."""
     lengths: Values = pc.utf8_length(texts)
     least: Values = pa.scalar(begin if end is None else end)
     there = pc.greater_equal(lengths, least)
@@ -66,9 +66,9 @@ def substring(texts: Values, begin: int, end: int | None) -> Values:
 
 
 def truncate(values: Values, source: DataType, width: int) -> Values:
-    """The first characters of texts, or the next lower multiple of a width for exact numbers.
+    """Return the first characters of texts, or exact numbers rounded down to a multiple of a width.
 
-    The width of a DECIMAL counts units of its last digit. UnsupportedError for other types.
+    The width of a DECIMAL counts units of its last digit. Raises UnsupportedError for other types.
     """
     if source.root in CHARACTER_ROOTS:
         first: Values = pc.utf8_slice_codeunits(values, 0, width)
@@ -81,7 +81,7 @@ def truncate(values: Values, source: DataType, width: int) -> Values:
 
 
 def _lower_multiple(numbers: Values, width: int) -> Values:
-    # Arrow divides towards zero, so what is left of a negative number is negative.
+    # Arrow divides towards zero, so the remainder of a negative number is negative.
     by: Values = pa.scalar(width, pa.int64())
     left: Values = pc.subtract(numbers, pc.multiply(pc.divide(numbers, by), by))
     above: Values = pc.if_else(pc.less(left, _ZERO), pc.add(left, by), left)
@@ -90,7 +90,7 @@ def _lower_multiple(numbers: Values, width: int) -> Values:
 
 
 def _lower_decimal(values: Values, width: int) -> Values:
-    """By the digits alone: a decimal without its point is a whole number."""
+    """Compute on the unscaled value of decimals, an integer."""
     whole = _relabelled(values, pa.decimal128(38, 0)).cast(pa.decimal256(38, 0))
     divisor = pa.scalar(width, pa.decimal256(10, 0))
     floor = pc.floor(pc.divide(whole, divisor)).cast(pa.decimal256(38, 0))
@@ -104,10 +104,10 @@ def _relabelled(values: Values, arrow_type: pa.DataType) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """What a function takes beside its column, how it is checked and what it gives.
+    """A function: its arguments after the column, their check, and its evaluation.
 
-    `takes` are the least and the most arguments; `check` raises ConfigError for arguments;
-    `evaluate` takes an Arrow array, its type and the arguments after the column.
+    `takes` is the minimum and maximum number of arguments; `check` raises ConfigError for invalid
+    arguments; `evaluate` takes an Arrow array, its type and the arguments after the column.
     """
 
     takes: tuple[int, int]
@@ -117,7 +117,7 @@ class _Function:
 
 
 def check_call(call: Call) -> None:
-    """ConfigError for arguments that a function of `FUNCTIONS` does not take."""
+    """Raise ConfigError for arguments that a function of `FUNCTIONS` does not accept."""
     if call.function == "now":
         least, most = 0, 0
     elif call.function == "cast":
@@ -134,12 +134,12 @@ def check_call(call: Call) -> None:
 
 
 def source_of(call: Call) -> str | None:
-    """The column that a call takes; None if it takes none."""
+    """Return the column that a call takes; None if it takes no column."""
     return None if call.function in _CONSTANT else call.arguments[0]
 
 
 def type_of_call(call: Call) -> DataType | None:
-    """The type that a call gives, None if it is that of its column."""
+    """Return the type of a call's result, None if it is that of its column."""
     if call.function == "now":
         return _INSTANT
     if call.function == "cast":
@@ -148,16 +148,16 @@ def type_of_call(call: Call) -> DataType | None:
 
 
 def constant_of(call: Call, now_ms: int) -> Values:
-    """The Arrow scalar that a call without a column gives; `now_ms` is the time."""
+    """Return the Arrow scalar of a call without a column; `now_ms` is the time."""
     if call.function == "now":
         return pa.scalar(now_ms, to_arrow_type(_INSTANT))
     return _constant(call)
 
 
 def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCells:
-    """What a call makes of an Arrow array of type `source`; values that it does not take fail.
+    """Evaluate a call on an Arrow array of type `source`; invalid values are marked as failed.
 
-    SchemaConflictError if the function does not take that type.
+    Raises SchemaConflictError if the function does not accept that type.
     """
     arrow_type: Values = to_arrow_type(type_of_call(call) or source.as_nullable())
     _refuse_type(call, source)
@@ -170,7 +170,7 @@ def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCel
 
 
 def _refuse_type(call: Call, source: DataType) -> None:
-    """A type is judged by no values at all."""
+    """Raise SchemaConflictError for an unsupported type, found by evaluating an empty array."""
     none: Values = pa.array([], to_arrow_type(source))
     try:
         _FUNCTIONS[call.function].evaluate(none, source, call.arguments[1:])
@@ -191,12 +191,12 @@ def _constant(call: Call) -> Values:
 
 def _whole(text: str, least: int, what: str) -> int:
     if not text.isdecimal() or not least <= int(text) <= _MAX_WIDTH:
-        raise ConfigError(f"{what} '{text}' is no whole number from {least}")
+        raise ConfigError(f"{what} '{text}' is not an integer from {least}")
     return int(text)
 
 
 def _no_arguments(arguments: tuple[str, ...]) -> None:
-    """Nothing to check: their number has been."""
+    """Accept: the number of arguments has been checked."""
 
 
 def _check_precision(arguments: tuple[str, ...]) -> None:
@@ -258,4 +258,4 @@ _FUNCTIONS: Mapping[str, _Function] = {
 }
 _CONSTANT = ("cast", "now")
 FUNCTIONS = (*_FUNCTIONS, *_CONSTANT)
-"""Names of Paimon's functions."""
+"""Names of Paimon's functions of computed columns."""

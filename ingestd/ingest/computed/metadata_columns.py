@@ -1,8 +1,8 @@
-"""Columns of a record's metadata: its coordinates in Kafka and its source table.
+"""Columns of a record's metadata: its Kafka coordinates and its source table.
 
 Names and types are those of Paimon's ingestion, with `key` in addition. `op_ts` is the time of the
-change in its database, `source_position` its place in the database's log as a number that can be
-compared, null where it is not known.
+change in its database; `source_position` its position in the database's log as a comparable number,
+null if unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,19 +35,19 @@ METADATA_TYPES: Mapping[str, DataType] = {
 }
 """Type of each metadata column."""
 _ABSENT: Mapping[str, str] = {
-    "timestamp_type": "the reader does not hand on who set a record's timestamp",
+    "timestamp_type": "the reader does not return who set a record's timestamp",
 }
 _CONSTANT = frozenset({"topic", "partition", "database_name", "schema_name", "table_name"})
 
 
 def check_metadata(names: tuple[str, ...]) -> None:
-    """ConfigError names the first that is no metadata column, or is there twice."""
+    """Raise ConfigError for the first unknown or repeated metadata column."""
     for name in names:
         if name in _ABSENT:
             raise ConfigError(f"metadata column '{name}' is not supported: {_ABSENT[name]}")
         if name not in METADATA_TYPES:
             raise ConfigError(
-                f"there is no metadata column '{name}'; there is: {', '.join(METADATA_TYPES)}"
+                f"unknown metadata column '{name}'; known are: {', '.join(METADATA_TYPES)}"
             )
         if names.count(name) > 1:
             raise ConfigError(f"metadata column '{name}' is named twice")

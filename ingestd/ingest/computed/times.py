@@ -1,6 +1,7 @@
-"""Computed columns from points in time: their parts, and their text by a pattern of letters.
+"""Computed columns of dates and times: their parts, and texts formatted by a pattern.
 
-Dates, timestamps, texts of them and numbers since 1970 are taken. Zoned times are read in UTC.
+Dates, timestamps, texts of them and numbers since 1970 are accepted. Zoned timestamps are read in
+UTC.
 """
 
 import re
@@ -56,16 +57,18 @@ _MOST_LETTERS: Mapping[str, int] = {
 
 
 def check_precision(text: str) -> None:
-    """ConfigError unless a text is a precision of numbers since 1970."""
+    """Raise ConfigError unless a text is a precision of numbers since 1970."""
     if text not in _UNITS:
-        raise ConfigError(f"'{text}' is no precision of a number since 1970: {', '.join(_UNITS)}")
+        raise ConfigError(
+            f"'{text}' is not a precision of a number since 1970: {', '.join(_UNITS)}"
+        )
 
 
 def points_in_time(values: Values, source: DataType, precision: str = "0") -> Values:
-    """Values as Arrow timestamps without a zone.
+    """Return values as Arrow timestamps without a zone.
 
     A number counts seconds (precision 0), milliseconds (3), microseconds (6) or nanoseconds (9).
-    ArrowInvalid or UnsupportedError for a text that is no point in time, or a type that has none.
+    Raises ArrowInvalid for a text that is not a timestamp, UnsupportedError for other types.
     """
     if source.root in INTEGER_ROOTS:
         return values.cast(pa.int64()).cast(_UNITS[precision])
@@ -75,7 +78,7 @@ def points_in_time(values: Values, source: DataType, precision: str = "0") -> Va
         return values.cast(pa.timestamp("s"))
     if source.root in TIMESTAMP_ROOTS:
         return values.cast(pa.timestamp(values.type.unit))
-    raise UnsupportedError(f"{source} is no point in time")
+    raise UnsupportedError(f"{source} is not a date or timestamp")
 
 
 def _from_texts(values: Values) -> Values:
@@ -84,20 +87,20 @@ def _from_texts(values: Values) -> Values:
             return values.cast(arrow_type).cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
             continue
-    # Texts of other forms are read one by one, each of them once.
+    # Texts of other forms are parsed one by one, each distinct text once.
     distinct = values.dictionary_encode()
     read: Values = cast_text(distinct.dictionary, _TIMESTAMP)
     return read.take(distinct.indices)
 
 
 def part_of(name: str, points: Values) -> Values:
-    """A part of timestamps by its name in Arrow, as those of `PARTS` are, as INT."""
+    """Return a part of timestamps as INT, by its name in Arrow (see `PARTS`)."""
     parts: Values = pc.call_function(name, [points])
     return parts.cast(pa.int32())
 
 
 def check_pattern(pattern: str) -> None:
-    """ConfigError unless every letter of a pattern is understood."""
+    """Raise ConfigError unless every letter of a pattern is supported."""
     if not pattern:
         raise ConfigError("the pattern is empty")
     sample: Values = pa.array([0], pa.timestamp("s"))
@@ -105,9 +108,9 @@ def check_pattern(pattern: str) -> None:
 
 
 def format_times(points: Values, pattern: str) -> Values:
-    """Texts of timestamps by a pattern of Java's letters, as `yyyy-MM-dd HH:mm:ss.SSS`.
+    """Format timestamps by a pattern of Java's letters, such as `yyyy-MM-dd HH:mm:ss.SSS`.
 
-    Points that the pattern cannot tell apart, as those of one day, are written once.
+    Timestamps that the pattern does not distinguish, such as those of one day, are formatted once.
     """
     seconds = _grain(pattern)
     if seconds is None:
@@ -122,7 +125,7 @@ def format_times(points: Values, pattern: str) -> Values:
 
 
 def _grain(pattern: str) -> int | None:
-    """The seconds of the finest unit that a pattern tells; None for parts of a second."""
+    """Return the seconds of the finest unit in a pattern; None for fractions of a second."""
     letters = {token[1] for token in _TOKEN.finditer(pattern) if token[1]}
     return next((seconds for seconds, names in _GRAINS if letters & names), 86_400)
 
@@ -139,7 +142,7 @@ def _written(points: Values, pattern: str) -> Values:
             literal = token[0] if quoted is None else quoted.replace("''", "'") or "'"
             texts.append(pa.scalar(literal))
     if all(isinstance(one, pa.Scalar) for one in texts):
-        raise ConfigError(f"pattern {pattern} has no letter; there are: {' '.join(_MOST_LETTERS)}")
+        raise ConfigError(f"pattern {pattern} has no letter; known are: {' '.join(_MOST_LETTERS)}")
     joined: Values = pc.binary_join_element_wise(*texts, pa.scalar(""))
     return joined
 
@@ -157,8 +160,8 @@ def _lettered(points: Values, letter: str, count: int, pattern: str) -> Values:
         hours: Values = pc.hour(points)
         return pc.if_else(pc.less(hours, _NOON), "AM", "PM")
     raise ConfigError(
-        f"pattern {pattern}: '{letter * count}' is not understood; put texts into single quotes; "
-        f"letters there are: {' '.join(_MOST_LETTERS)}"
+        f"pattern {pattern}: '{letter * count}' is not supported; put texts into single quotes; "
+        f"supported letters: {' '.join(_MOST_LETTERS)}"
     )
 
 
@@ -184,13 +187,13 @@ def _month(points: Values, count: int) -> Values:
 
 
 def _named(numbers: Values, names: Sequence[str], count: int) -> Values:
-    """Names by number: whole with four letters, else their first three."""
+    """Return names by number: in full for four letters, else their first three characters."""
     texts: Values = pa.array(names if count == 4 else [name[:3] for name in names])
     return texts.take(numbers)
 
 
 def _fraction(points: Values) -> Values:
-    """The nine digits after the seconds."""
+    """Return the nine digits after the seconds."""
     parts: tuple[Values, ...] = (
         pc.millisecond(points),
         pc.microsecond(points),

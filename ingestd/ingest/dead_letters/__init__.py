@@ -1,1 +1,1 @@
-"""Dead letters: rows that became none, kept with their bytes."""
+"""Dead letters: rejected records, stored with their bytes."""

@@ -1,7 +1,7 @@
-"""The table of records that could not be used: its schema, and rejected records as its rows.
+"""The dead-letter table: its schema, and rejected records as its rows.
 
-It is an append table like any other: written by the same tasks, committed with the same batch,
-so a record is kept exactly once, with its bytes as they came.
+It is an append table, written by the same tasks and committed with the same batch as the others,
+so a rejected record is stored exactly once, with its original bytes.
 """
 
 from collections.abc import Sequence
@@ -36,33 +36,33 @@ COLUMNS: tuple[tuple[str, DataType], ...] = (
     ("table", _STRING),
     ("headers", DataType("ARRAY", element=_HEADER)),
 )
-_COMMENT = "Records that ingestd could not use, with the cause and their bytes as they came"
+_COMMENT = "Records that ingestd rejected, with the cause and their original bytes"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected record and the table it was meant for, None if that is not known."""
+    """A rejected record and its target table, None if that is unknown."""
 
     rejected: RejectedRecord
     table: str | None = None
 
 
 def dead_letter_schema(time_millis: int) -> TableSchema:
-    """The first schema of the table: append, without buckets."""
+    """Return the first schema of the table: append, without buckets."""
     return new_schema(COLUMNS, (), (), {"bucket": "-1"}, time_millis, _COMMENT)
 
 
 def columns_to_add(schema: TableSchema) -> list[SchemaChange]:
-    """What a table of dead letters that an older version made does not have yet."""
+    """Return the changes that upgrade a dead-letter table of an older version."""
     return [AddColumn((name,), kind) for name, kind in COLUMNS if name not in schema.field_names]
 
 
 def dead_letter_rows(
     job: str, source: str, dead_letters: Sequence[DeadLetter], chunk: RecordChunk | None = None
 ) -> pa.Table:
-    """Rejected records of one topic partition as rows for the write stage, in offset order.
+    """Return rejected records of one topic partition as rows, in offset order.
 
-    Headers of the records are those that the chunk they came in has, if it has any.
+    Headers are those of the records in `chunk`, if it has headers.
     """
     ordered = sorted(dead_letters, key=lambda dead_letter: dead_letter.rejected.offset)
     records = [dead_letter.rejected for dead_letter in ordered]
@@ -92,7 +92,7 @@ def dead_letter_rows(
 def _headers(
     offsets: Sequence[int], chunk: RecordChunk | None
 ) -> list[list[dict[str, Any]] | None]:
-    """Headers of some records of a chunk; None where the data format did not ask for them."""
+    """Return headers of some records of a chunk; None if headers were not read."""
     if chunk is None or chunk.headers is None:
         return [None] * len(offsets)
     places = np.searchsorted(chunk.offsets, np.array(offsets, np.int64)).tolist()

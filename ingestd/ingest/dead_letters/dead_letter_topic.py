@@ -1,8 +1,8 @@
-"""Dead letters into a topic instead of the table: the record as it came, the rest in headers.
+"""Dead letters in a topic instead of a table: the original record, with the cause in headers.
 
-Sent by the tasks of the write stage, before anything of the batch is committed. A batch that is
-run again sends its letters again, so who reads the topic counts source, topic, partition and
-offset once.
+Tasks of the write stage send them before the batch is committed. A batch that is run again sends
+its dead letters again, so a reader of the topic deduplicates by source, topic, partition and
+offset.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.kafka.producing import Outgoing, produce
 
 PREFIX = "ingestd."
-"""Before the names of columns of the table, which are the names of the headers."""
+"""Prefix of the header names, followed by the names of the table's columns."""
 _RECORD = ("key", "value", "headers")
 _MILLIS = 1000
 
 
 def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
-    """Send rows of the dead letter table to the topic of the context; how many there were.
+    """Send rows of the dead-letter table to the topic of the context; return their number.
 
-    Each goes to the cluster that its record came from. Raises as `kafka.producing.produce`.
+    Each is sent to the cluster of its record. Raises as `kafka.producing.produce`.
     """
     if context.dead_letter_topic is None:
-        raise ValueError("the context names no topic of dead letters")
+        raise ValueError("the context has no dead-letter topic")
     rows = pa.concat_tables(parts)
     sent = 0
     for source in sorted(map(str, set(rows.column("source").to_pylist()))):
@@ -39,7 +39,7 @@ def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
 
 
 def dead_letter_messages(rows: pa.Table) -> Iterator[Outgoing]:
-    """Rows of the dead letter table as messages: the key and the value are those of the record."""
+    """Yield rows of the dead-letter table as messages with the key and value of the record."""
     names = [name for name, _ in COLUMNS]
     told = [name for name in names if name not in _RECORD]
     for batch in rows.select(names).to_batches():
@@ -53,10 +53,10 @@ def _message(row: Mapping[str, Any], names: Iterable[str]) -> Outgoing:
 
 
 def record_headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:
-    """The headers of the record itself, as far as they were kept."""
+    """Return the stored headers of the original record."""
     return tuple((one["name"], one["value"]) for one in row.get("headers") or ())
 
 
 def _text(value: object) -> str:
-    """Times as milliseconds since 1970, as in Kafka."""
+    """Return the text of a header value; times in milliseconds since 1970, as in Kafka."""
     return str(round(value.timestamp() * _MILLIS)) if isinstance(value, datetime) else str(value)

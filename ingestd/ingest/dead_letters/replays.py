@@ -1,7 +1,7 @@
-"""Which dead letters were sent on their way again: a small append table beside theirs.
+"""Which dead letters have been replayed: a small append table next to the dead-letter table.
 
-A replay sends first and marks then, so a crash between the two sends again what is not marked:
-at least once, as everything that is written to Kafka here.
+A replay first sends and then marks, so after a crash between the two it sends again: at least
+once, as for everything that is written to Kafka.
 """
 
 import uuid
@@ -31,18 +31,18 @@ from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 SUFFIX = "_replays"
 PLACE = ("source", "topic", "partition", "offset")
-"""Columns that say which record a letter is about."""
+"""Columns that identify the record of a dead letter."""
 _STRING = DataType("STRING")
 _COLUMNS: tuple[tuple[str, DataType], ...] = (
     *((name, kind) for name, kind in COLUMNS if name in PLACE),
     ("replayed_at", DataType("TIMESTAMP_LTZ", precision=3)),
     ("to_topic", _STRING),
 )
-_COMMENT = "Dead letters that were sent to a topic again, and when"
+_COMMENT = "Dead letters that were replayed to a topic, and when"
 
 
 class ReplayPosition(NamedTuple):
-    """The record that a letter is about."""
+    """The position of a dead letter's record."""
 
     source: str
     topic: str
@@ -51,26 +51,26 @@ class ReplayPosition(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ReplayPosition":
-        """That of a row of the dead letter table."""
+        """Return the position in a row of the dead-letter table."""
         return cls(*(row[name] for name in PLACE))
 
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """The marks of one dead letter table: the places that are marked."""
+    """The positions of one dead-letter table that are marked as replayed."""
 
     catalog: Catalog
     identifier: Identifier
     places: frozenset[ReplayPosition]
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
-        """Which rows with the columns of `PLACE` are marked."""
+        """Return which rows with the columns of `PLACE` are marked, as a mask."""
         if not self.places:
             return np.zeros(rows.num_rows, np.bool_)
         return np.fromiter((one in self.places for one in _places(rows)), np.bool_, rows.num_rows)
 
     def mark(self, places: Iterable[ReplayPosition], to_topic: str, now_ms: int) -> int:
-        """Mark letters as sent to a topic; how many. Raises as a commit does."""
+        """Mark dead letters as replayed to a topic; return their number. Raises as a commit."""
         cells = [(*place, now_ms, to_topic) for place in places]
         if not cells:
             return 0
@@ -94,7 +94,7 @@ class Replays:
 
 
 def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
-    """The marks that a dead letter table has so far. Raises FormatError for a damaged table."""
+    """Read the marks of a dead-letter table. Raises FormatError for a damaged table."""
     identifier = Identifier(dead_letters.database, f"{dead_letters.table}{SUFFIX}")
     places: set[ReplayPosition] = set()
     if catalog.table_exists(identifier):
@@ -107,12 +107,12 @@ def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
 
 
 def check_dead_letters(table: FileStoreTable) -> None:
-    """Raise ConfigError if a table is no table of dead letters."""
+    """Raise ConfigError if a table is not a dead-letter table."""
     names = table.schema.field_names
     missing = [name for name, _ in COLUMNS if name not in names and name != "headers"]
     if missing:
         raise ConfigError(
-            f"table {table.name} keeps no dead letters: it has no column {', '.join(missing)}"
+            f"table {table.name} is not a dead-letter table: it has no column {', '.join(missing)}"
         )
 
 

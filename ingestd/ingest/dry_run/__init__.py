@@ -1,1 +1,1 @@
-"""A batch that is tried and never written."""
+"""Run a batch without writing anything."""

@@ -1,8 +1,8 @@
-"""What records would do to the tables of a pipeline, found out without writing anything.
+"""Find out what records would do to the tables of a pipeline, without writing anything.
 
-The decode stage, the router and schema evolution are the daemon's own; only the lake is one over
-a catalog that pretends. What a table already holds of the stream does not count here. Where the
-daemon stops at the first problem, this goes on, to tell the problems of all tables at once.
+The decode stage, the router and schema evolution are those of the daemon; only the table registry
+uses a catalog that simulates changes. Offsets that tables already cover are ignored. The daemon
+stops at the first problem; a dry run continues, to report the problems of all tables at once.
 """
 
 from collections import Counter
@@ -39,12 +39,12 @@ Sample = Mapping[OffsetRange, Sequence[RecordChunk]]
 
 @dataclass(slots=True)
 class DryRun:
-    """What was found; tables by identifier, topics as (source, topic).
+    """The results; tables by identifier, topics as (source, topic).
 
-    `before` are schemas of tables that exist, `after` the schemas that all tables would have;
-    `rows` counts rows that would be written by (table, row kind). `table_problems` say why a
+    `before` are the schemas of existing tables, `after` the schemas that all tables would have;
+    `rows` counts rows that would be written by (table, row kind). `table_problems` state why a
     table cannot take its rows, `topic_problems` why a topic would stop the pipeline, `set_aside`
-    why it would not be read. `excluded` are source tables that routing leaves out, with their rows.
+    why it would not be read. `excluded` counts rows of source tables that routing leaves out.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class DryRun:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing would stop the pipeline."""
+        """Whether the pipeline would run without errors."""
         return not (self.table_problems or self.topic_problems or self.set_aside)
 
 
@@ -76,8 +76,8 @@ def run_dry(
 ) -> DryRun:
     """Run a batch over the sample up to the point where files would be written.
 
-    `lake` is open, over a `DryRunCatalog`, which keeps its changes from the warehouse. Raises
-    RetryableError where the registry or the warehouse does not answer.
+    `registry` is open, over a `DryRunCatalog`, which keeps its changes from the warehouse. Raises
+    RetryableError if the registry or the warehouse does not answer.
     """
     found = DryRun(before={name: one.table.schema for name, one in registry.tables.items()})
     found.before.pop(registry.dead_letters, None)
@@ -88,7 +88,7 @@ def run_dry(
             break
         changed = run.round()
     for table in changed:
-        found.table_problems[table] = f"still changes its schema after {_MAX_ATTEMPTS} rounds"
+        found.table_problems[table] = f"still changes its schema after {_MAX_ATTEMPTS} attempts"
     found.after = {
         name: registry.tables[name].table.schema for name in found.feeds if name in registry.tables
     }
@@ -102,7 +102,7 @@ def run_dry(
 
 
 class _Run:
-    """The attempts of one dry run; each evolves what the one before found missing."""
+    """The attempts of one dry run; each applies the schema changes that the previous one found."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class _Run:
         self._found = found
 
     def round(self) -> set[str]:
-        """Decode the sample with the tables as they are by now; those that change after it."""
+        """Decode the sample with the current tables; return those whose schema changes after it."""
         found = self._found
         self._start_over()
         context = self._registry.context(self._slots, found.truncates.emptied)
@@ -138,13 +138,13 @@ class _Run:
         return changed
 
     def _start_over(self) -> None:
-        """Let no record be left out because a table holds it already."""
+        """Make the tables cover no offset, so that no record is skipped."""
         for name, one in self._registry.tables.items():
             fresh = one.progress and replace(one.progress, truncated=None, position=-1)
             self._registry.tables[name] = replace(one, covered={}, progress=fresh)
 
     def _decode(self, context: BatchContext, wanted: OffsetRange) -> Iterator[Report]:
-        """The report of one range, unless its topic would stop the pipeline."""
+        """Yield the report of one range, unless its topic would stop the pipeline."""
         topic = (wanted.source, wanted.topic)
         if topic in self._found.topic_problems:
             return
@@ -160,7 +160,7 @@ class _Run:
                 for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
                     self._found.rows[table, RowKind(kind)] += count
         for report in received.reports:
-            for (table, kind), count in report.counts.rows.items():  # rows that were left out
+            for (table, kind), count in report.counts.rows.items():  # rows that were skipped
                 self._found.rows[table, RowKind(kind)] += count
         yield from received.reports
 
@@ -168,7 +168,7 @@ class _Run:
         return iter(self._sample[wanted])
 
     def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
-        """Judge what came for one table and let it become what it must; whether it changed."""
+        """Apply the reports about one table to its schema; return whether it changed."""
         found = self._found
         claims = [one.feeds[table] for one in reports]
         try:
@@ -186,7 +186,7 @@ class _Run:
             return False
 
     def _stream(self) -> Stream:
-        """The sample as the whole stream: nothing of it is in a table."""
+        """Return the sample as the whole stream, of which no table contains anything."""
         places = {(one.source, one.topic, one.partition) for one in self._sample}
         return Stream(
             partitions=lambda *topic: sum(place[:2] == topic for place in places),
@@ -217,7 +217,7 @@ class _Run:
 
 
 def _only(report: Report, table: str) -> Report:
-    """What a report says of one table."""
+    """Return the part of a report about one table."""
     return replace(
         report,
         discoveries=tuple(one for one in report.discoveries if one.table == table),
@@ -229,7 +229,7 @@ def _only(report: Report, table: str) -> Report:
 
 
 def _count_excluded(found: DryRun, context: BatchContext, sample: Sample) -> None:
-    """Name the source tables that routing leaves out, which tasks only count."""
+    """Count the rows of source tables that routing leaves out, which tasks only count in total."""
     router = Router(context.routing, context.database)
     for wanted, chunks in sample.items():
         if (wanted.source, wanted.topic) in found.topic_problems:

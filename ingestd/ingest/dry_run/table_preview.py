@@ -1,4 +1,4 @@
-"""What a dry run reports of each table, in words: its columns, keys, buckets, and what is new."""
+"""The report of a dry run for each table: columns, keys, buckets, and their changes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Verdict = Literal["create", "alter", "keep", "impossible"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPreview:
-    """A column as it would be; `was` is the column today, None for a new one."""
+    """A column after the dry run; `was` is the present column, None for a new one."""
 
     name: str
     type: DataType
@@ -23,7 +23,7 @@ class ColumnPreview:
 
     @property
     def change(self) -> str:
-        """`new`, `as it is`, or `renamed` and `widened` with what it was."""
+        """`new`, `unchanged`, or `renamed` and `widened` with the previous name and type."""
         if self.was is None:
             return "new"
         changes = []
@@ -31,14 +31,14 @@ class ColumnPreview:
             changes.append(f"renamed from {self.was.name}")
         if self.was.type != self.type:
             changes.append(f"widened from {self.was.type}")
-        return ", ".join(changes) or "as it is"
+        return ", ".join(changes) or "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
 class TablePreview:
-    """A target table as the sample would make it.
+    """A target table as the sample would create or change it.
 
-    `problem` says why it is impossible; then the rest is what the table is today, if it is.
+    If `problem` states why that is impossible, the other fields describe the present table, if any.
     """
 
     table: str
@@ -56,7 +56,7 @@ class TablePreview:
 
 
 def table_previews(found: DryRun) -> list[TablePreview]:
-    """All tables that the sample reaches, by name."""
+    """Return all tables that the sample reaches, by name."""
     return [_outlook(found, table) for table in sorted(found.feeds)]
 
 
@@ -71,7 +71,7 @@ def _outlook(found: DryRun, table: str) -> TablePreview:
     columns = tuple(_columns(before, after))
     kept = {one.was.id for one in columns if one.was}
     dropped = tuple(one.name for one in (before or after).fields if before and one.id not in kept)
-    changed = dropped or any(one.change != "as it is" for one in columns)
+    changed = dropped or any(one.change != "unchanged" for one in columns)
     verdict: Verdict = "alter" if changed else "keep"
     if problem:
         verdict = "impossible"
@@ -101,7 +101,7 @@ def _columns(before: TableSchema | None, after: TableSchema) -> Iterator[ColumnP
 
 
 def _buckets(schema: TableSchema) -> str:
-    """The bucket mode; for fixed buckets how many, and by which columns."""
+    """Return the bucket mode; for fixed buckets their number and bucket keys."""
     try:
         mode = bucket_mode(schema)
     except IngestdError as error:

@@ -162,7 +162,7 @@ def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str |
         source, topic, partition = place
         begin = begins.get(place)
         if begin is None or start < begin:
-            log = "exists no more" if begin is None else f"has a log that begins at {begin}"
+            log = "no longer exists" if begin is None else f"has a log that begins at {begin}"
             return (
                 "the records that tell them apart cannot be read again: from offset "
                 f"{start} on they were in {topic}/{partition} of source {source}, which {log}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from ingestd.paimon.spec.option_types import (
     Access,
+    ChangeRule,
     Support,
     T,
     TableOption,
@@ -35,13 +36,13 @@ def _honoured(
     *,
     values: Iterable[str] | None = None,
     refused_from: Access = Access.WRITE,
-    immutable: bool = False,
+    change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T]:
     """Declare an option with a default."""
     supported = None if values is None else frozenset(values)
     return TableOption(
-        name, parse, default, Support.HONOURED, note, supported, refused_from, immutable, aliases
+        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases
     )
 
 
@@ -50,23 +51,25 @@ def _optional(
     parse: Callable[[str, str], T],
     note: str,
     *,
-    immutable: bool = False,
+    change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T | None]:
     """Declare an option without a default."""
-    return TableOption(
-        name, parse, None, Support.HONOURED, note, immutable=immutable, aliases=aliases
-    )
+    return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)
 
 
 # Buckets and partitions.
 BUCKET = _honoured("bucket", parse_int, -1, "How many buckets; -1 dynamic, -2 postponed.")
 BUCKET_KEY = _honoured(
-    "bucket-key", parse_names, _NO_NAMES, "Columns whose hash gives the bucket.", immutable=True
+    "bucket-key",
+    parse_names,
+    _NO_NAMES,
+    "Columns whose hash gives the bucket.",
+    change=ChangeRule.NEVER,
 )
 BUCKET_FUNCTION = _honoured(
     "bucket-function.type", parse_word, "default", "How the bucket of a row is computed.",
-    values=("default", "mod", "hive"), immutable=True,
+    values=("default", "mod", "hive"), change=ChangeRule.NEVER,
 )  # fmt: skip
 DYNAMIC_BUCKET_TARGET_ROWS = _honoured(
     "dynamic-bucket.target-row-num", parse_int, 2_000_000, "Rows after which a bucket is full."
@@ -96,7 +99,7 @@ PARTITION_LEGACY_NAME = _honoured(
 MERGE_ENGINE = _honoured(
     "merge-engine", parse_word, "deduplicate", "How rows of one key become one row.",
     values=("deduplicate", "partial-update", "aggregation", "first-row"),
-    refused_from=Access.READ, immutable=True,
+    refused_from=Access.READ, change=ChangeRule.NEVER,
 )  # fmt: skip
 SEQUENCE_FIELD = _honoured(
     "sequence.field", parse_names, _NO_NAMES, "Columns that decide which row of a key is newer."
@@ -105,28 +108,28 @@ SEQUENCE_ORDER = _honoured(
     "sequence.field.sort-order", parse_word, "ascending", "Whether the larger value is newer."
 )
 ROWKIND_FIELD = _optional(
-    "rowkind.field", parse_text, "Column that contains the kind of a row.", immutable=True
+    "rowkind.field", parse_text, "Column that contains the kind of a row.", change=ChangeRule.NEVER
 )
 IGNORE_DELETE = _honoured(
-    "ignore-delete", parse_bool, False, "Drops deletions; can be set, not taken back.",
+    "ignore-delete", parse_bool, False, "Drops deletions.", change=ChangeRule.TO_TRUE,
     aliases=(
         "first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"
     ),
 )  # fmt: skip
 IGNORE_UPDATE_BEFORE = _honoured(
-    "ignore-update-before", parse_bool, False, "Drops -U rows; can be set, not taken back."
+    "ignore-update-before", parse_bool, False, "Drops -U rows.", change=ChangeRule.TO_TRUE
 )
 AGGREGATION_REMOVE = _honoured(
     "aggregation.remove-record-on-delete", parse_bool, False, "A deletion removes the whole row.",
-    immutable=True,
+    change=ChangeRule.NEVER,
 )  # fmt: skip
 PARTIAL_UPDATE_REMOVE = _honoured(
     "partial-update.remove-record-on-delete", parse_bool, False,
-    "A deletion removes the whole row.", immutable=True,
+    "A deletion removes the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
 REMOVE_ON_GROUP = _honoured(
     "partial-update.remove-record-on-sequence-group", parse_names, _NO_NAMES,
-    "Sequence columns of groups in which a deletion removes the whole row.", immutable=True,
+    "Sequence columns of groups whose deletions remove the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
 DEFAULT_FUNCTION = _optional(
     "fields.default-aggregate-function", parse_text, "Aggregate function of all other columns."
@@ -175,7 +178,7 @@ FILE_SUFFIX_COMPRESSION = _honoured(
 DATA_FILE_PREFIX = _honoured("data-file.prefix", parse_text, "data-", "Names of data files.")
 DATA_FILE_DIRECTORY = _honoured(
     "data-file.path-directory", parse_text, "", "Directory above the partitions; for reads.",
-    values=(), immutable=True,
+    values=(), change=ChangeRule.NEVER,
 )  # fmt: skip
 EXTERNAL_PATHS = _honoured(
     "data-file.external-paths", parse_names, _NO_NAMES, "Other places of data files; for reads.",
@@ -281,7 +284,7 @@ BITMAP_BLOCK_SIZE = _honoured(
 )
 INDEX_IN_DATA_DIR = _honoured(
     "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",
-    immutable=True,
+    change=ChangeRule.NEVER,
 )  # fmt: skip
 DELETION_VECTORS = _honoured(
     "deletion-vectors.enabled", parse_bool, False, "Older rows are deleted by deletion vectors.",
@@ -316,7 +319,7 @@ STREAMING_READ_OVERWRITE = _honoured(
 )  # fmt: skip
 FORCE_LOOKUP = _honoured(
     "force-lookup", parse_bool, False, "Compaction always looks up older rows.",
-    values=("true", "false"), immutable=True,
+    values=("true", "false"), change=ChangeRule.NEVER,
 )  # fmt: skip
 LOOKUP_COMPACT = _honoured(
     "lookup-compact", parse_word, "radical", "Whether level 0 is compacted at once (`radical`)."

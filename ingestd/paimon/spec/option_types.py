@@ -105,13 +105,21 @@ class Access(IntEnum):
     """Also setting the option of an existing table."""
 
 
+class ChangeRule(Enum):
+    """Which new values an option takes once the table has snapshots."""
+
+    ANY = "any"
+    TO_TRUE = "from false to true"
+    NEVER = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class TableOption(Generic[T_co]):
     """A declaration: all that ingestd knows of a table option.
 
     `name` may contain placeholders in angle brackets, each for one or more characters. Values
     outside `values` (None: all are supported) are refused from the access `refused_from` on.
-    `immutable`: it cannot change once the table has snapshots. `aliases` are older names, in the
+    `change` is the rule for a table with snapshots. `aliases` are older names, in the
     order in which they are looked up.
     """
 
@@ -122,7 +130,7 @@ class TableOption(Generic[T_co]):
     note: str
     values: frozenset[str] | None = None
     refused_from: Access = Access.WRITE
-    immutable: bool = False
+    change: ChangeRule = ChangeRule.ANY
     aliases: tuple[str, ...] = ()
 
     def of(self, options: Options) -> T_co:

@@ -68,7 +68,7 @@ def issue(folder: Path, text: str) -> str:
         (
             "format:",
             "startup-mode: specific-offsets\n    startup-specific-offsets: orders:0\n    format:",
-            "startup-specific-offsets: 'orders:0' is no place in a topic",
+            "startup-specific-offsets: 'orders:0' is not a position in a topic",
         ),
         (
             "format:",

@@ -78,8 +78,8 @@ def test_the_environment_can_give_every_value(tmp_path: Path) -> None:
     [
         ("{}", "needed"),
         ("{timeout: 3s}", "needed"),
-        ("{url: nowhere}", "no address"),
-        ("{url: 'http://a', bearer-auth-token: x, basic-auth-user-info: 'a:b'}", "give one of"),
+        ("{url: nowhere}", "not an address"),
+        ("{url: 'http://a', bearer-auth-token: x, basic-auth-user-info: 'a:b'}", "set only one of"),
         ("{url: 'http://a', id-bytes: 5}", "id-bytes"),
         ("{url: 'http://a', urll: 'http://b'}", "urll"),
     ],

@@ -70,7 +70,7 @@ def test_silence_ends_with_the_time(scripted: type[Scripted]) -> None:
     with pytest.raises(SourceSilentError, match="group readers: no answer"):
         ConsumerGroup(SOURCE, "readers", 0.0).commit([PLACE])
     scripted.outcomes = [KafkaError(KafkaError._TIMED_OUT)]
-    with pytest.raises(SourceSilentError, match="a:1 did not tell about group readers"):
+    with pytest.raises(SourceSilentError, match="a:1 did not report group readers"):
         ConsumerGroup(SOURCE, "readers", 0.0).committed([PLACE])
 
 

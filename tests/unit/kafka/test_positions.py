@@ -19,18 +19,18 @@ def test_the_form_of_flink_means_the_only_topic() -> None:
 
 @pytest.mark.parametrize("topics", [[], ["t", "u"]])
 def test_the_form_of_flink_is_refused_where_the_topic_is_not_clear(topics: list[str]) -> None:
-    with pytest.raises(ConfigError, match="does not say which topic"):
+    with pytest.raises(ConfigError, match="does not name its topic"):
         parse_positions("partition:0,offset:42", topics)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("t:0", "'t:0' is no place in a topic: write TOPIC:PARTITION:OFFSET"),
-        ("t:0:-1", "is no place in a topic"),
-        ("t:x:1", "is no place in a topic"),
+        ("t:0", "'t:0' is not a position in a topic: write TOPIC:PARTITION:OFFSET"),
+        ("t:0:-1", "is not a position in a topic"),
+        ("t:x:1", "is not a position in a topic"),
         ("t:0:1;t:0:2", "names partition 0 of t twice"),
-        (" ; ", "names no offset"),
+        (" ; ", "contains no offset"),
     ],
 )
 def test_other_texts_are_refused(text: str, message: str) -> None:

@@ -66,8 +66,8 @@ def test_messages_are_sent_as_they_are_and_counted(scripted: type[Scripted]) -> 
 @pytest.mark.parametrize(
     ("code", "kind", "text"),
     [
-        (KafkaError.MSG_SIZE_TOO_LARGE, PolicyStopError, "topic t at a:1 does not take messages"),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, SourceError, "topic t at a:1 did not take 1 messages"),
+        (KafkaError.MSG_SIZE_TOO_LARGE, PolicyStopError, "topic t at a:1 rejects messages"),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, SourceError, "topic t at a:1 rejected 1 messages"),
     ],
 )
 def test_a_message_that_is_not_taken_is_an_error(

@@ -110,7 +110,7 @@ def test_an_outage_is_an_error_that_names_no_record_and_passes(
 ) -> None:
     server = RegistryServer(DOCUMENT)
     registry = registry_at(server.url, retry_seconds=0.3)
-    with pytest.raises(SourceError, match="No record is given up"):
+    with pytest.raises(SourceError, match="No record is rejected"):
         registry.find(1)
     assert "schema_registry_retry" in caplog.messages
     with server:
@@ -213,10 +213,10 @@ def test_waits_grow_until_the_time_is_up() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"urls": ("ftp://x",)}, "no address"),
-        ({"urls": ()}, "needed"),
+        ({"urls": ("ftp://x",)}, "not an address"),
+        ({"urls": ()}, "required"),
         ({"urls": ("http://me:secret@x",)}, "credentials"),
-        ({"user_info": "me:x", "bearer": "y"}, "give one of"),
+        ({"user_info": "me:x", "bearer": "y"}, "set only one of"),
         ({"user_info": "me"}, "user:password"),
         ({"key_location": "k"}, "certificate"),
     ],
@@ -274,7 +274,7 @@ def test_a_schema_and_what_it_refers_to_have_one_deadline() -> None:
 
     with ScriptedServer([slow] * 900) as server:
         registry = registry_at(server.uri, retry_seconds=0.0, timeout_seconds=0.5)
-        with pytest.raises(SourceSilentError, match=r"did not come within|timed out"):
+        with pytest.raises(SourceSilentError, match=r"did not arrive within|timed out"):
             registry.find(0)
         assert len(server.asked) < 10
 

@@ -98,7 +98,7 @@ def test_a_truncate_whose_records_are_nowhere_any_more_is_refused(
 ) -> None:
     pipeline = expired(tmp_path, "fail")
     monkeypatch.setattr(Cluster, "topic_ids", lambda *_: {})
-    with pytest.raises(PolicyStopError, match="exists no more"):
+    with pytest.raises(PolicyStopError, match="no longer exists"):
         pipeline.run(2, 2, 2)
 
 

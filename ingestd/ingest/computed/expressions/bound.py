@@ -1,8 +1,8 @@
-"""Nodes bound to the types of columns: each part knows its type and how to run.
+"""Bind expression nodes to column types, so that each part knows its type and how to run.
 
-What is wrong is told when it is bound, with its place: functions that do not exist, numbers of
-arguments, types that do not go together. In a dry run, where types of columns are not known, all
-that can be judged without them is.
+Binding reports errors with their position: unknown functions, wrong numbers of arguments, types
+that do not fit together. A dry run does not know all types of columns; it checks what can be
+checked without them.
 """
 
 import difflib
@@ -49,7 +49,7 @@ CASTS: Mapping[str, DataType] = {
     "to_date": DATE,
     "to_timestamp": DataType("TIMESTAMP", precision=6),
 }
-"""Functions that are casts by another name."""
+"""Functions that are casts under another name."""
 FUNCTIONS: Mapping[str, Function] = {
     **LOGIC_FUNCTIONS,
     **CHOICE_FUNCTIONS,
@@ -58,28 +58,28 @@ FUNCTIONS: Mapping[str, Function] = {
     **TIME_FUNCTIONS,
 }
 NAMES = tuple(sorted(name for name in (*FUNCTIONS, *CLOCK, *CASTS) if name.isidentifier()))
-"""Names of functions that can be written as one."""
+"""Names of functions that are written like calls."""
 _INT_BOUND, _BIGINT_BOUND = 2**31, 2**63
 _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A part of an expression with its type (None: NULL without one), ready to run."""
+    """A part of an expression with its type (None: an untyped NULL), ready to run."""
 
     argument: Argument
     run: Callable[[Frame], ExpressionCells]
 
     @property
     def type(self) -> DataType | None:
-        """The type of the values."""
+        """The type of the values, which must be known."""
         return self.argument.type
 
 
 def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
-    """A part for columns of these types; one that is not among them is NULL.
+    """Bind a part to columns of these types; an unknown column is NULL.
 
-    ConfigError names the place and what is wrong there.
+    Raises ConfigError with the position of an error.
     """
     found = _Binder(types, all_known=True).bind(node)
     if found is None:
@@ -88,9 +88,9 @@ def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
 
 
 def check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
-    """Judge a part while the types of some columns are not known; its type if it is found out.
+    """Check a part while the types of some columns are unknown; return its type if it is known.
 
-    ConfigError as with `bind`.
+    Raises ConfigError as `bind`.
     """
     found = _Binder(types, all_known=False).bind(node)
     return None if found is None else found.type
@@ -102,7 +102,7 @@ class _Binder:
         self._all_known = all_known
 
     def bind(self, node: Node) -> Bound | None:
-        """The bound part; None if the type of a column that it needs is not known."""
+        """Return the bound part; None if it needs a column of unknown type."""
         if isinstance(node, ConstantNode):
             return _constant(node)
         if isinstance(node, ColumnNode):
@@ -126,7 +126,7 @@ class _Binder:
         inner = [self.bind(one) for one in node.arguments]
         if node.function in CLOCK:
             return _clock(node.function)
-        # What is not known yet goes with everything, as NULL does.
+        # An unknown type matches every type, as NULL does.
         arguments = [Argument(None) if one is None else one.argument for one in inner]
         parts = [one for one in inner if one is not None]
         try:
@@ -242,13 +242,13 @@ def _bound_cast(part: Bound, target: DataType, *, is_lenient: bool = False) -> B
 
 
 def _refuse_constant(part: Bound, kernel: Kernel, target: DataType) -> None:
-    """A value that stands in the text is judged before there are rows."""
+    """Check a constant before there are rows."""
     made = kernel([part.run(Frame({}, 1))])
     if made.failed is not None and bool(made.failed.any()):
-        raise ConfigError(f"'{part.argument.constant}' is no {target}")
+        raise ConfigError(f"'{part.argument.constant}' is not a valid {target}")
 
 
 def _folded(bound: Bound) -> Bound:
-    """A constant that is computed once."""
+    """Evaluate a constant part once."""
     value: Values = bound.run(Frame({}, 1)).values[0]
     return Bound(bound.argument, lambda frame: ExpressionCells(pa.repeat(value, frame.rows)))

@@ -1,7 +1,8 @@
-"""CAST and TRY_CAST: values as another type, with marks of those that it cannot hold.
+"""CAST and TRY_CAST: convert values to another type, and mark those that it cannot hold.
 
-Unlike a table's own casts nothing wraps around or turns null in silence: a text that is no number,
-a number that is too large, fails. Decimals are rounded half up, and cut towards zero for integers.
+Unlike a table's own casts nothing wraps around or silently becomes null: a text that is not a
+number, or a number that is too large, fails. Decimals are rounded half up, and truncated towards
+zero for integers.
 """
 
 import re
@@ -36,7 +37,7 @@ from ingestd.paimon.spec.type_casts import can_cast
 _WHOLE = re.compile(r"^-?[0-9]{1,18}$").pattern
 _EXACT = re.compile(r"^-?[0-9]{1,18}(\.[0-9]{1,18})?$").pattern
 _MOST_DIGITS = 18
-"""Digits after the point of such a text."""
+"""Fractional digits of such a text."""
 _DAY = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$").pattern
 _MOMENT = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}$").pattern
 _READ_BY_ARROW: Mapping[str, str] = {
@@ -46,14 +47,14 @@ _READ_BY_ARROW: Mapping[str, str] = {
     "DATE": _DAY,
     "TIMESTAMP": _MOMENT,
 }
-"""Forms of texts that Arrow reads as a table does, by root of the type."""
+"""Forms of texts that Arrow parses as a table does, by root of the type."""
 _LONG = 19
 """Digits of a BIGINT."""
 _HALF_UP: Values = "half_towards_infinity"
 
 
 def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
-    """The kernel that casts, None if there is nothing to do. ConfigError if there is none."""
+    """Return the kernel of a cast, None for equal types. Raises ConfigError if unsupported."""
     if source.as_nullable() == target.as_nullable():
         return None
     if source.root in NESTED_ROOTS or target.root in NESTED_ROOTS:
@@ -88,13 +89,13 @@ def _plain_cast(source: DataType, target: DataType) -> PlainKernel:
 
 
 def is_zero(values: Values) -> Values:
-    """Which numbers are 0; null where there is none."""
+    """Return whether each number is 0; null for null."""
     zero: Values = Decimal(0) if pa.types.is_decimal(values.type) else 0
     return pc.equal(values, pa.scalar(zero, values.type))
 
 
 def _day(values: Values) -> Values:
-    """The day of timestamps; a table's own cast is late by one before 1970."""
+    """Return the day of timestamps; a table's own cast is one day late before 1970."""
     plain = values.cast(pa.timestamp(values.type.unit))
     return pc.floor_temporal(plain, unit="day").cast(pa.date32())
 
@@ -105,7 +106,7 @@ def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.D
     if source.root in FLOATING_ROOTS and target.root in INTEGER_ROOTS:
         return pc.trunc(values).cast(arrow_type)
     if source.root in INTEGER_ROOTS and target.root == "DECIMAL":
-        # Arrow wants room for all digits that the integer type may have.
+        # Arrow needs precision for all digits of the integer type.
         room = pa.decimal256(_LONG + (target.scale or 0), target.scale or 0)
         return values.cast(room).cast(arrow_type)
     if source.root != "DECIMAL":
@@ -145,7 +146,7 @@ def _all_like(texts: Values, form: str) -> bool:
 
 
 def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> ExpressionCells:
-    """Texts of other forms, each of them read once."""
+    """Convert texts of other forms, each distinct text once."""
     coded = pc.utf8_trim_whitespace(texts).dictionary_encode()
     read = attempted(lambda few: _read(few, target), [coded.dictionary], arrow_type)
     values = read.values.take(coded.indices)
@@ -159,12 +160,12 @@ def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> Ex
 def _read(texts: Values, target: DataType) -> Values:
     read: Values = cast_text(texts, target)
     if bool((np.asarray(read.is_null()) & np.asarray(texts.is_valid())).any()):
-        raise pa.ArrowInvalid(f"a text that {target} does not hold")
+        raise pa.ArrowInvalid(f"a text that is not a valid {target}")
     return read
 
 
 def lenient(kernel: Kernel) -> Kernel:
-    """The kernel with NULL for what fails in it; what has failed before stays so."""
+    """Wrap a kernel to return NULL where it fails; rows that failed before stay failed."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         before = either(*(one.failed for one in arguments))

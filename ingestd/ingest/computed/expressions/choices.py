@@ -1,7 +1,7 @@
-"""CASE, COALESCE and their kin: values that are chosen row by row.
+"""CASE, COALESCE and similar functions, which choose a value for each row.
 
-A row fails only by what is looked at for it: its conditions up to the one that is true, and the
-value that is chosen.
+A row fails only if an evaluated part fails: its conditions up to the first true one, and the
+chosen value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 
 def _case(arguments: Sequence[Argument]) -> Plan:
-    """Conditions and values in turn, and the value for all other rows."""
+    """Plan CASE: alternating conditions and values, then the value of ELSE."""
     conditions, values = arguments[:-1:2], (*arguments[1::2], arguments[-1])
     for one in conditions:
         if one.type is not None and one.type.root != "BOOLEAN":
@@ -112,7 +112,7 @@ def _extreme(name: str, *, largest: bool) -> Function:
 
 
 def _of_all(found: DataType, *, largest: bool) -> Kernel:
-    """The largest or smallest value that is not NULL."""
+    """Return a kernel of the largest or smallest value that is not NULL."""
 
     def of_all(*values: Values) -> Values:
         best: Values = values[0]

@@ -1,4 +1,4 @@
-"""The types that several values share: what CASE gives, what comparisons compare as."""
+"""Common types of several values, for the result of CASE and for comparisons."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,27 +20,27 @@ _FROM_TEXT = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 
 def as_decimal(data_type: DataType) -> DataType:
-    """The DECIMAL that holds the values of an exact number type."""
+    """Return the DECIMAL that holds all values of an exact number type."""
     if data_type.root == "DECIMAL":
         return data_type.as_nullable()
     return DataType("DECIMAL", precision=INTEGER_DIGITS[data_type.root], scale=0)
 
 
 def exact_type(argument: Argument) -> DataType:
-    """The DECIMAL of an exact number; that of a constant has only the digits it needs."""
+    """Return the DECIMAL of an exact number; that of a constant has only the digits it needs."""
     if argument.is_constant and isinstance(argument.constant, int):
         digits = max(1, len(str(abs(argument.constant))))
         return DataType("DECIMAL", precision=min(digits, MAX_DIGITS), scale=0)
     if argument.type is None:
-        raise ValueError("NULL without a type is no number")
+        raise ValueError("an untyped NULL is not a number")
     return as_decimal(argument.type)
 
 
 def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
-    """The type that holds the values of all arguments, None if all are NULL.
+    """Return a type that holds the values of all arguments, None if all are NULL.
 
-    Numbers, texts and times each go with their kind, and a constant text with times, for which it
-    stands. ConfigError for types that do not go together.
+    Numbers, texts and times are compatible among themselves, and a constant text with times.
+    Raises ConfigError for incompatible types.
     """
     found: DataType | None = None
     for one in _texts_last(arguments):
@@ -57,7 +57,7 @@ def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
 
 
 def _texts_last(arguments: Iterable[Argument]) -> list[Argument]:
-    """A constant text is looked at when it is known what it may stand for."""
+    """Sort constant texts last, when the type that they must have is known."""
     return sorted(arguments, key=lambda one: one.is_constant and isinstance(one.constant, str))
 
 
@@ -72,5 +72,5 @@ def _together(one: DataType, other: DataType, argument: Argument) -> DataType | 
     merged = merge_types(one, other)
     alike = roots <= NUMBER_ROOTS or len(roots) == 1 or (is_text(one) and is_text(other))
     if merged is None and roots <= NUMBER_ROOTS:
-        raise ConfigError(f"no type has all digits of {one} and {other}; say by CAST what is meant")
+        raise ConfigError(f"no type has all digits of {one} and {other}; add a CAST")
     return merged if alike or merged is None or not is_text(merged) else None

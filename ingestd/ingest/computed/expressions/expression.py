@@ -1,7 +1,7 @@
-"""A SQL expression as a column's settings keep it: its text, its nodes, and the columns it needs.
+"""A SQL expression in a column's settings: its text, its nodes, and the columns it needs.
 
-The parser is loaded only where there is a text to read, and functions only where there is an
-expression at all; tasks get the nodes.
+The parser is loaded only if there is a text to parse, and the functions only if there is an
+expression; tasks receive the nodes.
 """
 
 import importlib
@@ -30,25 +30,25 @@ _BINDER = "ingestd.ingest.computed.expressions.bound"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that has been read."""
+    """A parsed expression."""
 
     text: str
     node: Node
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it is made from, each once."""
+        """The columns that it refers to, without duplicates."""
         return tuple(dict.fromkeys(one.name for one in columns_of(self.node)))
 
     @property
     def tells_time(self) -> bool:
-        """Whether it gives another value each time."""
+        """Whether its value depends on the current time."""
         return _tells_time(self.node)
 
     def type_with(self, types: Mapping[str, DataType]) -> DataType | None:
-        """Its type with what is known of columns, None if that does not tell.
+        """Return its type, None if the known column types do not determine it.
 
-        ConfigError names what is wrong with it, and where.
+        Raises ConfigError that states the error and its position.
         """
         return _check(self.node, types)
 
@@ -58,7 +58,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a column is computed to: an array, its type, and marks of rows that failed (null)."""
+    """A computed column: an array, its type, and a mask of failed rows (null)."""
 
     values: Values
     type: DataType
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def read_expression(text: str) -> Expression:
-    """The expression in a text; ConfigError says what is wrong with it, and where."""
+    """Parse an expression. Raises ConfigError that states the error and its position."""
     node: Node = importlib.import_module(_READER).read_sql(text)
     _check(node, {})
     return Expression(text, node)
@@ -75,10 +75,10 @@ def read_expression(text: str) -> Expression:
 def run_expression(
     expression: Expression, types: Mapping[str, DataType], frame: Frame
 ) -> Outcome | None:
-    """What an expression gives for the rows of a batch; None for NULL without a type.
+    """Evaluate an expression for the rows of a batch; None for an untyped NULL.
 
-    `types` are those of the frame's columns; a column that is not there is NULL. ConfigError for
-    types that the expression does not take.
+    `types` are those of the frame's columns; a missing column is NULL. Raises ConfigError for
+    types that the expression does not accept.
     """
     used = tuple((name, types[name]) for name in expression.columns if name in types)
     bound = _bound(_ByText(expression), used)
@@ -89,7 +89,7 @@ def run_expression(
 
 
 class _ByText:
-    """An expression as part of a key: numbers are equal that are not the same constants."""
+    """An expression as a cache key, compared by text: equal numbers may differ in type."""
 
     def __init__(self, expression: Expression) -> None:
         self.node = expression.node
@@ -104,7 +104,7 @@ class _ByText:
 
 @lru_cache(maxsize=1024)
 def _bound(expression: _ByText, types: tuple[tuple[str, DataType], ...]) -> "Bound":
-    """The bound expression, once for each set of types that a process meets."""
+    """Return the bound expression, cached for each set of types in this process."""
     bound: Bound = importlib.import_module(_BINDER).bind(expression.node, dict(types))
     return bound
 

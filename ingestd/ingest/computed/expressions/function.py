@@ -1,4 +1,4 @@
-"""What a function of expressions is: how many arguments it takes, and its plan for their types."""
+"""The definition of a function: the number of its arguments, and its plan for their types."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ TIME_ROOTS = TIMESTAMP_ROOTS | {"DATE"}
 class Argument:
     """What is known of an argument before there are rows.
 
-    `type` is None for NULL without a type; `constant` its value if `is_constant`.
+    `type` is None for an untyped NULL; `constant` is its value if `is_constant`.
     """
 
     type: DataType | None
@@ -40,7 +40,7 @@ class Argument:
 class Plan:
     """The type of a result, the types that the arguments are cast to first, and the kernel.
 
-    `type` None is a NULL without a type; then there is nothing to run.
+    `type` None is an untyped NULL, which needs no evaluation.
     """
 
     type: DataType | None
@@ -53,9 +53,9 @@ Planner = Callable[[Sequence[Argument]], Plan]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Least and most arguments (None: any number), and the plan for given ones.
+    """Minimum and maximum number of arguments (None: any number), and the planner.
 
-    The planner raises ConfigError for types and constants that the function does not take.
+    The planner raises ConfigError for types and constants that the function does not accept.
     """
 
     least: int
@@ -64,26 +64,26 @@ class Function:
 
 
 def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
-    """The error about types that do not go with one another, or with a function."""
+    """Return the error for types that a function does not accept."""
     names = ", ".join("NULL" if one.type is None else str(one.type) for one in arguments)
-    return ConfigError(f"{what} does not take {names}; say by CAST what is meant")
+    return ConfigError(f"{what} does not take {names}; add a CAST")
 
 
 def require(what: str, arguments: Sequence[Argument], roots: frozenset[str]) -> None:
-    """ConfigError unless all arguments are NULL or of certain types."""
+    """Raise ConfigError unless all arguments are NULL or of one of the types."""
     if any(one.type is not None and one.type.root not in roots for one in arguments):
         raise refuse_types(what, arguments)
 
 
 def constant_text(what: str, argument: Argument) -> str:
-    """The text that an argument must be; ConfigError if it is something else."""
+    """Return a constant text argument. Raises ConfigError for any other argument."""
     if not argument.is_constant or not isinstance(argument.constant, str):
-        raise ConfigError(f"{what} must be a text that stands in the expression")
+        raise ConfigError(f"{what} must be a constant text")
     return argument.constant
 
 
 def constant_number(what: str, argument: Argument, least: int, most: int) -> int:
-    """The whole number that an argument must be; ConfigError if it is something else."""
+    """Return a constant integer argument. Raises ConfigError for any other argument."""
     number = argument.constant
     plain = isinstance(number, int) and not isinstance(number, bool)
     if not argument.is_constant or not plain or not least <= int(number or 0) <= most:
@@ -92,5 +92,5 @@ def constant_number(what: str, argument: Argument, least: int, most: int) -> int
 
 
 def is_text(data_type: DataType | None) -> bool:
-    """Whether a type is one of texts."""
+    """Return whether a type is CHAR, VARCHAR or STRING."""
     return data_type is not None and data_type.root in CHARACTER_ROOTS

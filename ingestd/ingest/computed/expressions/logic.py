@@ -1,7 +1,6 @@
-"""Comparisons, AND, OR and NOT, with NULL for what is not known, as SQL has it.
+"""Comparisons, AND, OR and NOT, with SQL's three-valued logic.
 
-A row that fails on one side of AND or OR does not fail if the other side, standing before it,
-has decided.
+A row that fails on one side of AND or OR does not fail if a side before it decides the result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +39,7 @@ _SHOWN = 80
 
 
 def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
-    """The type that arguments are compared as; ConfigError if there is none."""
+    """Return the type that arguments are compared as. Raises ConfigError if incompatible."""
     found = common_type(what, arguments)
     if found is not None and found.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
         raise refuse_types(what, arguments)
@@ -56,7 +55,7 @@ def _comparison(sign: str, kernel: PlainKernel) -> Function:
 
 
 def not_distinct(left: Values, right: Values) -> Values:
-    """Whether values are the same, NULL being the same as NULL."""
+    """Return whether values are equal, with NULL equal to NULL."""
     equal: Values = pc.fill_null(pc.equal(left, right), _FALSE)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 
@@ -66,7 +65,7 @@ def _distinct(left: Values, right: Values) -> Values:
 
 
 def _deciding(sign: str, kernel: PlainKernel, *, by: bool) -> Function:
-    """AND is decided by what is false before it, OR by what is true."""
+    """Define AND, which an earlier false decides, or OR, which an earlier true decides."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         require(sign.upper(), arguments, _TRUE_OR_FALSE)
@@ -100,7 +99,7 @@ def _in(arguments: Sequence[Argument]) -> Plan:
 
 
 def _among(items: Sequence[Argument]) -> Kernel:
-    """True if an item is equal; else NULL if it is not known of one."""
+    """Return a kernel of IN: true if an item is equal, else NULL if an item is NULL."""
 
     def of_constants(wanted: Values, *given: Values) -> Values:
         listed: Values = pa.concat_arrays([one.slice(0, 1) for one in given])
@@ -143,7 +142,7 @@ def _unknown(texts: Values, *_: Values) -> Values:
 
 
 def _backslashed(pattern: str, escape: str) -> str:
-    """The pattern with a backslash where it has another sign before % and _."""
+    """Rewrite a LIKE pattern to use a backslash as its escape character."""
     if len(escape) != 1:
         raise ConfigError("ESCAPE takes one character")
     made, signs = "", iter(pattern)
@@ -151,7 +150,7 @@ def _backslashed(pattern: str, escape: str) -> str:
         if sign == escape:
             following = next(signs, "")
             if following not in ("%", "_", escape) or not following:
-                raise ConfigError(f"in LIKE, '{escape}' stands before %, _ and itself")
+                raise ConfigError(f"in LIKE, '{escape}' must be followed by %, _ or itself")
             made += f"\\{following}" if following in "%_\\" else following
         else:
             made += "\\\\" if sign == "\\" else sign
@@ -170,7 +169,7 @@ def _matches(arguments: Sequence[Argument]) -> Plan:
 
 
 def check_pattern(pattern: str, kernel: PlainKernel) -> None:
-    """ConfigError for a pattern that Arrow cannot read, or finds too large; `kernel` uses it."""
+    """Raise ConfigError for a pattern that Arrow cannot parse or that is too large for `kernel`."""
     try:
         kernel(pa.array([""], pa.string()))
     except pa.ArrowInvalid as error:

@@ -1,6 +1,6 @@
-"""What an expression is, once its text has been read: columns, constants, calls and casts.
+"""The syntax tree of an expression: columns, constants, calls and casts.
 
-Plain values that travel to tasks; operators, CASE and IN are calls of functions, too.
+The nodes are plain values that are sent to tasks; operators, CASE and IN are calls, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ CLOCK: Mapping[str, DataType] = {
     "current_timestamp": _INSTANT,
     "current_date": DataType("DATE"),
 }
-"""Functions that give the time of the batch, with their types."""
+"""Functions that return the time of the batch, with their types."""
 Constant = bool | int | float | Decimal | str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnNode:
-    """A column by name; `at` is the place in the text, from 0."""
+    """A column by name; `at` is its position in the text, from 0."""
 
     name: str
     at: int
@@ -30,7 +30,7 @@ class ColumnNode:
 
 @dataclass(frozen=True, slots=True)
 class ConstantNode:
-    """A value that stands in the text; None is NULL, a Decimal was written without exponent."""
+    """A constant; None is NULL, a Decimal was written without an exponent."""
 
     value: Constant
     at: int
@@ -38,9 +38,9 @@ class ConstantNode:
 
 @dataclass(frozen=True, slots=True)
 class CallNode:
-    """A function or an operator by its name in lower case, as `coalesce`, `+` or `is null`.
+    """A function or an operator by its name in lower case, such as `coalesce`, `+` or `is null`.
 
-    CASE is `case` with condition and value in turn, and the value of ELSE at the end.
+    CASE is `case` with alternating conditions and values, and the value of ELSE at the end.
     """
 
     function: str
@@ -50,7 +50,7 @@ class CallNode:
 
 @dataclass(frozen=True, slots=True)
 class CastNode:
-    """A value as another type; `lenient` makes NULL of what cannot be cast."""
+    """A cast to a type; `lenient` returns NULL for invalid values."""
 
     argument: "Node"
     type: DataType
@@ -62,7 +62,7 @@ Node = ColumnNode | ConstantNode | CallNode | CastNode
 
 
 def columns_of(node: Node) -> Iterator[ColumnNode]:
-    """The columns that an expression is made from, as often as they occur."""
+    """Yield the columns that an expression refers to, with duplicates."""
     if isinstance(node, ColumnNode):
         yield node
     elif isinstance(node, CastNode):
@@ -73,5 +73,5 @@ def columns_of(node: Node) -> Iterator[ColumnNode]:
 
 
 def wrong(node: Node, problem: str) -> ConfigError:
-    """The error about a part of an expression, with its place for people, from 1."""
+    """Return an error about a part of an expression, with its position counted from 1."""
     return ConfigError(f"at character {node.at + 1}: {problem}")

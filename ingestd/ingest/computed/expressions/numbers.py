@@ -1,9 +1,9 @@
-"""Functions of numbers: arithmetic, rounding and the like.
+"""Functions of numbers: arithmetic and rounding.
 
-Integers stay in the wider of their types, and what does not fit fails. Exact numbers stay exact:
-sums, differences and products of decimals have all their digits, up to 38; beyond them the digits
-after the point stay, and a number too large fails. `/` gives a DOUBLE for integers, a DECIMAL of
-at least six digits after the point for decimals, rounded half up. To divide by zero fails.
+Integers have the wider of their types, and an overflow fails. Exact numbers stay exact: sums,
+differences and products of decimals have all their digits, up to 38; beyond them the fractional
+digits stay, and a number that is too large fails. `/` gives a DOUBLE for integers, and a DECIMAL
+of at least six fractional digits for decimals, rounded half up. Division by zero fails.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,11 +44,11 @@ _WIDE = 76
 """Digits of Arrow's widest decimals."""
 _LEAST_SCALE = 6
 ResultType = Callable[[DataType, DataType], DataType]
-"""The DECIMAL that holds what two of them give."""
+"""The DECIMAL of the result for two DECIMAL operands."""
 
 
 def _kind(what: str, arguments: Sequence[Argument]) -> DataType | None:
-    """DOUBLE if one is a float, a DECIMAL if one is that, else the widest integer type.
+    """Return DOUBLE if one is a float, a DECIMAL if one is that, else the widest integer type.
 
     None if all are NULL.
     """
@@ -65,7 +65,7 @@ def _number_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
 
 
 def _nothing(found: DataType | None, count: int) -> Plan:
-    """A calculation with NULL gives NULL, of a type if there is one."""
+    """Plan a calculation with a constant NULL: NULL, of a type if it is known."""
     if found is None:
         return Plan(None, (), None)
     arrow_type: Values = to_arrow_type(found)
@@ -82,10 +82,10 @@ def _has_null(arguments: Sequence[Argument]) -> bool:
 
 
 def _decimal(whole: int, scale: int) -> DataType:
-    """A DECIMAL with the digits after the point, as many before it as there is room for."""
+    """Return a DECIMAL with this scale, and as many whole digits as fit."""
     if scale > MAX_DIGITS:
         raise ConfigError(
-            f"{scale} digits behind the point are more than {MAX_DIGITS}; CAST one value to fewer"
+            f"{scale} fractional digits are more than {MAX_DIGITS}; CAST one value to fewer"
         )
     return DataType("DECIMAL", precision=max(1, min(whole + scale, MAX_DIGITS)), scale=scale)
 
@@ -102,7 +102,7 @@ def _arithmetic(sign: str, checked: PlainKernel, result_of: ResultType) -> Funct
         arrow_type = to_arrow_type(result)
 
         def run(left: Values, right: Values) -> Values:
-            # All digits are computed; a number with more than the result has room for fails.
+            # All digits are computed; a number that does not fit the result fails.
             return checked(_wide(left), _wide(right)).cast(arrow_type)
 
         return Plan(result, (one, other), strict(run, arrow_type))
@@ -135,7 +135,7 @@ def _wide(values: Values, more: int = 0) -> Values:
 
 
 def _ratio(one: DataType, other: DataType) -> Plan:
-    """One digit more than wanted, without rounding, is enough to round half up by."""
+    """Plan a division of decimals; one extra truncated digit is enough to round half up."""
     scale = max(_LEAST_SCALE, (one.scale or 0) + (other.precision or 0) + 1)
     whole = _whole(one) + (other.scale or 0)
     if whole + scale > MAX_DIGITS:
@@ -155,7 +155,7 @@ def _ratio(one: DataType, other: DataType) -> Plan:
 
 
 def _dividing(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
-    """A kernel that divides: where it would do so by zero, the row fails."""
+    """Return a kernel of a division, which fails for rows with a divisor of zero."""
     inner = strict(kernel, arrow_type)
 
     def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
@@ -183,7 +183,7 @@ def _divide(arguments: Sequence[Argument]) -> Plan:
 
 
 def _whole_division(name: str, *, rest: bool) -> Planner:
-    """Whole parts of divisions, cut towards zero, or what they leave, with the first sign."""
+    """Plan an integer quotient, truncated towards zero, or a remainder with the dividend's sign."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         found = _number_type(name, arguments)
@@ -214,7 +214,7 @@ def _whole_division(name: str, *, rest: bool) -> Planner:
 
 
 def _integer_rest(left: Values, right: Values) -> Values:
-    # The one quotient that overflows leaves nothing.
+    # The one quotient that overflows has no remainder.
     minus = pa.scalar(-1).cast(right.type)
     one = pa.scalar(1).cast(right.type)
     safe: Values = pc.if_else(pc.equal(right, minus), one, right)
@@ -255,7 +255,7 @@ def _to_whole(name: str, kernel: PlainKernel) -> Function:
 def _rounding(
     found: DataType, digits: int, kernel: PlainKernel, takes: tuple[DataType, ...]
 ) -> tuple[DataType, tuple[DataType, ...], Kernel]:
-    """Type, arguments and kernel of something that leaves so many digits behind the point."""
+    """Return type, argument types and kernel of rounding to this many fractional digits."""
     if found.root in INTEGER_ROOTS:
         return found, takes, strict(lambda values, *_: values, to_arrow_type(found))
     if found.root in FLOATING_ROOTS:

@@ -1,7 +1,7 @@
-"""Texts of SQL expressions as nodes: the only place that knows the SQL parser.
+"""Parse SQL expressions into nodes; the only module that uses the SQL parser.
 
-The parser is used for grammar alone. It is told no functions, so that each keeps its name and its
-arguments, and no dialect is translated into another.
+The parser provides only the grammar. It has no function definitions, so that each call keeps its
+name and arguments, and no dialect is translated into another.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +26,10 @@ from ingestd.ingest.computed.expressions.nodes import (
 from ingestd.paimon.spec.data_types import DataType
 
 MAX_LENGTH = 10_000
-"""Most characters of an expression."""
+"""Maximum number of characters of an expression."""
 _MAX_DIGITS = 39
 _WORDS = frozenset({"current_date", "current_timestamp"})
-"""Functions that need no parentheses."""
+"""Functions that are called without parentheses."""
 _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -75,30 +75,30 @@ class _PlainSql(Dialect):
 
 
 def read_sql(text: str) -> Node:
-    """The nodes of an expression; ConfigError says what is wrong, and where."""
+    """Parse an expression. Raises ConfigError that states the error and its position."""
     if len(text) > MAX_LENGTH:
-        raise ConfigError(f"it has {len(text)} characters, {MAX_LENGTH} are allowed")
+        raise ConfigError(f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed")
     try:
         found = _PlainSql().parse(text)
         if len(found) != 1 or found[0] is None:
-            raise ConfigError("it is no single expression")
+            raise ConfigError("it is not a single expression")
         return _node(found[0])
     except ParseError as error:
         raise ConfigError(_explained(error, text)) from error
     except SqlglotError as error:
-        raise ConfigError(f"it cannot be read: {error}") from error
+        raise ConfigError(f"it cannot be parsed: {error}") from error
     except RecursionError as error:
-        raise ConfigError("its parentheses are too deep") from error
+        raise ConfigError("its parentheses are nested too deeply") from error
 
 
 def _explained(error: ParseError, text: str) -> str:
     first = error.errors[0] if error.errors else {}
     before, marked = first.get("start_context") or "", first.get("highlight") or ""
     if not marked:
-        return f"it cannot be read: {error}"
+        return f"it cannot be parsed: {error}"
     at = text.find(before + marked) + len(before) if len(before) < 100 else -1
     place = f"at character {at + 1}: " if at >= 0 else ""
-    return f"{place}it cannot be read from '{marked}' on"
+    return f"{place}it cannot be parsed from '{marked}' on"
 
 
 def _node(part: exp.Expr) -> Node:
@@ -116,7 +116,7 @@ def _here(part: exp.Expr) -> ConstantNode:
 
 
 def _place(part: exp.Expr) -> int:
-    """Where a part begins: where the first of its words that know their place does."""
+    """Return the position of the first word of a part whose position is known."""
     places = [one.meta["start"] for one in part.walk() if "start" in one.meta]
     return min(places, default=0)
 
@@ -128,7 +128,7 @@ def _call(function: str, part: exp.Expr, *arguments: exp.Expr) -> Node:
 def _column(part: exp.Expr) -> Node:
     name = part.this
     if part.args.get("table") is not None or not isinstance(name, exp.Identifier):
-        raise wrong(_here(part), f"'{part.sql()}' is no column; put names with points into quotes")
+        raise wrong(_here(part), f"'{part.sql()}' is not a column; quote names with dots")
     if not name.quoted and name.this.lower() in _WORDS:
         return CallNode(name.this.lower(), (), _place(part))
     return ColumnNode(name.this, _place(part))
@@ -139,11 +139,11 @@ def _literal(part: exp.Expr) -> Node:
     if part.args.get("is_string"):
         return ConstantNode(text, _place(part))
     if len(text) > _MAX_DIGITS:
-        raise wrong(_here(part), f"a number has up to {_MAX_DIGITS - 1} digits")
+        raise wrong(_here(part), f"a number has at most {_MAX_DIGITS - 1} digits")
     try:
         value: Constant = float(text) if "e" in text.lower() else Decimal(text)
     except (ArithmeticError, ValueError) as error:
-        raise wrong(_here(part), f"'{text}' is no number") from error
+        raise wrong(_here(part), f"'{text}' is not a number") from error
     if isinstance(value, Decimal) and "." not in text:
         value = int(value)
     return ConstantNode(value, _place(part))
@@ -163,7 +163,7 @@ def _is(part: exp.Expr) -> Node:
         return _call("is null", part, part.this)
     if isinstance(what, exp.Boolean):
         return _call("is true" if what.this else "is false", part, part.this)
-    raise wrong(_here(part), "IS goes with NULL, TRUE and FALSE")
+    raise wrong(_here(part), "IS must be followed by NULL, TRUE or FALSE")
 
 
 def _in(part: exp.Expr) -> Node:
@@ -181,7 +181,7 @@ def _between(part: exp.Expr) -> Node:
 def _escape(part: exp.Expr) -> Node:
     like = _node(part.this)
     if not isinstance(like, CallNode) or like.function not in ("like", "ilike"):
-        raise wrong(_here(part), "ESCAPE goes with LIKE")
+        raise wrong(_here(part), "ESCAPE must follow LIKE")
     return CallNode(like.function, (*like.arguments, _node(part.expression)), like.at)
 
 
@@ -212,7 +212,7 @@ def _type(part: exp.Expr) -> DataType:
         word = to.args.get("kind") if to.this == exp.DType.USERDEFINED else to.this.name
         return type_of_words(str(word), [int(size.this) for size in sizes])
     except ValueError as error:
-        raise wrong(_here(part), f"there is no type {to.sql()} to cast to") from error
+        raise wrong(_here(part), f"unknown type {to.sql()}") from error
 
 
 def _extract(part: exp.Expr) -> Node:
@@ -221,7 +221,7 @@ def _extract(part: exp.Expr) -> Node:
 
 def _function(part: exp.Expr) -> Node:
     if any(isinstance(one, exp.Star) for one in part.expressions):
-        raise wrong(_here(part), f"{part.this}(*) is no function of a row")
+        raise wrong(_here(part), f"{part.this}(*) is not a function of a row")
     return _call(str(part.this).lower(), part, *part.expressions)
 
 
@@ -246,7 +246,7 @@ _MAKERS: Mapping[type[exp.Expr], Callable[[exp.Expr], Node]] = {
 
 
 def type_of_words(word: str, sizes: Sequence[int]) -> DataType:
-    """The type that a word and the numbers behind it mean; ValueError if there is none."""
+    """Return the type of a name and its parameters. Raises ValueError for an unknown type."""
     word = word.upper()
     if word in _PLAIN and not sizes:
         return DataType(_PLAIN[word])
@@ -257,4 +257,4 @@ def type_of_words(word: str, sizes: Sequence[int]) -> DataType:
     if word == "DECIMAL" and len(sizes) <= 2:
         precision = sizes[0] if sizes else None
         return DataType("DECIMAL", precision=precision, scale=sizes[1] if sizes[1:] else None)
-    raise ValueError(f"no type {word}")
+    raise ValueError(f"unknown type {word}")

@@ -1,4 +1,4 @@
-"""Functions of texts. Places count from 1, negative ones from the end, as SQL has it."""
+"""Functions of texts. Positions count from 1, negative ones from the end, as in SQL."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -48,7 +48,7 @@ def _of_text(name: str, kernel: PlainKernel) -> Function:
 
 
 def _joined_types(name: str, arguments: Sequence[Argument]) -> tuple[DataType, ...]:
-    """Anything with a plain text is joined as that."""
+    """Return the argument types of a concatenation: values with a plain text form become texts."""
     refused = NESTED_ROOTS | BINARY_ROOTS | {"VARIANT", "BLOB"}
     if any(one.type is not None and one.type.root in refused for one in arguments):
         raise refuse_types(name, arguments)
@@ -83,7 +83,7 @@ def _substring(arguments: Sequence[Argument]) -> Plan:
 
     def substring(texts: Values, *_: Values) -> Values:
         if start >= 0:
-            # A part that begins before the text is the shorter for it; 0 counts as 1.
+            # A substring that begins before the text is shortened; 0 counts as 1.
             begin = max(start - 1, 0)
             return pc.utf8_slice_codeunits(texts, begin, None if count is None else begin + count)
         return _from_end(texts, start, count)
@@ -92,11 +92,11 @@ def _substring(arguments: Sequence[Argument]) -> Plan:
 
 
 def _from_end(texts: Values, start: int, count: int | None) -> Values:
-    """What begins `-start` characters before the end; what lies before the text is not there."""
+    """Return the substring that begins `-start` characters before the end."""
     if count is None or count >= -start:
         return pc.utf8_slice_codeunits(texts, start, None)
     ending = start + count
-    # A text shorter than that has lost its first characters, and of them as many of the part.
+    # In a shorter text, the part before its beginning counts towards the length.
     return pc.utf8_slice_codeunits(texts, start, ending)
 
 
@@ -116,7 +116,7 @@ def _ends(name: str, *, left: bool) -> Function:
 
 
 def _pad(name: str, kernel: PlainKernel) -> Function:
-    """Texts filled up, and cut, to a number of characters."""
+    """Define a function that pads, or truncates, texts to a number of characters."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         _joined_types(name, arguments[:1])
@@ -125,7 +125,7 @@ def _pad(name: str, kernel: PlainKernel) -> Function:
         if len(arguments) > 2:
             sign = constant_text(f"the third argument of {name}", arguments[2])
         if len(sign) != 1:
-            raise ConfigError(f"{name} fills up with one character")
+            raise ConfigError(f"{name} pads with one character")
 
         def pad(texts: Values, *_: Values) -> Values:
             return pc.utf8_slice_codeunits(kernel(texts, width, sign), 0, width)
@@ -164,14 +164,14 @@ def _regexp_replace(arguments: Sequence[Argument]) -> Plan:
 
 
 def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) -> None:
-    """UnsupportedError if a text would grow by replacements beyond 16 times and 4 KiB.
+    """Check that no text grows by replacements beyond 16 times its size and 4 KiB.
 
-    The library has no bound of its own: beyond the 2 GiB that an array can hold, it makes one that
-    is broken. `count` gives the replacements in each text.
+    The library has no limit of its own: beyond the 2 GiB that an array can hold, it creates an
+    invalid array. `count` returns the replacements in each text. Raises UnsupportedError.
     """
     sizes = _numbers(pc.binary_length(texts))
     limits = np.maximum(_MOST_GROWTH * sizes, _SHORT_BYTES)
-    # What a text holds can come again for each group that is named.
+    # The matched text may be repeated for each group that is referred to.
     copied, added = sizes * (1 + new.count("\\")), len(new.encode())
     made = copied + (sizes + 1) * added
     chosen = np.flatnonzero(made > limits)
@@ -183,7 +183,7 @@ def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) ->
 
 
 def _numbers(values: Values) -> npt.NDArray[np.int64]:
-    """Whole numbers, 0 for null."""
+    """Return integers, 0 for null."""
     filled: Values = pc.fill_null(values, 0)
     return np.asarray(filled).astype(np.int64)
 
@@ -206,7 +206,7 @@ def _split_part(arguments: Sequence[Argument]) -> Plan:
     between = constant_text("the second argument of split_part", arguments[1])
     number = constant_number("the third argument of split_part", arguments[2], 1, _MOST)
     if not between:
-        raise ConfigError("split_part splits at a text that is not empty")
+        raise ConfigError("split_part needs a separator that is not empty")
 
     def part(texts: Values, *_: Values) -> Values:
         parts = pc.split_pattern(pc.fill_null(texts, ""), between)

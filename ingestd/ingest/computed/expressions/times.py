@@ -1,4 +1,4 @@
-"""Functions of dates and times; zoned ones are read in UTC."""
+"""Functions of dates and times; zoned timestamps are read in UTC."""
 
 from collections.abc import Mapping, Sequence
 
@@ -84,9 +84,7 @@ def _date_format(arguments: Sequence[Argument]) -> Plan:
 def _date_trunc(arguments: Sequence[Argument]) -> Plan:
     unit = constant_text("the unit of date_trunc", arguments[0]).lower()
     if unit not in _UNITS:
-        raise ConfigError(
-            f"date_trunc: there is no unit '{unit}', only {', '.join(sorted(_UNITS))}"
-        )
+        raise ConfigError(f"date_trunc: unknown unit '{unit}', only {', '.join(sorted(_UNITS))}")
     found = _time_of("date_trunc", arguments[1])
     if found is None:
         return _nothing()
@@ -103,7 +101,7 @@ def _date_trunc(arguments: Sequence[Argument]) -> Plan:
 
 
 def _shifted(name: str, sign: int) -> Function:
-    """A day so many days later or earlier."""
+    """Define a function that moves a date by a number of days."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         _time_of(name, arguments[0])
@@ -119,7 +117,7 @@ def _shifted(name: str, sign: int) -> Function:
 
 
 def _datediff(arguments: Sequence[Argument]) -> Plan:
-    """Days from the second to the first."""
+    """Plan the number of days from the second to the first date."""
     for one in arguments:
         _time_of("datediff", one)
 
@@ -147,7 +145,7 @@ def _from_epoch(name: str) -> Function:
 
 
 def _unix_timestamp(arguments: Sequence[Argument]) -> Plan:
-    """Whole seconds since 1970, the part of a second cut off downwards."""
+    """Plan whole seconds since 1970, rounded down."""
     require("unix_timestamp", arguments, TIMESTAMP_ROOTS)
     found = arguments[0].type
     if found is None:

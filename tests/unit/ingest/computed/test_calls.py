@@ -29,12 +29,12 @@ def test_calls(text: str, function: str, arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ts", "is no function"),
-        ("f(a", "is no function"),
+        ("ts", "is not a function"),
+        ("f(a", "is not a function"),
         ("f(a,)", "argument 2 is empty"),
         ("f(,a)", "argument 1 is empty"),
-        ("f('a'b)", "no argument; put texts"),
-        ("f('a)", "no argument; put texts"),
+        ("f('a'b)", "does not begin an argument; put texts"),
+        ("f('a)", "does not begin an argument; put texts"),
     ],
 )
 def test_what_is_no_call_is_said(text: str, message: str) -> None:

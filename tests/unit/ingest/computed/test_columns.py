@@ -41,15 +41,15 @@ def test_there_are_fourteen_functions() -> None:
         ("year()", "year takes 1 or 2 arguments, not 0"),
         ("upper(a, b)", "upper takes 1 arguments, not 2"),
         ("now(a)", "now takes 0"),
-        ("year(a, 2)", "'2' is no precision"),
-        ("date_format(a, yyyyq)", "'q' is not understood"),
-        ("date_format(a, yyyy, x)", "'x' is no precision"),
-        ("substring(a, -1)", "begin '-1' is no whole number from 0"),
-        ("substring(a, 3, 2)", "end '2' is no whole number from 3"),
-        ("truncate(a, 0)", "width '0' is no whole number from 1"),
+        ("year(a, 2)", "'2' is not a precision"),
+        ("date_format(a, yyyyq)", "'q' is not supported"),
+        ("date_format(a, yyyy, x)", "'x' is not a precision"),
+        ("substring(a, -1)", "begin '-1' is not an integer from 0"),
+        ("substring(a, 3, 2)", "end '2' is not an integer from 3"),
+        ("truncate(a, 0)", "width '0' is not an integer from 1"),
         ("cast(x, INT)", "'x' cannot be read as INT"),
         ("cast(x, THING)", "THING"),
-        ("a +", "at character 3: it cannot be read"),
+        ("a +", "at character 3: it cannot be parsed"),
     ],
 )
 def test_what_is_not_understood_is_said_with_column_and_expression(text: str, message: str) -> None:
@@ -68,7 +68,7 @@ def test_columns_come_behind_those_they_are_made_from() -> None:
 @pytest.mark.parametrize("text", ["upper(a)", "upper(b)"])
 def test_columns_in_a_ring_are_refused(text: str) -> None:
     columns = [parse_computed("a", text), parse_computed("b", "lower(a)")]
-    with pytest.raises(ConfigError, match=r"'a' = upper.*made from itself"):
+    with pytest.raises(ConfigError, match=r"'a' = upper.*depends on itself"):
         in_order(columns)
 
 

@@ -48,7 +48,7 @@ def test_values(name: str, wanted: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("topic", "ofset"), "no metadata column 'ofset'; there is: topic"),
+        (("topic", "ofset"), "unknown metadata column 'ofset'; known are: topic"),
         (("topic", "topic"), "'topic' is named twice"),
         (("timestamp_type",), "'timestamp_type' is not supported: the reader"),
     ],

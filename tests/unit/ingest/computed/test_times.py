@@ -50,11 +50,11 @@ def test_dates_are_points_in_time() -> None:
 
 
 def test_what_is_no_point_in_time_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="BOOLEAN is no point in time"):
+    with pytest.raises(UnsupportedError, match="BOOLEAN is not a date or timestamp"):
         points_in_time(pa.array([True]), parse_type("BOOLEAN"))
     with pytest.raises((UnsupportedError, pa.ArrowInvalid)):
         points_in_time(pa.array(["someday"]), parse_type("STRING"))
-    with pytest.raises(ConfigError, match="'1' is no precision"):
+    with pytest.raises(ConfigError, match="'1' is not a precision"):
         check_precision("1")
 
 

@@ -48,7 +48,7 @@ def test_of_a_new_table_everything_is_new() -> None:
 def test_a_table_that_needs_nothing_stays() -> None:
     one = outlook(schema(), schema())
     assert one.verdict == "keep"
-    assert {column.change for column in one.columns} == {"as it is"}
+    assert {column.change for column in one.columns} == {"unchanged"}
     assert one.buckets == "dynamic buckets with a hash index"
 
 
@@ -66,8 +66,8 @@ def test_changes_of_columns_are_told_by_what_they_were() -> None:
     one = outlook(schema(), after)
     assert one.verdict == "alter"
     assert {column.name: column.change for column in one.columns} == {
-        "id": "as it is",
-        "day": "as it is",
+        "id": "unchanged",
+        "day": "unchanged",
         "z": "renamed from a, widened from INT",
         "c": "new",
     }

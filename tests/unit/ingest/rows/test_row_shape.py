@@ -268,7 +268,7 @@ def test_tables_that_ask_for_nothing_have_no_shape() -> None:
 
 
 def test_columns_made_from_one_another_are_refused() -> None:
-    with pytest.raises(ConfigError, match="made from itself"):
+    with pytest.raises(ConfigError, match="depends on itself"):
         row_shape(Route("lake.t"), TableSettings(shape=computed(a="upper(b)", b="upper(a)")))
 
 

@@ -45,7 +45,7 @@ def test_now_is_no_primary_key() -> None:
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        (ShapeSettings((parse_computed("a", "upper(a)"),)), "made from itself"),
+        (ShapeSettings((parse_computed("a", "upper(a)"),)), "depends on itself"),
         (
             ShapeSettings((parse_computed("topic", "now()"),), ("topic",)),
             "a metadata column of",
