@@ -39,7 +39,7 @@ class AppendPlan:
         bucket, table = self.bucket, self.bucket.table
         vectors = DeletionVectors.of(table, bucket.index)
         reader = DataFileReader(table, vectors)
-        writer = RollingWriter(bucket.place(0), self.inputs[0].min_sequence_number)
+        writer = RollingWriter(bucket.target(0), self.inputs[0].min_sequence_number)
         try:
             for file in self.inputs:
                 place = (bucket.partition, bucket.bucket)

@@ -117,7 +117,7 @@ def _rewritten(
     gone = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
     if keeps:
         bucket = CompactBucket(table, *place, entry.total_buckets, (entry.file,))
-        writer = RollingWriter(bucket.place(0), entry.file.min_sequence_number)
+        writer = RollingWriter(bucket.target(0), entry.file.min_sequence_number)
         try:
             for _, part in reader.batches(*place, entry.file, table.schema.fields, _BATCH_SIZE):
                 writer.add(part.filter(pa.array(~doomed(part))))

@@ -136,7 +136,7 @@ def _without(
     message = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
     if gone == entry.file.row_count:
         return [message], gone
-    writer = RollingWriter(bucket.place(entry.file.level))
+    writer = RollingWriter(bucket.target(entry.file.level))
     try:
         for part in _parts(table, entry, system=True):
             kept = ~np.asarray(keys.mask(entry.partition, part, names))

@@ -28,8 +28,7 @@ from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.assigner import assign_fixed
 from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
-from ingestd.paimon.table.files.new_files import delete_files
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState

@@ -294,7 +294,7 @@ class _Sink:
         """Make one run of those of each bucket."""
         for number, runs in self.runs.items():
             bucket = self._rewrite.bucket(number)
-            writer = RollingWriter(bucket.place(level))
+            writer = RollingWriter(bucket.target(level))
             try:
                 for rows in merged_runs(bucket, runs):
                     writer.add(rows)
@@ -316,6 +316,6 @@ class _Sink:
 
     def _writer(self, number: int) -> RollingWriter:
         if number not in self._writers:
-            place = self._rewrite.bucket(number).place(self._level)
+            place = self._rewrite.bucket(number).target(self._level)
             self._writers[number] = RollingWriter(place)
         return self._writers[number]

@@ -134,7 +134,7 @@ def _sorted(
     plan: SortPlan, fields: Sequence[DataField], strategy: str, state: TableState, now_ms: int
 ) -> Sorted:
     bucket, table = plan.bucket, plan.bucket.table
-    writer = RollingWriter(bucket.place(0), min(one.min_sequence_number for one in bucket.files))
+    writer = RollingWriter(bucket.target(0), min(one.min_sequence_number for one in bucket.files))
     try:
         for rows in _in_order(plan, fields, strategy):
             writer.add(rows)

@@ -31,14 +31,14 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.schema import TableSchema
-from ingestd.paimon.table.files.data_files import data_file_path
-from ingestd.paimon.table.files.file_index import with_file_index
-from ingestd.paimon.table.files.new_files import (
+from ingestd.paimon.table.files.data_files import (
+    data_file_path,
     delete_files,
     file_rows,
     name_for_options,
     options_for_rows,
 )
+from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 from ingestd.paimon.table.write.figures import KEY_STATS_MODE, FileFigures, retract_count
