@@ -1,4 +1,4 @@
-"""Doubles as text, digit for digit as Java up to version 18 prints them.
+"""Format doubles as text, digit for digit as Java up to version 18.
 
 Those versions do not always find the shortest text that reads back as the same number (newer
 ones do), and readers are compared by their text. So the digits are made as they are made there:
@@ -67,7 +67,7 @@ def _bits_of_power(exponent: int) -> int:
 
 @dataclass(slots=True)
 class _Remainder:
-    """What is left to print is `rest / unit`, to be distinguished by `margin / unit`.
+    """The rest to print is `rest / unit`, distinguished by `margin / unit`.
 
     `point` is the decimal exponent of the digit to come, `width` the bits of the numbers (0:
     as many as it takes).

@@ -1,4 +1,4 @@
-"""The narrow door to storage: what the table format asks of a file system, and who answers.
+"""The protocol of storage: all operations on files that the table format uses.
 
 Everything above this package names files by path and never opens one by itself.
 """
@@ -97,7 +97,7 @@ class FileIO(Protocol):
         ...
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Give a directory another name. Raises StorageError if that name is taken."""
+        """Rename a directory. Raises StorageError if the new name is taken."""
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:

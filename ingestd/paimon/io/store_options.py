@@ -143,7 +143,7 @@ def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
 
 
 def client_name(family: Family, name: str) -> str | None:
-    """What a store's client calls an option, None if it is not known.
+    """Return the name of an option in the store's client, None if it is unknown.
 
     Azure's may end with the host that they are for, as Hadoop writes them, and HDFS's with a
     nameservice.

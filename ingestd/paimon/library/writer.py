@@ -1,4 +1,4 @@
-"""Writing batches of rows to a table, and committing them in one snapshot.
+"""Write batches of rows to a table, and commit them in one snapshot.
 
 Nothing is visible before the commit, and then all of it is.
 """
@@ -118,7 +118,7 @@ class Writer:
         return self.snapshot
 
     def abort(self) -> None:
-        """Take back what was written; a writer that has committed stays as it is."""
+        """Delete the files written, unless they were committed."""
         if self._open:
             self._open = False
             self._take_back()

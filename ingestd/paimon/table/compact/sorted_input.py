@@ -1,4 +1,4 @@
-"""Sorted runs read side by side, in blocks whose keys are in no other block.
+"""Read sorted runs side by side, in blocks whose keys are in no other block.
 
 Every run is read in batches. The smallest of the keys at which the batches end is where a block
 ends: whatever is up to there has been read, of every run. So memory holds a batch of each run,

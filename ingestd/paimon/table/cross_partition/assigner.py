@@ -1,4 +1,4 @@
-"""Rows of a table whose key is unique over all its partitions: where each is written to.
+"""Assign rows of tables whose keys are unique across partitions.
 
 A key that comes with another partition than it has: with `deduplicate` its old row is deleted and
 the new one written where it belongs; `partial-update` and `aggregation` go on merging in the old
@@ -44,7 +44,7 @@ class KeyRows:
 
     @property
     def first(self) -> Numbers:
-        """Where the rows of each key begin."""
+        """Return the first row of each key."""
         return np.searchsorted(self.key, np.arange(len(self.old)))
 
     @property

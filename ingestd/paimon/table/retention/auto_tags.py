@@ -1,4 +1,4 @@
-"""Tags that a table makes by itself, and the expiry of tags.
+"""Create automatic tags, and expire tags.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
 
@@ -58,7 +58,7 @@ class TagPeriods:
     completed: bool
 
     def begin_of(self, tag: str) -> datetime | None:
-        """When the period of a tag began; None if the name is not one of these."""
+        """Return the start of the period of a tag; None if the name has another format."""
         text = tag.partition(" ")[0] if self.is_daily else tag
         try:
             begin = datetime.strptime(text, self.name)  # noqa: DTZ007  (without a zone)

@@ -1,4 +1,4 @@
-"""Files of a table that nothing refers to, and their removal.
+"""Find and delete files of a table that nothing refers to.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
@@ -45,7 +45,7 @@ class Orphans:
 
 
 def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
-    """What was last changed before a time and is of no use.
+    """Unused files and directories last modified before a time.
 
     The time is in milliseconds of the epoch by the store's clock (`store_now_ms`).
     FormatError or ConfigError if a snapshot, tag or branch is damaged: what it needs is not known
@@ -134,7 +134,7 @@ def _is_bucket(directory: str) -> bool:
 
 
 def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
-    """Return whether a directory was last changed before a time: no one has just made it."""
+    """Return whether a directory was last modified before a time, so that it is not in use."""
     parent, _, name = directory.rpartition("/")
     entries = table.io.list_entries(parent)
     return any(one.name == name and one.modified_ms < older_than_ms for one in entries)

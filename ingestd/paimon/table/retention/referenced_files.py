@@ -1,4 +1,4 @@
-"""Which files a snapshot needs, and which snapshots still need a file.
+"""Find the files that a snapshot refers to, and the snapshots that refer to a file.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 

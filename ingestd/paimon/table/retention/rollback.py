@@ -1,4 +1,4 @@
-"""Going back to an older snapshot: what came after it is forgotten.
+"""Roll back to an older snapshot, deleting later ones.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
@@ -19,7 +19,7 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagge
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What going back to `target` takes away: snapshots, changelogs and tags after it.
+    """Snapshots, changelogs and tags after `target`, which a rollback deletes.
 
     `record` is the newest snapshot that is left with a progress record in its properties;
     `forgets_record` is true if only what goes has one: then no snapshot says any more what the
@@ -37,7 +37,7 @@ class Rollback:
 
 
 def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
-    """What `rollback` would do. `target` is a snapshot, or one that a tag keeps."""
+    """Return what `rollback` would delete. `target` is a snapshot, or that of a tag."""
     ids = snapshot_ids(table.io, table.paths)
     found = {one: find_snapshot(table.io, table.paths, one) for one in ids}
     before = [s for one, s in found.items() if s is not None and one < target.id]
@@ -82,7 +82,7 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
 def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
     io, paths, target = table.io, table.paths, plan.target
     if plan.restored:
-        # A tag may have kept it; before anything goes, so that the table is never empty.
+        # It may exist as a tag only; restored first, so that the table is never empty.
         if not io.try_write_atomic(paths.snapshot(target.id), encode_snapshot(target)):
             raise ConfigError(f"{paths.snapshot(target.id)} has appeared; plan the rollback again")
         io.overwrite(paths.earliest_hint, str(target.id).encode())

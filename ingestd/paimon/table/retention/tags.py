@@ -1,4 +1,4 @@
-"""Tags: names that keep snapshots readable after they have expired.
+"""Tags: names of snapshots, which stay readable after they expire.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
 
@@ -35,7 +35,7 @@ def create_tag(
     now_ms: int,
     must_exist: bool = False,
 ) -> None:
-    """Give a snapshot a name; with `must_exist` the name moves to it from another one.
+    """Tag a snapshot; with `must_exist` move an existing tag to it.
 
     With `retained_ms` the tag says that it was made at `now_ms`, in the local time of this
     machine as Java does, and how long it should be kept. ConfigError if the name is taken, or,

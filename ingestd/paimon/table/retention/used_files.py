@@ -1,4 +1,4 @@
-"""Names of all files that a table may still need, whichever snapshot, tag or branch does.
+"""Collect the files that any snapshot, tag or branch of a table may need.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
@@ -33,7 +33,7 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 
 ReadAgain = Callable[[], Snapshot | None]
-"""Looks whether a snapshot, tag or changelog is still there."""
+"""Returns whether a snapshot, tag or changelog still exists."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Rows of keys that are in several buckets: all but the newest of each are dropped.
+"""Delete all rows but the newest of keys that are in several buckets.
 
 Files that hold older ones are written again without them, in the level where they are, by a COMPACT
 snapshot: the key stays, so those who follow the changes are told of no delete. Only files that the
@@ -38,7 +38,7 @@ _Place = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How many stored rows went, out of how many files, and the snapshot (None: nothing went)."""
+    """Number of rows deleted, and of files, and the snapshot (None: nothing deleted)."""
 
     rows: int = 0
     files: int = 0

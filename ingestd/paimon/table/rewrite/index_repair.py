@@ -1,4 +1,4 @@
-"""The hash index of dynamic buckets recreated from the data files, where it is lost or wrong.
+"""Rebuild missing or corrupt hash indexes of dynamic buckets from the data files.
 
 What is right stays as it is. The new files are committed in one COMPACT snapshot that changes no
 data, and only if no one has changed the index of these partitions meanwhile: a writer that goes on
@@ -63,7 +63,7 @@ class WrongIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """What was recreated, or would be; `shared` by partition; `snapshot` is None without one.
+    """Indexes rebuilt, or to rebuild; `shared` by partition; `snapshot` is None without one.
 
     `dropped` says which rows of shared keys went, if that was asked for.
     """
@@ -206,7 +206,7 @@ def _wrong(
 def _there(
     table: FileStoreTable, entries: Sequence[IndexManifestEntry]
 ) -> tuple[Hashes, str | None]:
-    """What the index of a bucket says now, and why that cannot be used as it is."""
+    """Return the current index of a bucket, and why it cannot be used."""
     if not entries:
         return _NONE, "there is none"
     if len(entries) > 1:

@@ -1,4 +1,4 @@
-"""Rows that wait in bucket -2 moved into real buckets, by one COMPACT snapshot.
+"""Move rows of postponed buckets (-2) into real buckets, in one COMPACT snapshot.
 
 A partition keeps the number of buckets it has; one that has none yet gets as many as the option
 `postpone.default-bucket-num` says. Rows count in the order of their files' creation, and within a

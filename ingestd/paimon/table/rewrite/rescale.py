@@ -1,4 +1,4 @@
-"""Another number of buckets for a table: its rows rewritten, partition by partition.
+"""Rescale a table to another number of buckets, partition by partition.
 
 Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that
 were read: nothing that another process writes meanwhile is lost. A partition keeps its old number
@@ -64,7 +64,7 @@ class PartitionRescale:
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """What was committed together: the partitions, the rows they have, and the snapshot."""
+    """One commit of a rescale: partitions, their rows, and the snapshot."""
 
     partitions: tuple[PartitionRescale, ...]
     rows: int
@@ -270,7 +270,7 @@ class _Sink:
         self._writers: dict[int, RollingWriter] = {}
 
     def add(self, origin: CompactBucket, rows: pa.Table) -> None:
-        """Put rows of an old bucket where they belong, if that is here."""
+        """Write rows of an old bucket that belong to the new buckets of this writer."""
         rewrite = self._rewrite
         buckets = assign_among(rewrite.table, rows, rewrite.after)
         for number in np.unique(buckets).tolist():
@@ -283,7 +283,7 @@ class _Sink:
                 self._writer(number).add(rows.filter(pa.array(buckets == number)))
 
     def end_run(self) -> None:
-        """What comes next is not behind what was added so far."""
+        """End a sorted run: rows added next may have smaller keys."""
         for number in list(self._writers):
             files = self._writers[number].close()
             del self._writers[number]
@@ -291,7 +291,7 @@ class _Sink:
                 self.runs[number].append(files)
 
     def merge(self, level: int) -> None:
-        """Make one run of those of each bucket."""
+        """Merge the runs of each bucket into one."""
         for number, runs in self.runs.items():
             bucket = self._rewrite.bucket(number)
             writer = RollingWriter(bucket.target(level))

@@ -1,4 +1,4 @@
-"""What a rewrite has written becomes a snapshot, or is deleted again.
+"""Commit the files of a rewrite, or delete them.
 
 Only an error of ours says that nothing has landed. What else may be raised, as by a signal, does
 not: files stay then, and if no snapshot has them, they are orphans.
@@ -43,7 +43,7 @@ def land(
 
 
 def delete_made(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
-    """Delete the data and changelog files that were made for messages no one will commit."""
+    """Delete the data and changelog files of messages that will not be committed."""
     for message in messages:
         values = deserialize_row(table.partition_types, message.partition)
         made = (*message.new_files, *message.changelog_files, *message.compact_after)

@@ -1,4 +1,4 @@
-"""Append tables without buckets written again in the order of some columns.
+"""Rewrite append tables without buckets in the order of some columns.
 
 All files of a partition become files that hardly overlap in these columns, so that readers who ask
 for some of their values open few of them. Files that are appended meanwhile stay as they are.
@@ -40,7 +40,7 @@ from ingestd.paimon.table.rewrite.rewrite_commit import land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 STRATEGIES = ("order", "zorder")
-"""How rows may be sorted: by one column after another, or by all of them at once."""
+"""Sort strategies: by one column after another, or by all of them at once."""
 
 
 @dataclass(frozen=True, slots=True)
