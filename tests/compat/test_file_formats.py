@@ -220,8 +220,9 @@ def test_multisets_and_maps_with_any_key_read_the_same(
         ("map", {"type": "MAP", "key": "DATE", "value": {"type": "ARRAY", "element": "TIME(3)"}}),
     ]
     if file_format == "avro":
-        # Java itself cannot read a MULTISET from Avro.
-        columns = [pair for pair in columns if pair[0] in ("id", "map")]
+        # Java itself cannot read a MULTISET of numbers from Avro.
+        columns = [pair for pair in columns if pair[0] != "numbers"]
+        columns.append(("short", {"type": "MULTISET", "element": "VARCHAR(3)"}))
     table = native_table(tmp_path, columns, options={"file.format": file_format})
     put(
         table,

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.column_names import file_name_problem, nested_name_problem
-from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataField, DataType, walk_types
+from ingestd.paimon.spec.data_types import (
+    CHARACTER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    walk_types,
+)
 from ingestd.paimon.spec.option_types import Options, TableOption
 from ingestd.paimon.spec.table_schema import TableSchema
 
@@ -238,8 +244,8 @@ def _can_hold(file_format: str, t: DataType) -> bool:
     if file_format != "avro":
         return True
     if t.root == "MULTISET":
-        # Java writes it and cannot read it again.
-        return False
+        # Java stores other elements as an array, which it takes for an ARRAY when it reads.
+        return t.element is not None and t.element.root in CHARACTER_ROOTS
     if t.root in TIMESTAMP_ROOTS:
         return (t.precision or 0) <= _AVRO_TIMESTAMP_PRECISION
     return t.root != "TIME" or (t.precision or 0) <= _AVRO_TIME_PRECISION
