@@ -1,8 +1,8 @@
 """Assign rows of tables whose keys are unique across partitions.
 
 If a row has another partition than its key had: `deduplicate` deletes the old row and writes the
-new one to its partition; `partial-update` and `aggregation` merge it in the old partition; `first-row`
-drops it.
+new one to its partition; `partial-update` and `aggregation` merge it in the old partition;
+`first-row` drops it.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """

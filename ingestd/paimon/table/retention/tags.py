@@ -38,8 +38,8 @@ def create_tag(
     """Tag a snapshot; with `must_exist` move an existing tag to it.
 
     With `retained_ms` the tag contains its creation time `now_ms`, in local time as in Java, and
-    its retention time. Raises ConfigError if the name is invalid, or taken, or with `must_exist` not
-    taken.
+    its retention time. Raises ConfigError if the name is invalid or taken, or with
+    `must_exist` not taken.
     """
     check_name("tag", name)
     data = _encode_tag(snapshot, retained_ms, now_ms)
