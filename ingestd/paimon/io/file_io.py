@@ -39,10 +39,10 @@ NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class FileIO(Protocol):
-    """Files by path; picklable, safe to use from several threads.
+    """Files by path; picklable and thread-safe.
 
-    A missing file to read is FileNotFoundError; whatever else goes wrong is StorageError with
-    the path in its message. Parent directories come into being with the first file.
+    Reading a missing file raises FileNotFoundError; all other failures raise StorageError with the
+    path in the message. Parent directories are created with the first file.
     """
 
     def read_bytes(self, path: str) -> bytes:

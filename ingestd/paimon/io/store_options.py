@@ -1,7 +1,7 @@
-"""Options of stores by Paimon's own names, the schemes whose paths have them, and others.
+"""Options of object stores by Paimon's names, and the schemes of their paths.
 
-A scheme is here only if creating an object can be made conditional in its store, because every
-commit relies on that; `REFUSED` says of some others why they are not.
+A scheme is supported only if its store can create objects conditionally, because every commit
+relies on that; `REFUSED` has the reasons for others.
 """
 
 from collections.abc import Mapping

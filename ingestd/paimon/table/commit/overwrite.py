@@ -2,9 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
-Nothing is deleted from the storage: the older
-snapshots go on showing what was there until they expire. Changelog files are not committed by an
-overwrite of this kind; streaming readers do not look at such a snapshot unless they are told to.
+No files are deleted: older snapshots keep the old content until they expire. No changelog files are
+committed; streaming readers skip such a snapshot by default.
 """
 
 import uuid

@@ -67,8 +67,10 @@ class CompactBucket:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What is to be compacted: the newest runs that `choice` says, or single `files` of the top
-    level whose deleted rows are to go."""
+    """Plan of one bucket: the newest runs by `choice`, or single `files` of the top level.
+
+    Such files have deleted rows.
+    """
 
     bucket: CompactBucket
     levels: Levels

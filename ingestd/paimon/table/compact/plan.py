@@ -1,8 +1,8 @@
 """Universal compaction: pick sorted runs of a bucket by sizes and levels.
 
-Pure: runs in, a choice out; no file is looked at. Runs stand from the newest to the oldest: each
-file of level 0 is a run, and each higher level is one. A choice is always the newest so many of
-them, so that nothing older is ever put above something newer.
+Runs are ordered from the newest to the oldest: each file of level 0 is a run, and each higher level
+is one. The picked runs are always the newest ones, so that older rows never get above newer ones.
+No files are read here.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """

@@ -35,10 +35,10 @@ Mask = npt.NDArray[np.bool_]
 class RowRules:
     """Rules of a compaction of rows.
 
-    `drops_deletes`: rows that delete are left out. `looks_up`: older rows decide, too.
-    `keeps_older`: they take part in the merge; without it only their keys are read. `changes`
-    says how changes are told (None: they are not), `top_level` from which level on (None: from
-    the older row, wherever it is).
+    `drops_deletes`: deletions are dropped. `looks_up`: older rows in higher levels count, too.
+    `keeps_older`: they are merged; otherwise only their keys are read. `changes` are the rules of
+    the changelog (None: no changelog), `top_level` is the level from which old rows are taken
+    (None: any level).
     """
 
     merge: MergeRules

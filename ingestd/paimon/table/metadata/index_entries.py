@@ -82,9 +82,9 @@ class _Base:
 class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
     """Index files by key; immutable.
 
-    Pickled, it is the path of its base and what changed since; the base is read when something
-    of it is asked for. Should that file be gone (its snapshot expired), the manifest of the
-    newest snapshot known to the sender is read instead. FormatError if that is gone, too.
+    Pickled, it is the path of its base and the changes since; the base is read on demand. If that
+    file was deleted because its snapshot expired, the index manifest of the newest snapshot known
+    to the sender is read. Raises FormatError if that does not exist either.
     """
 
     def __init__(

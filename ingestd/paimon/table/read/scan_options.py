@@ -1,7 +1,6 @@
 """Scan options of a table: the snapshot or changes that readers get by default.
 
-Writers and maintenance look at the newest snapshot whatever these options say. Specification:
-Schema (options); Read path.
+Writers and maintenance always use the newest snapshot.
 """
 
 from collections.abc import Callable, Mapping

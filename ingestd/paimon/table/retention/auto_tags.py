@@ -41,10 +41,10 @@ _PERIODS: Mapping[str, Callable[[str], tuple[timedelta, str, bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class TagPeriods:
-    """The rules of a table.
+    """Automatic tag options of a table.
 
-    `name` is a format of strftime; `zone` of the times that names tell, None: this machine's.
-    `completed`: a period without a snapshot has a tag as well, as soon as one comes.
+    `name` is a strftime format; `zone` is the time zone of tag names, None for the local one. With
+    `completed`, a period without a snapshot gets a tag, too, as soon as the next snapshot exists.
     """
 
     length: timedelta
@@ -67,7 +67,7 @@ class TagPeriods:
         return begin if begin.strftime(self.name) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
-        """The local time that a snapshot stands for; None if it has no watermark to tell it."""
+        """Return the local time of a snapshot; None if that is its watermark and it has none."""
         millis = snapshot.watermark if self.by_watermark else snapshot.time_millis
         if millis is None or millis == _NO_WATERMARK:
             return None

@@ -68,12 +68,11 @@ def drop_branch(table: FileStoreTable, name: str) -> None:
 
 
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
-    """Make the table what a branch is, from the first snapshot of the branch on.
+    """Replace the main branch by a branch, from the first snapshot of the branch on.
 
-    Snapshots, schemas and tags that the table has from there on are replaced by the branch's.
-    Returns the ids of the snapshots that the table had and that go. No writer may be at work
-    meanwhile: one that is finds its snapshots gone and has to plan again. ConfigError if there
-    is no such branch or it has no snapshot.
+    Snapshots, schemas and tags of the table from there on are replaced by those of the branch.
+    Returns the ids of the snapshots that were replaced. No writer may run at the same time: its
+    commit would be refused. Raises ConfigError if the branch does not exist or has no snapshot.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")

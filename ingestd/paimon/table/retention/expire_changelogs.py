@@ -42,9 +42,9 @@ from ingestd.paimon.table.retention.referenced_files import own_files
 
 
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Expire what may go; what has gone.
+    """Expire long-lived changelogs; return what was deleted.
 
-    Raises FormatError if a snapshot or tag that stays is damaged: nothing is deleted then.
+    Raises FormatError, before deleting anything, if a snapshot or tag that stays is damaged.
     """
     plan = plan_changelog_expiry(table, settings, now_ms)
     if plan.ids and plan.end is not None:

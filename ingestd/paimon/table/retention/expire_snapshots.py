@@ -2,9 +2,9 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
-All is planned before anything is deleted. Then the
-snapshot files go first, so that a snapshot that can be seen can be read: whoever is killed in
-between leaves garbage for the orphan clean-up and never a hole.
+Everything is planned before the first deletion. Snapshot files are deleted first, so that an
+existing snapshot can always be read: an expiry that is killed leaves orphan files, never a snapshot
+without its files.
 """
 
 from collections.abc import Iterable
@@ -59,10 +59,10 @@ class Expiry:
 
 
 def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Expire what may go; what has gone.
+    """Expire snapshots; return what was deleted.
 
-    A writer or reader may be at work, and another expiry as well. FormatError if a snapshot that
-    stays, or a tag or branch, is damaged: nothing is deleted then.
+    Writers, readers and another expiry may run at the same time. Raises FormatError, before
+    deleting anything, if a snapshot, tag or branch that stays is damaged.
     """
     tags = set(tag_names(table.io, table.paths))
     plan = plan_snapshot_expiry(table, settings, now_ms)

@@ -2,9 +2,9 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
-What goes is what the deltas of the expired
-range deleted; a tag needs what the snapshot that it keeps had, so of all tags the nearest older
-one tells. The files of other branches, and of changelogs that live longer, stay as well.
+Candidates are the files that the deltas of the expired range deleted. Files are kept if the nearest
+older tag needs them: a tag needs the files of its snapshot. Files of other branches and of
+changelogs with a longer retention time are kept, too.
 """
 
 import bisect

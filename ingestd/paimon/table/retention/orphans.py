@@ -2,10 +2,10 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
-Writers and readers may be at work: only what is older than some age is looked at, a day unless
-told otherwise, and a commit that takes long from its first file to its snapshot looks whether its
-files are still there. Ages are by the store's clock. Candidates are gathered before the names that
-are in use, so that what is committed meanwhile counts. Links are not followed.
+Writers and readers may run at the same time: only files older than a limit, by default a day, are
+considered, and a commit that takes longer checks that its files still exist. Ages are measured by
+the clock of the store. Candidates are listed before the files in use, so that concurrent commits
+count. Links are not followed.
 """
 
 import re

@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
 
-A tag is a copy of a snapshot file; with a time to live it also says when it
-was made and how long it is meant to stay, which is heeded by whoever expires tags.
+A tag is a copy of a snapshot file. With a time to live it also contains its creation time and
+retention time, which the expiry of tags uses.
 """
 
 import json
@@ -37,9 +37,9 @@ def create_tag(
 ) -> None:
     """Tag a snapshot; with `must_exist` move an existing tag to it.
 
-    With `retained_ms` the tag says that it was made at `now_ms`, in the local time of this
-    machine as Java does, and how long it should be kept. ConfigError if the name is taken, or,
-    with `must_exist`, free, and if it can be no name.
+    With `retained_ms` the tag contains its creation time `now_ms`, in local time as in Java, and
+    its retention time. Raises ConfigError if the name is invalid or taken, or with
+    `must_exist` not taken.
     """
     check_name("tag", name)
     data = _encode_tag(snapshot, retained_ms, now_ms)

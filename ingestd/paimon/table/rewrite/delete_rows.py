@@ -1,9 +1,8 @@
 """Delete rows of an append table without buckets by rewriting their files.
 
-The new files take the place of the old ones as those of a compaction do, in a COMPACT snapshot, so
-rows that others append meanwhile stay, and a file that another process has replaced meanwhile
-refuses the commit. Streaming readers do not see such a snapshot. Older snapshots keep the rows
-until they expire.
+New files replace the old ones in a COMPACT snapshot, so that rows appended at the same time are
+kept. The commit is refused if another process has replaced one of the files. Streaming readers skip
+such a snapshot. Older snapshots keep the rows until they expire.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """

@@ -1,9 +1,8 @@
 """Rescale a table to another number of buckets, partition by partition.
 
-Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that
-were read: nothing that another process writes meanwhile is lost. A partition keeps its old number
-of buckets until it is rewritten, so an interrupted rescale goes on where it was when it is called
-again.
+Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that were
+read, so that concurrent writes are not lost. A partition keeps its old number of buckets until it
+is rewritten: an interrupted rescale continues when it is called again.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/
 """
@@ -121,12 +120,13 @@ def rescale(
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
 ) -> Iterator[Rescaled]:
-    """Rewrite the partitions that lie in another number of buckets; what each commit has done.
+    """Rewrite the partitions with another number of buckets; yield the result of each commit.
 
-    `table` is as of a schema whose option `bucket` is that number already, unless rows of the
-    table wait for their buckets. Raises as `plan_rescale`; CommitConflictError if the files of a
-    partition were changed meanwhile; FormatError for damaged files. What was committed stays, what
-    was not leaves nothing behind. CommitUnknownError if the storage does not say: files stay.
+    The schema of `table` has the new number in the option `bucket` already, unless the table has
+    postponed buckets. Raises as `plan_rescale`; CommitConflictError if files of a partition were
+    changed by another process; FormatError for damaged files. Committed partitions stay, files of
+    others are deleted. Raises CommitUnknownError if the storage does not report whether the
+    snapshot was published: the files stay.
     """
     if bucket_mode(table.schema) is BucketMode.HASH_FIXED and table.options.bucket != buckets:
         raise ValueError(f"option 'bucket' is {table.options.bucket}, not {buckets}")

@@ -1,7 +1,7 @@
 """Commit the files of a rewrite, or delete them.
 
-Only an error of ours says that nothing has landed. What else may be raised, as by a signal, does
-not: files stay then, and if no snapshot has them, they are orphans.
+Only errors of this package mean that nothing was committed. After others, for example of a signal,
+the files stay: if no snapshot refers to them, they are orphan files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
@@ -29,8 +29,7 @@ def land(
 ) -> CommitResult:
     """Commit what was planned as of `state`, as `commit_user` (None: a new one).
 
-    Raises what `commit` raises; `abort_files` is called before, unless no one knows whether the
-    snapshot landed.
+    Raises what `commit` raises, after calling `abort_files`, unless the outcome is unknown.
     """
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     try:

@@ -117,11 +117,11 @@ def sort_compact(
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
 ) -> Iterator[Sorted]:
-    """Write each partition again, sorted, by a COMPACT snapshot of its own.
+    """Rewrite each partition sorted, in a COMPACT snapshot of its own.
 
-    Raises as `sort_fields`; CommitConflictError if others have replaced files of the partition
-    meanwhile, or deleted rows of it; FormatError for a damaged file, StorageError. Partitions that
-    are done stay so, and nothing is left behind of the others.
+    Raises as `sort_fields`; CommitConflictError if another process has replaced files of a
+    partition, or deleted rows of it; FormatError for a damaged file, StorageError. Committed
+    partitions stay; no files of others are left.
     """
     fields = sort_fields(table, columns, strategy)
     for planned in plan_sort(table, partition_filter):
