@@ -167,14 +167,18 @@ def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
     kept = honoured.STATS_FIRST_COLUMNS.of(schema.options)
     modes = {}
     for i, name in enumerate(schema.field_names):
-        own = _stats_mode(honoured.COLUMN_STATS_MODE.named(name), schema.options)
+        own = _stats_mode(honoured.COLUMN_STATS_MODE, schema.options, name)
         modes[name] = own or (default if kept < 0 or i < kept else "none")
     return modes
 
 
-def _stats_mode(option: TableOption[str | None], options: Options) -> str | None:
-    mode = option.of(options)
-    return None if mode is None else _checked_mode(option.name, mode)
+def _stats_mode(
+    option: TableOption[str | None], options: Options, column: str | None = None
+) -> str | None:
+    mode = option.of(options, column)
+    if mode is None:
+        return None
+    return _checked_mode(option.name if column is None else option.name_for(column), mode)
 
 
 def _checked_mode(name: str, mode: str) -> str:
