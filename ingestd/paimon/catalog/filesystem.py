@@ -1,4 +1,4 @@
-"""The catalog that is nothing but directories: <warehouse>/<database>.db/<table>.
+"""The filesystem catalog: directories <warehouse>/<database>.db/<table>.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/
 
@@ -208,7 +208,7 @@ class FilesystemCatalog:
         self.io.delete_tree(table.path)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Give a table another name; its writers must be stopped.
+        """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
         """

@@ -59,7 +59,7 @@ def _optional(
 
 
 # Buckets and partitions.
-BUCKET = _honoured("bucket", parse_int, -1, "How many buckets; -1 dynamic, -2 postponed.")
+BUCKET = _honoured("bucket", parse_int, -1, "Number of buckets; -1: dynamic, -2: postponed.")
 BUCKET_KEY = _honoured(
     "bucket-key",
     parse_names,
@@ -188,13 +188,13 @@ TARGET_FILE_SIZE = _optional(
     "target-file-size", parse_size, "Size of data files; 128 MB with a key, else 256 MB."
 )
 CHANGELOG_FORMAT = _optional(
-    "changelog-file.format", parse_word, "Format of changelog files; that of data files."
+    "changelog-file.format", parse_word, "Format of changelog files; by default that of data."
 )
 CHANGELOG_COMPRESSION = _optional(
-    "changelog-file.compression", parse_word, "Compression of changelog files; that of data files."
+    "changelog-file.compression", parse_word, "Compression of changelog files; by default of data."
 )
 CHANGELOG_STATS_MODE = _optional(
-    "changelog-file.stats-mode", parse_word, "Statistics of changelog files; those of data files."
+    "changelog-file.stats-mode", parse_word, "Statistics of changelog files; by default of data."
 )
 CHANGELOG_PREFIX = _honoured(
     "changelog-file.prefix", parse_text, "changelog-", "Names of changelog files."
@@ -335,9 +335,11 @@ COMPACTION_TRIGGER = _honoured(
     "num-sorted-run.compaction-trigger", parse_int, 5, "Sorted runs that start a compaction."
 )
 STOP_TRIGGER = _optional(
-    "num-sorted-run.stop-trigger", parse_int, "Sorted runs at which writers wait; trigger + 3."
+    "num-sorted-run.stop-trigger",
+    parse_int,
+    "Sorted runs at which writers wait; by default trigger + 3.",
 )
-NUM_LEVELS = _optional("num-levels", parse_int, "Levels of a bucket; trigger + 1.")
+NUM_LEVELS = _optional("num-levels", parse_int, "Levels of a bucket; by default trigger + 1.")
 DELTA_COMMITS = _optional(
     "full-compaction.delta-commits", parse_int, "Commits between two full compactions."
 )
@@ -394,9 +396,7 @@ COMMIT_MIN_RETRY_WAIT = _honoured(
 COMMIT_MAX_RETRY_WAIT = _honoured(
     "commit.max-retry-wait", parse_millis, 10_000, "Longest wait between two."
 )
-COMMIT_TIMEOUT = _honoured(
-    "commit.timeout", parse_millis, 600_000, "Time for all attempts; without it 10 minutes."
-)
+COMMIT_TIMEOUT = _honoured("commit.timeout", parse_millis, 600_000, "Time limit of all attempts.")
 DYNAMIC_OVERWRITE = _honoured(
     "dynamic-partition-overwrite", parse_bool, True, "An overwrite replaces the partitions it has."
 )
@@ -426,13 +426,13 @@ SNAPSHOT_TIME = _honoured(
     "snapshot.time-retained", parse_millis, 3_600_000, "How long snapshots are kept."
 )
 CHANGELOG_MIN = _optional(
-    "changelog.num-retained.min", parse_int, "Fewest changelogs that are kept; as snapshots."
+    "changelog.num-retained.min", parse_int, "Fewest changelogs kept; by default as snapshots."
 )
 CHANGELOG_MAX = _optional(
-    "changelog.num-retained.max", parse_int, "Most changelogs that are kept; as snapshots."
+    "changelog.num-retained.max", parse_int, "Most changelogs kept; by default as snapshots."
 )
 CHANGELOG_TIME = _optional(
-    "changelog.time-retained", parse_millis, "How long changelogs are kept; as snapshots."
+    "changelog.time-retained", parse_millis, "Time changelogs are kept; by default as snapshots."
 )
 EXPIRE_LIMIT = _honoured(
     "snapshot.expire.limit", parse_int, 50, "Most snapshots that expire at a time."
@@ -491,7 +491,7 @@ WATERMARK_ZONE = _honoured(
     "sink.watermark-time-zone", parse_text, "UTC", "Time zone of tags by watermark."
 )
 PROCESS_ZONE = _optional(
-    "sink.process-time-zone", parse_text, "Time zone of tags by time; that of the machine."
+    "sink.process-time-zone", parse_text, "Time zone of tags by time; by default the machine's."
 )
 SCAN_MODE = _honoured(
     "scan.mode", parse_word, "default", "What a batch read reads.", aliases=("log.scan",)

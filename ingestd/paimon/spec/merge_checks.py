@@ -79,7 +79,7 @@ def _check_sequence_field(schema: TableSchema, rules: MergeRules) -> None:
     names = rules.sequence_fields
     for name in names:
         _need(schema, name, honoured.SEQUENCE_FIELD.name)
-        own = honoured.AGGREGATE_FUNCTION.named(name).name
+        own = honoured.AGGREGATE_FUNCTION.name_for(name)
         if own in schema.options:
             raise ConfigError(f"column '{name}' is in 'sequence.field', so it cannot have '{own}'")
         if schema.field(name).type.root in _UNORDERED_ROOTS - {"BOOLEAN"}:

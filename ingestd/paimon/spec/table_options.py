@@ -94,7 +94,7 @@ _IGNORED: _Options = (
     ),
     *_refused(Access.READ, "manifests are Avro", "manifest.format", values=["avro"]),
     *_irrelevant(
-        "column defaults replaced it, and Java 1.4.2 ignores it too",
+        "defaults of columns replaced it in Java 1.3",
         "fields.<column>.default-value",
     ),
     *_refused(
@@ -193,26 +193,53 @@ _IGNORED: _Options = (
 
     # Irrelevant to ingestd.
     *_irrelevant(
-        "a detail of what is refused",
+        "a detail of `data-file.external-paths`, which is refused",
         "data-file.external-paths.strategy", "data-file.external-paths.specific-fs",
-        "data-file.external-paths.weights", "chain-table.chain-partition-keys",
-        "record-level.time-field", "commit.callback.#.param", "tag.callback.#.param",
+        "data-file.external-paths.weights",
+    ),
+    *_irrelevant(
+        "a detail of `chain-table.enabled`, which is refused",
+        "chain-table.chain-partition-keys",
+    ),
+    *_irrelevant(
+        "a detail of `record-level.expire-time`, which is refused", "record-level.time-field"
+    ),
+    *_irrelevant(
+        "a parameter of a callback, and callbacks are refused",
+        "commit.callback.#.param", "tag.callback.#.param",
         "commit.callback.<class>.param", "tag.callback.<class>.param",
+        "visibility-callback.timeout", "visibility-callback.check-interval",
+    ),
+    *_irrelevant(
+        "how Flink and Spark cluster files; for ingestd see `ingestd compact --order-by`",
         "clustering.columns|sink.clustering.by-columns",
         "clustering.strategy|sink.clustering.strategy",
         "clustering.history-partition.limit", "clustering.history-partition.idle-to-full-sort",
         "clustering.incremental.optimize-write", "clustering.incremental.mode",
-        "visibility-callback.timeout", "visibility-callback.check-interval",
+    ),
+    *_irrelevant(
+        "a detail of BLOB and VECTOR columns, which are refused",
         "blob.target-file-size", "blob.split-by-file-size", "blob-as-descriptor",
         "vector.file.format", "vector.target-file-size",
+    ),
+    *_irrelevant(
+        "a detail of `variant.inferShreddingSchema`, which is refused",
         "variant.shredding.maxSchemaWidth", "variant.shredding.maxSchemaDepth",
         "variant.shredding.minFieldCardinalityRatio", "variant.shredding.maxInferBufferRow",
+    ),
+    *_irrelevant(
+        "global indexes need `row-tracking.enabled`, which is refused",
         "global-index.external-path", "global-index.column-update-action",
         "global-index.row-count-per-shard", "global-index.build.max-shard",
         "global-index.build.max-parallelism", "global-index.enabled", "global-index.thread-num",
+    ),
+    *_irrelevant(
+        "an option of format tables, which are refused by `type`",
         "format-table.implementation", "format-table.partition-path-only-value",
         "format-table.file.compression", "format-table.commit-hive-sync-url",
-        "metadata.iceberg.<setting>",
+    ),
+    *_irrelevant(
+        "a detail of `metadata.iceberg.storage`, which is refused", "metadata.iceberg.<setting>"
     ),
     *_irrelevant(
         "how Flink and Spark read",
@@ -306,7 +333,7 @@ _IGNORED: _Options = (
         "manifests keep the statistics of deleted files, which only makes them larger",
         "manifest.delete-file-drop-stats",
     ),
-    *_irrelevant("Java removed it in version 1.0", "sequence.auto-padding"),
+    *_irrelevant("Java removed it in version 0.8", "sequence.auto-padding"),
     *_irrelevant(
         "keyless tables are compacted in the order of their rows", "bucket-append-ordered",
     ),

@@ -1,4 +1,4 @@
-"""What to compact in one bucket of a primary-key table, and doing it.
+"""Compact one bucket of a primary-key table.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 
@@ -39,7 +39,7 @@ class CompactBucket:
     index: tuple[IndexManifestEntry, ...] = ()
 
     def target(self, level: int) -> FileTarget:
-        """Where new files of a level go."""
+        """Return the target of new files of a level."""
         values = partition_values(self.table, self.partition)
         return FileTarget(self.table, values, self.bucket, level)
 
@@ -67,8 +67,10 @@ class CompactBucket:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What is to be compacted: the newest runs that `choice` says, or single `files` of the top
-    level whose deleted rows are to go."""
+    """Plan of one bucket: the newest runs by `choice`, or single `files` of the top level.
+
+    Such files have deleted rows.
+    """
 
     bucket: CompactBucket
     levels: Levels
@@ -115,7 +117,7 @@ class TreePlan:
 
 
 def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePlan | None:
-    """What a bucket needs now, or with `full` what makes it one sorted run; None: nothing."""
+    """Plan a bucket, with `full` to one sorted run; None if nothing is due."""
     table = bucket.table
     options = compaction_options(table.schema)
     types = [field.type for field in table.schema.key_fields]

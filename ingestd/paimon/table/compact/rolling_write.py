@@ -1,4 +1,4 @@
-"""Merged rows given piece by piece become data or changelog files of one bucket and level.
+"""Write merged rows, given in parts, to data or changelog files of one level of a bucket.
 
 Files roll at `target-file-size`. What is in memory is a row group or stripe, whatever the size of a
 file.
@@ -60,7 +60,7 @@ class RollingWriter:
         self._open: _OpenFile | None = None
 
     def add(self, rows: pa.Table) -> None:
-        """Take more rows."""
+        """Add rows."""
         if not rows.num_rows:
             return
         self._pending.append(rows)
@@ -169,7 +169,7 @@ class _OpenFile:
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:
-        """Take more rows, each of about `row_bytes` in a file (None: no one knows)."""
+        """Add rows of about `row_bytes` each in a file (None: unknown)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
         stored = file_rows(self._target.table.schema, rows)
@@ -198,7 +198,7 @@ class _OpenFile:
         return with_file_index(target.table, path, self._figures.indexed, meta)
 
     def abort(self) -> None:
-        """The stream is told of an error, so that nothing remains of its file."""
+        """Abort the stream, so that no file remains."""
         self._sink.abort()
         self._forget()
 

@@ -206,7 +206,7 @@ def compact_table(
 
 
 def _made(plans: Iterable[CompactPlan]) -> list[_Made]:
-    """Do what is planned; nothing is left behind by what is raised."""
+    """Run the plans; on an error, delete the files written."""
     made: list[_Made] = []
     try:
         for plan in plans:

@@ -1,4 +1,4 @@
-"""One compaction of one bucket of a primary-key table: the chosen runs become files of a level.
+"""Compact chosen runs of one bucket of a primary-key table into files of a level.
 
 Large files that overlap no other only change their level (an upgrade); all else is rewritten,
 neighbours together.
@@ -39,7 +39,7 @@ def small_file_size(target_file_size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TreeRules:
-    """What a table's options say of compaction, and of what it asks the higher levels."""
+    """Options of a table for compaction and for lookups in higher levels."""
 
     options: CompactionOptions
     lookups: LookupRules
@@ -47,7 +47,7 @@ class TreeRules:
 
 @dataclass(slots=True)
 class BucketChange:
-    """What a compaction takes away from a bucket and puts there; `made` are its new files."""
+    """Files that a compaction removes from a bucket and adds; `made` are newly written."""
 
     before: list[DataFileMeta] = field(default_factory=list)
     after: list[DataFileMeta] = field(default_factory=list)

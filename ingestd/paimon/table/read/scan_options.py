@@ -1,7 +1,6 @@
-"""Which rows of a table its own options have a reader read, if the reader does not ask for others.
+"""Scan options of a table: the snapshot or changes that readers get by default.
 
-Writers and maintenance look at the newest snapshot whatever these options say. Specification:
-Schema (options); Read path.
+Writers and maintenance always use the newest snapshot.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a manifest says of a data or changelog file, whose rows may come piece by piece.
+"""Compute the manifest entry of a data or changelog file from its rows, given in parts.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
@@ -24,7 +24,7 @@ KEY_STATS_MODE = "truncate(128)"
 
 
 class FileOrigin(Protocol):
-    """Who makes a file: how it is encoded, and what a reader is told of it."""
+    """Target of a file: its encoding and the properties of its manifest entry."""
 
     @property
     def table(self) -> FileStoreTable:
@@ -33,7 +33,7 @@ class FileOrigin(Protocol):
 
     @property
     def options(self) -> CoreOptions:
-        """How the file is encoded."""
+        """Return the options of the encoding of the file."""
         ...
 
     @property
@@ -43,17 +43,17 @@ class FileOrigin(Protocol):
 
     @property
     def source(self) -> FileSource:
-        """Who a reader is told has made it."""
+        """Return the source of the file in its manifest entry."""
         ...
 
     @property
     def key_stats_mode(self) -> str:
-        """How much of keys their statistics have."""
+        """Return the mode of the key statistics."""
         ...
 
 
 class FileFigures:
-    """What a manifest entry says of rows that come piece by piece."""
+    """Accumulates the statistics of a manifest entry over parts of the rows."""
 
     def __init__(self, place: FileOrigin, first_sequence: int) -> None:
         schema, options = place.table.schema, place.options
@@ -76,7 +76,7 @@ class FileFigures:
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:
-        """Take in more rows, of which there is at least one."""
+        """Add rows, at least one."""
         schema = self._place.table.schema
         self._rows += rows.num_rows
         self._values.add(rows.select(schema.field_names))

@@ -1,4 +1,4 @@
-"""Tables whose rows wait for their bucket (`bucket` = -2): how their files are written.
+"""Writing of postponed buckets (`bucket` = -2).
 
 Such rows are in no order and not merged; a later compaction gives them buckets (see
 `postpone_move`). Until then no one reads them but streaming readers.
